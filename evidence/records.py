@@ -1,0 +1,135 @@
+"""Records inside a batch: bytes -> Record with Kafka's JSON form, damage for what cannot be read.
+
+Facts: Kafka's DefaultRecord (record framing), AbstractApiMessageSerde / MetadataRecordSerde (value frame: frame version
+1, api key, version, body, nothing after it), RecordsIterator (what a KRaft controller never writes), ControlRecordType.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.batches import HEAD_BYTES, Batch
+from evidence.compression import decompress
+from evidence.errors import Damage, DecodeError
+from evidence.redaction import redact
+from evidence.schema import read_uvarint, read_varint, record_types
+
+_CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decoded record.
+
+    position: byte position of the record in the file; of its batch when the batch is compressed.
+    type: Kafka's name; UNKNOWN_<key> or UNKNOWN_CONTROL_<type> when this release does not know it.
+    data: Kafka's JSON form; for an unknown type or version {"raw": <hex of the value>}.
+    """
+
+    offset: int
+    timestamp_ms: int
+    epoch: int
+    type: str
+    version: int
+    data: dict[str, Any]
+    position: int
+    is_control: bool
+    is_known: bool
+
+
+def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Iterator[Record | Damage]:
+    """Every record of `batch`, whose head lies in `data` at batch.position.
+
+    Yields a Damage for a record that cannot be used and goes on with the next; when the framing itself is lost, one
+    Damage covers the rest of the batch. Never raises for damaged bytes.
+    """
+    body = data[batch.position + HEAD_BYTES : batch.position + batch.size_bytes]
+    try:
+        body = decompress(batch.codec, body)
+    except DecodeError as error:
+        yield Damage(batch.position, batch.size_bytes, batch.base_offset, error.reason, str(error))
+        return
+    # Positions inside a compressed batch do not exist in the file: its records are found by their batch.
+    start = batch.position + HEAD_BYTES if batch.codec == "none" else None
+    position = 0
+    for index in range(batch.record_count):
+        offset = batch.base_offset + index
+        at = batch.position if start is None else start + position
+        try:
+            length, value_at = read_varint(body, position)
+            if length < 0 or value_at + length > len(body):
+                raise DecodeError("bad_frame", f"record length {length}, {len(body) - value_at} bytes are left", position)
+        except DecodeError as error:
+            rest = batch.size_bytes if start is None else len(body) - position
+            yield Damage(at, rest, offset, error.reason, f"{error}; the rest of the batch is unreadable")
+            return
+        end = value_at + length
+        size = batch.size_bytes if start is None else end - position
+        try:
+            yield _read_record(body[value_at:end], batch, at, show_secrets)
+        except DecodeError as error:
+            yield Damage(at, size, offset, error.reason, str(error))
+        position = end
+    if position != len(body):
+        at = batch.position if start is None else start + position
+        left = len(body) - position
+        message = f"{left} bytes after the last of {batch.record_count} records"
+        yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
+
+
+def _read_record(body: bytes, batch: Batch, position: int, show_secrets: bool) -> Record:
+    timestamp_delta, at = read_varint(body, 1, 10)
+    offset_delta, at = read_varint(body, at)
+    key_length, at = read_varint(body, at)
+    key = body[at : at + max(key_length, 0)]
+    at += len(key)
+    value_length, at = read_varint(body, at)
+    if value_length < 0 or at + value_length > len(body):
+        raise DecodeError("bad_value", f"value length {value_length} in a record of {len(body)} bytes", at)
+    value = body[at : at + value_length]
+    headers, end = read_varint(body, at + value_length)
+    offset = batch.base_offset + offset_delta
+    if not batch.base_offset <= offset <= batch.last_offset:
+        raise DecodeError("bad_offset", f"offset delta {offset_delta} lies outside the batch", 0)
+    if headers or end != len(body) or (key_length >= 0) != batch.is_control:
+        what = "headers" if headers else "a key" if key_length >= 0 else "bytes behind its headers"
+        raise DecodeError("not_kraft", f"the record has {what}: no KRaft controller writes that", 0)
+    timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
+    type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
+    if not show_secrets:
+        data = redact(type_name, data)
+    return Record(offset, timestamp, batch.epoch, type_name, version, data, position, batch.is_control, known)
+
+
+def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
+    """A metadata record's value -> (type, version, data, known). Errors: DecodeError for anything malformed."""
+    frame_version, at = read_uvarint(value, 0)
+    if frame_version != 1:
+        raise DecodeError("frame_version", f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)", 0)
+    key, at = read_uvarint(value, at)
+    version, at = read_uvarint(value, at)
+    known = record_types("metadata").get(key)
+    if known is None or version not in known.readers:
+        return known.name if known else f"UNKNOWN_{key}", version, {"raw": value.hex()}, False
+    data, end = known.readers[version](value, at)
+    if end != len(value):
+        raise DecodeError("trailing_bytes", f"found {len(value) - end} byte(s) of garbage after {known.name}", end)
+    return known.name, version, data, True
+
+
+def decode_control(key: bytes, value: bytes) -> tuple[str, int, dict[str, Any], bool]:
+    """A control record's key and value -> (type, version, data, known)."""
+    if len(key) < 4:
+        raise DecodeError("bad_control_key", f"a control record's key has {len(key)} bytes, 4 are needed", 0)
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    version = int.from_bytes(value[:2], "big", signed=True)
+    known = record_types("control").get(kind)
+    if known is None or version not in known.readers:
+        name = known.name if known else _CONTROL_MARKERS.get(kind, f"UNKNOWN_CONTROL_{kind}")
+        return name, version, {"raw": value.hex()}, kind in _CONTROL_MARKERS
+    data, end = known.readers[version](value, 0)
+    if end != len(value):
+        raise DecodeError("trailing_bytes", f"found {len(value) - end} byte(s) of garbage after {known.name}", end)
+    return known.name, version, data, True

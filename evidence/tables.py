@@ -1,0 +1,136 @@
+"""The Arrow schemas of everything that `evidence` produces: one place, from which the Delta tables are made too.
+
+Null always means "the source does not say". Times are milliseconds since the Unix epoch (UTC), offsets and byte
+positions are int64, replica lists keep Kafka's order.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+INT32_LIST = pa.list_(pa.int32())
+STRING_LIST = pa.list_(pa.string())
+
+
+def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
+    """A nullable Arrow field that carries its documentation; the comment becomes the Delta column's comment."""
+    return pa.field(name, dtype, metadata={"comment": comment})
+
+
+# Where a row comes from: the columns that let every claim point at bytes.
+PROVENANCE = [
+    column("capture", pa.string(), "name of the capture (folder or archive) that first brought this row"),
+    column("path", pa.string(), "file inside the capture"),
+    column("sha256", pa.string(), "SHA-256 of that file, hex"),
+    column("position", pa.int64(), "byte position in that file where the batch, line or file part begins"),
+]
+
+# What a PartitionRecord or PartitionChangeRecord says; a null field is one that the record leaves as it was.
+PARTITION_CHANGE = pa.struct(
+    [
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("replicas", INT32_LIST),
+        pa.field("isr", INT32_LIST),
+        pa.field("elr", INT32_LIST),
+        pa.field("last_known_elr", INT32_LIST),
+        pa.field("removing_replicas", INT32_LIST),
+        pa.field("adding_replicas", INT32_LIST),
+        pa.field("directories", STRING_LIST),
+        pa.field("leader", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("partition_epoch", pa.int32()),
+        pa.field("leader_recovery_state", pa.int8()),
+    ]
+)
+
+EVIDENCE_FILES = pa.schema(
+    [
+        column("capture", pa.string(), "name of the capture"),
+        column("path", pa.string(), "file inside the capture"),
+        column("kind", pa.string(), "what the file is, e.g. metadata_segment, metadata_checkpoint, leader_epoch"),
+        column("sha256", pa.string(), "SHA-256 of the file, hex"),
+        column("size_bytes", pa.int64(), "length of the file"),
+        column("node_id", pa.int32(), "node the file was copied from; null if nothing says"),
+        column("captured_at_ms", pa.int64(), "when the capture of this file began; null if nothing says"),
+        column("base_offset", pa.int64(), "first metadata offset in the file"),
+        column("end_offset", pa.int64(), "metadata offset after the last one in the file (exclusive)"),
+        column("status", pa.string(), "ok, note, quarantined (some or all of it), registered (hashed, not parsed)"),
+        column("parsed_bytes", pa.int64(), "bytes that were understood"),
+        column("quarantined_bytes", pa.int64(), "bytes that could not be used; see quarantine"),
+        column("trailing_bytes", pa.int64(), "bytes after the last batch: torn tail or preallocated zeros"),
+        column("note", pa.string(), "what a reader should know about this file"),
+    ]
+)
+
+QUARANTINE = pa.schema(
+    [
+        *PROVENANCE,
+        column("node_id", pa.int32(), "node the file was copied from"),
+        column("length_bytes", pa.int64(), "how many bytes are held back"),
+        column("offset", pa.int64(), "metadata offset at that place, as far as it is known"),
+        column("reason", pa.string(), "short code, e.g. crc_mismatch, torn_batch, not_a_segment"),
+        column("message", pa.string(), "the whole error, with file, byte position and offset"),
+        column("raw", pa.binary(), "the bytes themselves, at most 1 MiB of them"),
+    ]
+)
+
+LOG_BATCHES = pa.schema(
+    [
+        column("base_offset", pa.int64(), "first offset of the batch"),
+        column("last_offset", pa.int64(), "last offset of the batch (inclusive)"),
+        column("epoch", pa.int32(), "partitionLeaderEpoch: the controller epoch that wrote it"),
+        column("base_timestamp_ms", pa.int64(), "timestamp of the first record"),
+        column("max_timestamp_ms", pa.int64(), "largest timestamp in the batch"),
+        column("crc", pa.int64(), "CRC32C as stored, checked"),
+        column("record_count", pa.int32(), "number of records"),
+        column("is_control", pa.bool_(), "true for a batch of control records"),
+        column("codec", pa.string(), "none, gzip, snappy, lz4 or zstd"),
+        column("size_bytes", pa.int32(), "length of the batch with its 61-byte head"),
+        column("nodes", INT32_LIST, "nodes whose log holds this batch, ascending"),
+        *PROVENANCE,
+    ]
+)
+
+_RECORD = [
+    column("offset", pa.int64(), "offset of the record"),
+    column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch of its batch)"),
+    column("timestamp_ms", pa.int64(), "timestamp of the record"),
+    column("type", pa.string(), "Kafka's name, e.g. PARTITION_CHANGE_RECORD or LEADER_CHANGE; UNKNOWN_<key> if unknown"),
+    column("version", pa.int16(), "record version"),
+    column("is_control", pa.bool_(), "true for a control record"),
+    column("payload", pa.string(), "the record as Kafka's JSON, secrets redacted"),
+    column("partition_change", PARTITION_CHANGE, "typed fields of a partition record; null for every other type"),
+    column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+    column("batch_crc", pa.int64(), "CRC32C of the record's batch"),
+    *PROVENANCE,
+]
+
+METADATA_RECORDS = pa.schema(_RECORD)
+
+SNAPSHOT_RECORDS = pa.schema(
+    [
+        column("snapshot_end_offset", pa.int64(), "metadata offset of the snapshot (exclusive)"),
+        column("snapshot_epoch", pa.int32(), "epoch in the snapshot's name"),
+        *_RECORD,
+    ]
+)
+
+LOG_END_OFFSETS = pa.schema(
+    [
+        column("broker_id", pa.int32(), "the replica's broker"),
+        column("topic", pa.string(), "topic name as the source has it"),
+        column("topic_id", pa.string(), "topic id, where partition.metadata beside the source names it"),
+        column("partition", pa.int32(), "partition"),
+        column("source", pa.string(), "jmx_exporter, replication_offset, recovery_point, log_start_offset, leader_epoch"),
+        column("captured_at_ms", pa.int64(), "earliest time the value was read; null if nothing says"),
+        column("uncertainty_ms", pa.int64(), "the value was read within this many ms after captured_at_ms"),
+        column("log_end_offset", pa.int64(), "log end offset of the replica"),
+        column("high_watermark", pa.int64(), "high watermark as this replica knew it"),
+        column("log_start_offset", pa.int64(), "log start offset of the replica"),
+        column("recovery_point_offset", pa.int64(), "offset up to which the replica's log was flushed"),
+        column("leader_epoch", pa.int32(), "an epoch in the replica's leader-epoch-checkpoint"),
+        column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
+        *PROVENANCE,
+    ]
+)

@@ -1,0 +1,119 @@
+"""Broker sessions over metadata offsets: who was registered, unfenced and not shutting down, in which incarnation.
+
+Sources: Kafka's ClusterControlManager (replay of the registration records), BrokerRegistration; KIP-841, KIP-966.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from replay.log import Problem, json_int
+
+BROKER_TYPES = frozenset(
+    {
+        "REGISTER_BROKER_RECORD",
+        "UNREGISTER_BROKER_RECORD",
+        "FENCE_BROKER_RECORD",
+        "UNFENCE_BROKER_RECORD",
+        "BROKER_REGISTRATION_CHANGE_RECORD",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker after one record. incarnation_id None: not registered."""
+
+    offset: int
+    batch_base_offset: int
+    timestamp_ms: int
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+
+    @property
+    def active(self) -> bool:
+        """May be elected: registered, unfenced, not in controlled shutdown (Kafka's isAcceptableLeader)."""
+        return self.incarnation_id is not None and not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(slots=True)
+class BrokerTimeline:
+    """Every broker's states in offset order; filled once by `broker_timeline`."""
+
+    states: dict[int, list[BrokerState]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def after_batch(self, broker_id: int, batch_base_offset: int) -> BrokerState | None:
+        """The state once the whole batch was applied: a batch of a controller is one event."""
+        states = self.states.get(broker_id, [])
+        index = bisect_right(states, batch_base_offset, key=lambda s: s.batch_base_offset)
+        return states[index - 1] if index else None
+
+    def active(self, broker_id: int, batch_base_offset: int) -> bool:
+        state = self.after_batch(broker_id, batch_base_offset)
+        return state is not None and state.active
+
+    def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
+        """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
+        states = self.states.get(broker_id, [])
+        for previous, state in zip([None, *states], states, strict=False):
+            if not after_offset < state.offset <= up_to_offset or state.incarnation_id is None:
+                continue
+            if previous is None or previous.incarnation_id != state.incarnation_id:
+                return True
+        return False
+
+
+def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
+    """Replay the broker records (dicts with offset, batch_base_offset, timestamp_ms, type, data) in offset order.
+
+    A change whose broker epoch is not the registered one is reported and not applied (Kafka's ClusterDelta throws).
+    """
+    timeline = BrokerTimeline()
+    for record in records:
+        data = record["data"]
+        broker = json_int(data, "brokerId", json_int(data, "id", -1))
+        history = timeline.states.setdefault(broker, [])
+        state = _apply(history[-1] if history else None, record, broker)
+        if isinstance(state, Problem):
+            timeline.problems.append(state)
+        else:
+            history.append(state)
+    return timeline
+
+
+def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> BrokerState | Problem:
+    data, kind, offset = record["data"], record["type"], record["offset"]
+    where = {"offset": offset, "batch_base_offset": record["batch_base_offset"], "timestamp_ms": record["timestamp_ms"]}
+    epoch = json_int(data, "brokerEpoch", json_int(data, "epoch", -1))
+    if kind == "REGISTER_BROKER_RECORD":
+        return BrokerState(
+            **where,
+            broker_id=broker,
+            broker_epoch=epoch,
+            incarnation_id=data["incarnationId"],
+            fenced=data["fenced"],
+            in_controlled_shutdown=data.get("inControlledShutdown", False),
+        )
+    if current is None or current.incarnation_id is None:
+        return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")
+    if current.broker_epoch != epoch:
+        message = f"{kind} for broker {broker} with epoch {epoch}, registered is {current.broker_epoch}: not applied"
+        return Problem("broker_epoch_mismatch", offset, message)
+    if kind == "UNREGISTER_BROKER_RECORD":
+        return replace(current, **where, incarnation_id=None)
+    if kind == "BROKER_REGISTRATION_CHANGE_RECORD":
+        fenced, shutdown = json_int(data, "fenced"), json_int(data, "inControlledShutdown")
+        return replace(
+            current,
+            **where,
+            fenced=fenced == 1 if fenced else current.fenced,
+            in_controlled_shutdown=shutdown == 1 if shutdown else current.in_controlled_shutdown,
+        )
+    return replace(current, **where, fenced=kind == "FENCE_BROKER_RECORD")

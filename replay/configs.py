@@ -1,0 +1,127 @@
+"""Effective topic configuration over metadata offsets, and the layer that each value comes from.
+
+Resolution order (Kafka's KafkaConfigSchema, ConfigurationControlManager): topic > broker config of the active
+controller > cluster default (broker resource "") > the active controller's static file > built-in default.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.lists import Array
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+DEFAULTS = {MIN_ISR: "1", UNCLEAN: "false"}
+
+TOPIC, BROKER = 2, 4
+SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A ConfigRecord: value None deletes. resource is a topic name, a node id as text, or "" for the cluster default."""
+
+    offset: int
+    resource_type: int
+    resource: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A step function over offsets: values[i] holds from offsets[i] until the next one."""
+
+    offsets: list[int]
+    values: list[tuple[str, str]]
+
+    def at(self, offset: int) -> tuple[str, str]:
+        return self.values[max(bisect_right(self.offsets, offset) - 1, 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTimeline:
+    """One key's values: per topic name where the topic layer sets it, and below that for the whole cluster."""
+
+    topics: dict[str, tuple[list[int], list[str | None]]]
+    cluster: Steps
+
+    def resolve(self, topic: Sequence[str], offset: Array) -> tuple[list[str], list[str]]:
+        """(values, sources) for rows (topic name, offset): the value in force after the record at that offset."""
+        below = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1
+        pairs = [self.cluster.values[max(i, 0)] for i in below.tolist()]
+        values, sources = [p[0] for p in pairs], [p[1] for p in pairs]
+        if self.topics:
+            for index, name in enumerate(topic):
+                entry = self.topics.get(name)
+                if entry is None:
+                    continue
+                step = bisect_right(entry[0], int(offset[index])) - 1
+                value = entry[1][step] if step >= 0 else None
+                if value is not None:
+                    values[index], sources[index] = value, "topic"
+        return values, sources
+
+
+def config_timeline(
+    key: str,
+    changes: Sequence[ConfigChange],
+    controllers: Sequence[tuple[int, int]],
+    static: Mapping[int, Mapping[str, str]],
+    removed_topics: Sequence[tuple[int, str]] = (),
+) -> ConfigTimeline:
+    """The timeline of one key. changes and controllers (offset, active controller's node id) are in offset order.
+
+    static: node id -> its server.properties, for the nodes whose file was captured. removed_topics: (offset, name); a
+    removal deletes the topic's configs (Kafka's ReplicationControlManager.replay of RemoveTopicRecord).
+    """
+    topics: dict[str, tuple[list[int], list[str | None]]] = {}
+    relevant = [c for c in changes if c.name == key]
+    events = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
+    named = {name for _, name, _ in events}
+    events += [(offset, name, None) for offset, name in removed_topics if name in named]
+    for offset, name, value in sorted(events, key=lambda e: e[0]):
+        entry = topics.setdefault(name, ([], []))
+        entry[0].append(offset)
+        entry[1].append(value)
+    return ConfigTimeline(topics, _cluster_steps(key, [c for c in relevant if c.resource_type == BROKER], controllers, static))
+
+
+def _cluster_steps(
+    key: str,
+    changes: Sequence[ConfigChange],
+    controllers: Sequence[tuple[int, int]],
+    static: Mapping[int, Mapping[str, str]],
+) -> Steps:
+    active: int | None = None
+    broker: dict[str, str] = {}
+    offsets, values = [-1], [_below_topic(key, active, broker, static)]
+    events: list[tuple[int, ConfigChange | int]] = sorted([*((c.offset, c) for c in changes), *controllers], key=lambda e: e[0])
+    for offset, event in events:
+        if isinstance(event, int):
+            active = event
+        elif event.value is None:
+            broker.pop(event.resource, None)
+        else:
+            broker[event.resource] = event.value
+        offsets.append(offset)
+        values.append(_below_topic(key, active, broker, static))
+    return Steps(offsets, values)
+
+
+def _below_topic(
+    key: str, active: int | None, broker: Mapping[str, str], static: Mapping[int, Mapping[str, str]]
+) -> tuple[str, str]:
+    if active is not None and str(active) in broker:
+        return broker[str(active)], "broker"
+    if "" in broker:
+        return broker[""], "cluster"
+    if active in static:
+        file = static[active]
+        return (file[key], "static") if key in file else (DEFAULTS[key], "default")
+    return DEFAULTS[key], "assumed_default"

@@ -1,0 +1,56 @@
+"""Ragged integer lists (replicas, ISR, ELR) as NumPy: padded matrices and bit masks over each row's own replica list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PAD = np.iinfo(np.int64).min
+WORD_BITS = 64
+
+Array = np.ndarray[Any, Any]
+
+
+def to_matrix(column: pa.Array) -> Array:
+    """int64 matrix (rows x longest list), rows filled up with PAD; a null list is an empty one."""
+    column = _flat(column)
+    lengths = to_lengths(column)
+    width = int(lengths.max()) if len(lengths) else 0
+    matrix = np.full((len(column), max(width, 1)), PAD, dtype=np.int64)
+    values = pc.list_flatten(column).to_numpy(zero_copy_only=False)
+    mask = np.arange(matrix.shape[1]) < lengths[:, None]
+    matrix[mask] = values
+    return matrix
+
+
+def to_lengths(column: pa.Array) -> Array:
+    """int64 length of every list; 0 for null."""
+    lengths: Array = pc.fill_null(pc.list_value_length(_flat(column)), 0).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.int64)
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def masks(replicas: Array, members: Array) -> Array:
+    """Bit j of a row is set when the row's j-th replica is among its members.
+
+    replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks; Python integers
+    (dtype object) where a row has more than 64 replicas. A member that is no replica sets no bit.
+    """
+    wide = replicas.shape[1] > WORD_BITS
+    result = np.zeros(len(replicas), dtype=object if wide else np.uint64)
+    for j in range(replicas.shape[1]):
+        column = replicas[:, j]
+        hit = (members == column[:, None]).any(axis=1) & (column != PAD)
+        result |= np.where(hit, (1 << j) if wide else np.uint64(1 << j), 0 if wide else np.uint64(0))
+    return result
+
+
+def mask_of(replicas: Array, member: Array) -> Array:
+    """The mask of a single member a row, e.g. the leader."""
+    return masks(replicas, member.reshape(-1, 1))

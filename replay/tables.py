@@ -1,0 +1,135 @@
+"""The Arrow schemas of everything that `replay` produces. Null means "not known from the evidence"."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+INT32_LIST = pa.list_(pa.int32())
+
+
+def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
+    """A nullable Arrow field that carries its documentation; the comment becomes the Delta column's comment."""
+    return pa.field(name, dtype, metadata={"comment": comment})
+
+
+_PARTITION = [
+    column("topic_id", pa.string(), "topic id: the identity of the topic"),
+    column("topic", pa.string(), "topic name at that time"),
+    column("partition", pa.int32(), "partition"),
+]
+
+_PROVENANCE = [
+    column("capture", pa.string(), "capture that holds the record"),
+    column("path", pa.string(), "file that holds the record"),
+    column("sha256", pa.string(), "SHA-256 of that file, hex"),
+    column("position", pa.int64(), "byte position of the record's batch in that file"),
+]
+
+PARTITION_HISTORY = pa.schema(
+    [
+        column("offset", pa.int64(), "metadata offset of the record that made this state"),
+        column("timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *_PARTITION,
+        column("replicas", INT32_LIST, "assigned replicas, in assignment order"),
+        column("isr", INT32_LIST, "in-sync replicas"),
+        column("elr", INT32_LIST, "eligible leader replicas (KIP-966): a set, the order means nothing"),
+        column("last_known_elr", INT32_LIST, "LastKnownElr; in released Kafka it holds the last known leader"),
+        column("removing_replicas", INT32_LIST, "replicas a reassignment is removing"),
+        column("adding_replicas", INT32_LIST, "replicas a reassignment is adding"),
+        column("directories", pa.list_(pa.string()), "log directory id of each replica"),
+        column("leader", pa.int32(), "leader; -1 = none"),
+        column("leader_epoch", pa.int32(), "leader epoch"),
+        column("partition_epoch", pa.int32(), "partition epoch"),
+        column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING (KIP-704)"),
+        column("min_isr", pa.int32(), "effective min ISR: min(min.insync.replicas, replicas of partition 0)"),
+        column("min_isr_source", pa.string(), "layer of min.insync.replicas: topic, broker, cluster, static, default"),
+        column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
+        column("unclean_leader_election_enable_source", pa.string(), "its layer: topic, broker, cluster, static, default"),
+        column("removed", pa.bool_(), "true on the row of the topic's removal; its state columns are null"),
+        column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
+        column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
+        column("end_timestamp_ms", pa.int64(), "timestamp of the partition's next row"),
+        column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+        *_PROVENANCE,
+    ]
+)
+
+ELECTIONS = pa.schema(
+    [
+        column("offset", pa.int64(), "metadata offset of the leader change"),
+        column("timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *_PARTITION,
+        column("leader_epoch", pa.int32(), "leader epoch that the change began"),
+        column("previous_leader", pa.int32(), "the last leader before (looking through leaderless states)"),
+        column("leader", pa.int32(), "leader after the change; -1 = leaderless"),
+        column("cause", pa.string(), "preferred, isr, elr, last_known_leader, unclean, reassignment, leaderless"),
+        column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING after the change"),
+        column("isr_before", INT32_LIST, "ISR before the change"),
+        column("elr_before", INT32_LIST, "ELR before the change"),
+        column("last_known_elr_before", INT32_LIST, "LastKnownElr before the change"),
+        column("candidates", INT32_LIST, "replicas on brokers that were registered, unfenced and not shutting down"),
+        *_PROVENANCE,
+    ]
+)
+
+COUNTERFACTUALS = pa.schema(
+    [
+        column("finding_id", pa.string(), "the finding whose window this answers for"),
+        *_PARTITION,
+        column("offset", pa.int64(), "metadata offset of the election that really happened"),
+        column("policy", pa.string(), "unclean_recovery_aggressive, unclean_recovery_balanced, unclean_recovery_all_replicas"),
+        column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
+        column("leader", pa.int32(), "leader the policy would pick; null if it waits or cannot be told"),
+        column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last seen"),
+        column("log_end_offset", pa.int64(), "that replica's log end offset, as last seen"),
+        column("loss_min", pa.int64(), "at least this many acknowledged offsets would be lost"),
+        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("differs", pa.bool_(), "the pick is not the recorded leader"),
+        column("explanation", pa.string(), "why, in a sentence"),
+    ]
+)
+
+# One piece of evidence of a finding: enough to find the row in its table and the bytes in the capture.
+EVIDENCE_ROW = pa.struct(
+    [
+        pa.field("role", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("broker_id", pa.int32()),
+        pa.field("value", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("captured_at_ms", pa.int64()),
+        pa.field("capture", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("sha256", pa.string()),
+        pa.field("position", pa.int64()),
+    ]
+)
+
+FINDINGS = pa.schema(
+    [
+        column("finding_id", pa.string(), "stable: the same evidence gives the same id"),
+        column("kind", pa.string(), "hwm_regression, snapshot_mismatch, ...; docs/findings.md lists all"),
+        *_PARTITION,
+        column("start_offset", pa.int64(), "metadata offset of the record that exposed the partition"),
+        column("end_offset", pa.int64(), "metadata offset after which |ISR| >= min ISR again; null = never in this log"),
+        column("start_timestamp_ms", pa.int64(), "timestamp at start_offset"),
+        column("end_timestamp_ms", pa.int64(), "timestamp at end_offset"),
+        column("election_offset", pa.int64(), "metadata offset of the leader change that is judged"),
+        column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
+        column("severity", pa.string(), "critical, high, medium, low or info"),
+        column("loss_min", pa.int64(), "at least this many offsets below the high watermark were lost"),
+        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("first_lost_offset", pa.int64(), "first offset that was lost, where the new leader's log end is known"),
+        column("unacked_max", pa.int64(), "bound on offsets lost to acks=0/1 producers; null = not known"),
+        column("recorded_leader", pa.int32(), "leader the log says was elected"),
+        column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
+        column("policy", pa.string(), "the policy behind would_be_leader: a prediction"),
+        column("rule", pa.string(), "rule that judged"),
+        column("rule_version", pa.int32(), "version of that rule"),
+        column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict stands on"),
+        column("explanation", pa.string(), "the finding in prose"),
+    ]
+)
