@@ -1,0 +1,131 @@
+"""The lake: a folder with one Delta table each for evidence and results. All reading and writing of tables is here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from evidence.errors import KraftForensicsError
+from jobs.tables import TABLES, Table
+
+
+class LakeError(KraftForensicsError):
+    """The lake is missing or is not one."""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of an Arrow schema; the fields' comments come along."""
+    plain = from_arrow_schema(schema)
+    comments = [(field.metadata or {}).get(b"comment", b"").decode() for field in schema]
+    return StructType(
+        [StructField(f.name, f.dataType, True, {"comment": c}) for f, c in zip(plain.fields, comments, strict=True)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake in a session. Writes are one Delta commit each; a re-run after a crash converges."""
+
+    spark: SparkSession
+    root: Path
+
+    def path(self, name: str) -> str:
+        return str(self.root.resolve() / name)
+
+    def exists(self) -> bool:
+        return (self.root / "evidence_files" / "_delta_log").is_dir()
+
+    def require(self) -> None:
+        """Errors: LakeError when there is no lake yet."""
+        if not self.exists():
+            raise LakeError(f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}")
+
+    def create(self) -> None:
+        """Create every table that is not there yet."""
+        missing = [t for t in TABLES.values() if not (self.root / t.name / "_delta_log").is_dir()]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(self._create, missing))
+
+    def _create(self, table: Table) -> None:
+        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table.name)).comment(table.comment)
+        builder = builder.addColumns(spark_schema(table.schema))
+        if table.append_only:
+            builder = builder.property("delta.appendOnly", "true")
+        builder.property("delta.dataSkippingStatsColumns", ",".join(["cluster_id", table.key[-1]])).execute()
+
+    def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
+        """A table, or one cluster's rows of it."""
+        frame = self.spark.read.format("delta").load(self.path(name))
+        return frame if cluster_id is None else frame.where(F.col("cluster_id") == cluster_id)
+
+    def rows(self, name: str, cluster_id: str, columns: Sequence[str] = (), where: str = "true") -> list[dict[str, object]]:
+        """A small table's rows as dicts."""
+        frame = self.table(name, cluster_id).where(where)
+        result: list[dict[str, object]] = (frame.select(*columns) if columns else frame).toArrow().to_pylist()
+        return result
+
+    def frame(self, name: str, cluster_id: str, table: pa.Table) -> DataFrame:
+        """An Arrow table of a table's columns (without cluster_id) as that table's DataFrame."""
+        target = TABLES[name].schema
+        columns = {"cluster_id": pa.array([cluster_id] * len(table), type=pa.string())}
+        columns |= {field.name: table[field.name] for field in target if field.name != "cluster_id"}
+        return self.spark.createDataFrame(pa.table(columns, schema=target), schema=spark_schema(target))
+
+    def append_new(self, name: str, rows: DataFrame) -> int:
+        """Append the rows whose key is not there yet; returns how many. Rows are immutable: nothing is updated."""
+        key = ["cluster_id", *TABLES[name].key]
+        new = rows.dropDuplicates(key)
+        if not self._untouched(name):
+            known = self.table(name).select(*(F.col(k).alias(f"known_{k}") for k in key))
+            new = new.join(known, [F.col(k).eqNullSafe(F.col(f"known_{k}")) for k in key], "left_anti")
+        new = new.persist()
+        count = new.count()
+        if count:
+            self._write(name, new).mode("append").save(self.path(name))
+        new.unpersist()
+        return count
+
+    def _untouched(self, name: str) -> bool:
+        """True when nothing was ever written: the log holds the commit that created the table, and no other."""
+        return [f.name for f in (self.root / name / "_delta_log").glob("*.json")] == [f"{0:020d}.json"]
+
+    def replace(self, name: str, cluster_id: str, rows: DataFrame) -> None:
+        """Replace one cluster's rows in one commit."""
+        condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
+        self._write(name, rows).mode("overwrite").option("replaceWhere", condition).save(self.path(name))
+
+    def merge(self, name: str, rows: DataFrame, update: Sequence[str]) -> None:
+        """Insert rows with a new key; on a known key set the columns in `update` where they differ."""
+        table = TABLES[name]
+        same = " and ".join(f"t.{k} = s.{k}" for k in ("cluster_id", *table.key))
+        differs = " or ".join(f"not t.{c} <=> s.{c}" for c in update)
+        (
+            DeltaTable.forPath(self.spark, self.path(name)).alias("t").merge(rows.alias("s"), same)
+            .whenMatchedUpdate(differs, {c: f"s.{c}" for c in update})
+            .whenNotMatchedInsertAll().execute()
+        )  # fmt: skip
+
+    def _write(self, name: str, rows: DataFrame):  # type: ignore[no-untyped-def]
+        return rows.select(*(f.name for f in TABLES[name].schema)).write.format("delta")
+
+    def version(self, name: str) -> int:
+        """The table's newest Delta version."""
+        return int(DeltaTable.forPath(self.spark, self.path(name)).history(1).select("version").collect()[0][0])
+
+    def clusters(self) -> list[str]:
+        """Every cluster with evidence in this lake."""
+        return sorted(row[0] for row in self.table("evidence_files").select("cluster_id").distinct().collect())
+
+    def register_views(self) -> None:
+        """Make every table known to SQL under its own name, for this session."""
+        for name in TABLES:
+            self.table(name).createOrReplaceTempView(name)

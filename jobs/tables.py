@@ -1,0 +1,91 @@
+"""Every Delta table: its columns (from the Arrow schemas of evidence and replay), keys and comment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from evidence import tables as evidence
+from replay import tables as replay
+
+_CLUSTER = evidence.column("cluster_id", pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
+_COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
+
+STATIC_CONFIGS = pa.schema(
+    [
+        evidence.column("node_id", pa.int32(), "node whose server.properties this is"),
+        evidence.column("name", pa.string(), "config name"),
+        evidence.column("value", pa.string(), "value; secrets redacted"),
+        *evidence.PROVENANCE,
+    ]
+)
+
+QUALITY_RESULTS = pa.schema(
+    [
+        evidence.column("suite", pa.string(), "expectation suite"),
+        evidence.column("table", pa.string(), "table that was checked"),
+        evidence.column("expectation", pa.string(), "expectation type"),
+        evidence.column("column", pa.string(), "column, or columns joined by a comma"),
+        evidence.column("success", pa.bool_(), "whether the expectation was met"),
+        evidence.column("unexpected_count", pa.int64(), "rows that broke it"),
+        evidence.column("element_count", pa.int64(), "rows that were looked at"),
+        evidence.column("details", pa.string(), "the expectation's own result, JSON"),
+    ]
+)
+
+STAGE_RUNS = pa.schema(
+    [
+        evidence.column("stage", pa.string(), "replay, detect or quality"),
+        evidence.column("fingerprint", pa.string(), "the inputs' versions and the code's rules: unchanged means up to date"),
+        evidence.column("finished_at_ms", pa.int64(), "when the stage finished"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table. key: the columns (besides cluster_id) that make a row the same row."""
+
+    name: str
+    comment: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    append_only: bool = False
+
+
+def _table(name: str, comment: str, schema: pa.Schema, key: tuple[str, ...], append_only: bool = False) -> Table:
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only)
+
+
+def _with_commit(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, _COMMIT])
+
+
+_PLACE = ("sha256", "path", "position")
+
+TABLES = {
+    t.name: t
+    for t in (
+        _table("evidence_files", "A file of a capture and what became of its bytes", evidence.EVIDENCE_FILES,
+               ("capture", "path", "sha256"), True),
+        _table("quarantine", "A stretch of bytes that could not be used", evidence.QUARANTINE, (*_PLACE, "offset", "reason"), True),
+        _table("static_configs", "A line of a captured server.properties", STATIC_CONFIGS, ("node_id", "name", "value"), True),
+        _table("log_batches", "A distinct record batch of the metadata log and who holds it", _with_commit(evidence.LOG_BATCHES),
+               ("epoch", "base_offset", "crc")),
+        _table("metadata_records", "A record of the metadata log", _with_commit(evidence.METADATA_RECORDS),
+               ("epoch", "offset", "batch_crc")),
+        _table("snapshot_records", "A record of a metadata snapshot (.checkpoint), numbered from 0", evidence.SNAPSHOT_RECORDS,
+               ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"), True),
+        _table("log_end_offsets", "A replica's log end, high watermark or epoch as one source saw it", evidence.LOG_END_OFFSETS,
+               ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"), True),
+        _table("partition_history", "A partition's whole state after one record", replay.PARTITION_HISTORY,
+               ("topic_id", "partition", "offset")),
+        _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
+        _table("counterfactuals", "What a policy would have done in a window: a prediction", replay.COUNTERFACTUALS,
+               ("finding_id", "policy")),
+        _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+        _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
+        _table("stage_runs", "When a derived table was last made, and from what", STAGE_RUNS, ("stage",)),
+    )
+}  # fmt: skip
