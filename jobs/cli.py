@@ -1,0 +1,216 @@
+"""The command line. Results go to stdout, progress and logs to stderr; Spark is imported only where it is needed.
+
+Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evidence.errors import KraftForensicsError
+from jobs.output import Format, print_rows, say
+
+if TYPE_CHECKING:
+    from jobs.pipeline import Pipeline
+
+EXIT_FINDINGS, EXIT_QUALITY = 3, 4
+
+app = typer.Typer(
+    name="kraft-forensics",
+    help="Replay Kafka's KRaft metadata log as history, and find where acknowledged records were lost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class FailOn(StrEnum):
+    """--fail-on: from which verdict on findings give exit code 3."""
+
+    NONE = "none"
+    POSSIBLE = "possible"
+    PROVEN = "proven"
+
+
+Captures = Annotated[list[Path], typer.Argument(help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment.")]
+LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How results are printed.")]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict or worse.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
+DEFAULT_LAKE = Path("lake")
+
+
+def _pipeline(lake: Path) -> Pipeline:
+    from jobs.pipeline import Pipeline
+
+    return Pipeline(lake)
+
+
+@app.command()
+def run(
+    captures: Captures,
+    lake: LakeOption = DEFAULT_LAKE,
+    report: Annotated[Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")] = None,
+    form: FormatOption = Format.TABLE,
+    fail_on: FailOnOption = FailOn.NONE,
+) -> None:
+    """The main job: ingest, replay, detect, quality and report, in one session."""
+    pipeline = _pipeline(lake)
+    outcome = pipeline.run(captures, report or lake / "report.html")
+    pipeline.print_windows(form)
+    for line in outcome.summary:
+        say(line)
+    _exit(outcome.worst_verdicts, fail_on, outcome.quality_failed)
+
+
+@app.command()
+def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Decode captures into the evidence tables. What is there already is not written again."""
+    _pipeline(lake).ingest(captures)
+
+
+@app.command()
+def replay(lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Rebuild every partition's history from the ingested metadata log."""
+    _pipeline(lake).replay()
+
+
+@app.command()
+def detect(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE, fail_on: FailOnOption = FailOn.NONE) -> None:
+    """Judge every leader change: did the high watermark go back, would another leader have been picked."""
+    pipeline = _pipeline(lake)
+    pipeline.detect()
+    pipeline.print_windows(form)
+    _exit(pipeline.verdicts(), fail_on, [])
+
+
+@app.command()
+def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Check the tables against the expectation suite and write Data Docs."""
+    _exit(set(), FailOn.NONE, _pipeline(lake).quality())
+
+
+@app.command()
+def report(
+    lake: LakeOption = DEFAULT_LAKE,
+    output: Annotated[Path | None, typer.Option("--output", help="HTML page to write (default: <lake>/report.html).")] = None,
+) -> None:
+    """Write the HTML incident report."""
+    for path in _pipeline(lake).report(output or lake / "report.html"):
+        typer.echo(path)
+
+
+@app.command()
+def inspect(
+    files: Annotated[list[Path], typer.Argument(help="Metadata segments (.log) or snapshots (.checkpoint).")],
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
+) -> None:
+    """Print the records of metadata files, one JSON object a line; damage as lines with `error`. Starts no JVM."""
+    from evidence.inspect import inspect_file
+
+    failed = False
+    for file in files:
+        readable = False
+        for row in inspect_file(file, show_secrets):
+            readable = readable or "error" not in row
+            sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+        if not readable and file.stat().st_size:
+            say(f"error: {file}: no record of the metadata log in this file. Give a segment (.log) or a snapshot (.checkpoint).")
+            failed = True
+    if failed:
+        raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@app.command()
+def describe(
+    lake: LakeOption = DEFAULT_LAKE,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    at_offset: Annotated[int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")] = None,
+    at_time: Annotated[
+        datetime | None, typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone).")
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Topics and partitions as `kafka-topics --describe` prints them, at any point of history."""
+    if at_offset is not None and at_time is not None:
+        raise typer.BadParameter("give --at-offset or --at-time, not both")
+    from jobs.describe import COLUMNS, as_kafka_topics, partitions_at
+
+    pipeline = _pipeline(lake)
+    at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
+    rows = partitions_at(pipeline.lake, pipeline.one_cluster(cluster), topic, at_offset, at_ms)
+    if form is Format.TABLE:
+        typer.echo(as_kafka_topics(rows))
+    else:
+        print_rows(COLUMNS, rows, form)
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="Spark SQL; every table of the lake is known by its name.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Spark SQL over the tables."""
+    columns, rows = _pipeline(lake).sql(query)
+    print_rows(columns, rows, form)
+
+
+@app.command()
+def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:
+    """Check Java, packages, jars, disk and permissions."""
+    from jobs.doctor import run_checks
+    from jobs.settings import load_settings
+
+    checks = run_checks(load_settings(), lake)
+    rows = [
+        {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice} for c in checks
+    ]
+    print_rows(list(rows[0]), rows, form)
+    if not all(c.ok for c in checks):
+        raise typer.Exit(1)
+
+
+def _exit(verdicts: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
+    worse = {FailOn.NONE: set(), FailOn.PROVEN: {"proven"}, FailOn.POSSIBLE: {"proven", "possible"}}[fail_on]
+    for line in quality_failed:
+        say(f"quality: not met: {line}")
+    if verdicts & worse:
+        raise typer.Exit(EXIT_FINDINGS)
+    if quality_failed:
+        raise typer.Exit(EXIT_QUALITY)
+
+
+def main() -> None:
+    """Entry point: errors of the tree become one line on stderr and their exit code."""
+    try:
+        app()
+    except KraftForensicsError as error:
+        say(f"error: {error}")
+        raise SystemExit(error.exit_code) from error
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
+
+
+if __name__ == "__main__":
+    main()

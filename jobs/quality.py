@@ -1,0 +1,50 @@
+"""Quality: the expectation suite over partition_history -> quality_results and Data Docs in the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs import stages
+from jobs.lake import Lake
+from jobs.tables import QUALITY_RESULTS
+
+DOCS = "_data_docs"
+_INPUTS = ("partition_history",)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """failed: the unmet expectations, as 'expectation(column): n rows'."""
+
+    cluster_id: str
+    expectations: int
+    failed: list[str]
+    docs: Path
+    up_to_date: bool
+
+
+def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Checked:
+    """Check one cluster's partition_history, unless it was checked as it is."""
+    docs = lake.root / DOCS / cluster
+    mark = stages.fingerprint(lake, _INPUTS)
+    up_to_date = stages.is_done(lake, cluster, "quality", mark)
+    if not up_to_date:
+        # Great Expectations takes seconds to import: only when it is needed.
+        from quality.checkpoint import run_suite
+        from quality.invariants import with_invariants
+        from quality.suites import partition_history_suite
+
+        progress(f"{cluster}: checking partition_history")
+        frame = with_invariants(lake.table("partition_history", cluster)).persist()
+        rows = run_suite(frame, partition_history_suite(), docs)
+        frame.unpersist()
+        table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
+        lake.replace("quality_results", cluster, lake.frame("quality_results", cluster, table))
+        stages.mark_done(lake, cluster, "quality", mark)
+    results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
+    failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
+    return Checked(cluster, len(results), failed, docs / "index.html", up_to_date)
