@@ -83,9 +83,13 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
     if magic != 2:
         return Damage(position, left, None, "bad_magic", f"magic {magic}, KRaft writes only 2")
     if length < MIN_LENGTH:
-        return Damage(position, left, base, "bad_length", f"batch length {length} is below the least possible, {MIN_LENGTH}")
+        return Damage(
+            position, left, base, "bad_length", f"batch length {length} is below the least possible, {MIN_LENGTH}"
+        )
     if size > MAX_BATCH_BYTES:
-        return Damage(position, left, base, "bad_length", f"batch length {length} is above the limit of {MAX_BATCH_BYTES} bytes")
+        return Damage(
+            position, left, base, "bad_length", f"batch length {length} is above the limit of {MAX_BATCH_BYTES} bytes"
+        )
     if size > left:
         return Damage(position, left, base, "torn_batch", f"the head promises {size} bytes, {left} are left")
     actual = google_crc32c.value(data[position + 21 : position + size])

@@ -67,7 +67,9 @@ def open_capture(location: Path) -> Iterator[Capture]:
     files of more than one cluster.
     """
     if not location.exists():
-        raise CaptureError(f"{location}: no such file or folder. Name a capture: a folder, an archive or a log segment.")
+        raise CaptureError(
+            f"{location}: no such file or folder. Name a capture: a folder, an archive or a log segment."
+        )
     location = location.resolve()
     if location.is_dir():
         yield _register(capture_name(location), location, [])
@@ -106,7 +108,9 @@ def _register(name: str, root: Path, refused: list[tuple[str, str]]) -> Capture:
     found = sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink())
     links = [(str(p.relative_to(root)), "a link: not followed") for p in root.rglob("*") if p.is_symlink()]
     if not found:
-        raise CaptureError(f"{root.name or name}: no files in this capture. Expected metadata logs and broker snapshots.")
+        raise CaptureError(
+            f"{root.name or name}: no files in this capture. Expected metadata logs and broker snapshots."
+        )
     nodes, clusters = _identities(root, found)
     if len(clusters) > 1:
         raise CaptureError(
@@ -120,7 +124,13 @@ def _register(name: str, root: Path, refused: list[tuple[str, str]]) -> Capture:
         node = kinds.node_in_path(path) if node is None else node
         entries.append(
             EvidenceFile(
-                local, str(path), kinds.classify(path), local.stat().st_size, sha256_of(local), node, kinds.captured_at(path)
+                local,
+                str(path),
+                kinds.classify(path),
+                local.stat().st_size,
+                sha256_of(local),
+                node,
+                kinds.captured_at(path),
             )
         )
     return Capture(name, next(iter(clusters), None), entries, [*refused, *links])
@@ -170,7 +180,9 @@ class _Budget:
     def spend(self, count: int) -> None:
         self.left -= count
         if self.left < 0 or self.members > MAX_MEMBERS:
-            raise CaptureError(f"{self.archive}: the archive unpacks to more than is allowed: it may be a decompression bomb.")
+            raise CaptureError(
+                f"{self.archive}: the archive unpacks to more than is allowed: it may be a decompression bomb."
+            )
 
 
 def _copy_member(source: object, target: Path, budget: _Budget) -> None:

@@ -51,7 +51,10 @@ def read_offsets(
         topic_id = topic_ids.get(str(PurePosixPath(file.path).parent))
         found, bad = _read_file(file, names, topic_id)
         if file.node_id is None and found:
-            bad = [*bad, Damage(0, file.size_bytes, None, "unknown_node", "nothing says which broker this file is from")]
+            bad = [
+                *bad,
+                Damage(0, file.size_bytes, None, "unknown_node", "nothing says which broker this file is from"),
+            ]
             found = []
         if bad:
             damage[file.path] = bad

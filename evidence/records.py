@@ -60,7 +60,9 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         try:
             length, value_at = read_varint(body, position)
             if length < 0 or value_at + length > len(body):
-                raise DecodeError("bad_frame", f"record length {length}, {len(body) - value_at} bytes are left", position)
+                raise DecodeError(
+                    "bad_frame", f"record length {length}, {len(body) - value_at} bytes are left", position
+                )
         except DecodeError as error:
             rest = batch.size_bytes if start is None else len(body) - position
             yield Damage(at, rest, offset, error.reason, f"{error}; the rest of the batch is unreadable")
@@ -107,7 +109,9 @@ def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
     """A metadata record's value -> (type, version, data, known). Errors: DecodeError for anything malformed."""
     frame_version, at = read_uvarint(value, 0)
     if frame_version != 1:
-        raise DecodeError("frame_version", f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)", 0)
+        raise DecodeError(
+            "frame_version", f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)", 0
+        )
     key, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
     known = record_types("metadata").get(key)

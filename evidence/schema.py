@@ -103,7 +103,9 @@ def _length(data: bytes, position: int, nullable: bool, what: str) -> tuple[int 
             raise DecodeError("bad_null", f"a {what} that cannot be null is null", position)
         return None, at
     if size - 1 > len(data) - at:
-        raise DecodeError("bad_length", f"a {what} of {size - 1} does not fit the {len(data) - at} bytes left", position)
+        raise DecodeError(
+            "bad_length", f"a {what} of {size - 1} does not fit the {len(data) - at} bytes left", position
+        )
     return size - 1, at
 
 
@@ -171,9 +173,7 @@ def _compile_type(record: str, field: dict[str, Any]) -> Reader:
 def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
     plain = [(camel(f["name"]), _compile_type(record, f)) for f in fields if f["type"] != "tagged_fields"]
     tagged = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
-    tags = {
-        int(tag): (camel(f["name"]), _compile_type(record, f), _default(record, f)) for tag, f in tagged.items()
-    }
+    tags = {int(tag): (camel(f["name"]), _compile_type(record, f), _default(record, f)) for tag, f in tagged.items()}
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -192,7 +192,9 @@ def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
                 name, reader, default = known
                 value, stop = reader(data, position)
                 if stop != end:
-                    raise DecodeError("bad_tag", f"tagged field {name} has {size} bytes, {stop - position} were read", position)
+                    raise DecodeError(
+                        "bad_tag", f"tagged field {name} has {size} bytes, {stop - position} were read", position
+                    )
                 if value != default:
                     values[name] = value
             position = end

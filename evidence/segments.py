@@ -61,7 +61,9 @@ def scan_snapshot(file: EvidenceFile) -> Segment:
     problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
     if problem is None:
         return Segment(file, scan)
-    damage = Damage(0, len(data), None, "bad_snapshot", f"the snapshot is not whole: {problem}; it is not used as state")
+    damage = Damage(
+        0, len(data), None, "bad_snapshot", f"the snapshot is not whole: {problem}; it is not used as state"
+    )
     return Segment(file, Scan([], [damage], 0, len(data), 0, scan.note))
 
 
@@ -138,7 +140,10 @@ def file_row(capture: str, file: EvidenceFile, scan: Scan | None, damage: list[D
     """The tables.EVIDENCE_FILES row. scan None: a file that is read whole (text) or only registered."""
     note = scan.note if scan else None
     if file.kind == kinds.METADATA_SEGMENT and scan and scan.batches:
-        named, first = int(PurePosixPath(file.path).stem or -1) if _numbered(file) else None, scan.batches[0].base_offset
+        named, first = (
+            int(PurePosixPath(file.path).stem or -1) if _numbered(file) else None,
+            scan.batches[0].base_offset,
+        )
         if named is not None and named != first:
             note = f"the name says base offset {named}, the first batch has {first}; the bytes are trusted"
     is_log = file.kind == kinds.METADATA_SEGMENT and scan is not None and bool(scan.batches)

@@ -96,7 +96,9 @@ _RECORD = [
     column("offset", pa.int64(), "offset of the record"),
     column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch of its batch)"),
     column("timestamp_ms", pa.int64(), "timestamp of the record"),
-    column("type", pa.string(), "Kafka's name, e.g. PARTITION_CHANGE_RECORD or LEADER_CHANGE; UNKNOWN_<key> if unknown"),
+    column(
+        "type", pa.string(), "Kafka's name, e.g. PARTITION_CHANGE_RECORD or LEADER_CHANGE; UNKNOWN_<key> if unknown"
+    ),
     column("version", pa.int16(), "record version"),
     column("is_control", pa.bool_(), "true for a control record"),
     column("payload", pa.string(), "the record as Kafka's JSON, secrets redacted"),
@@ -122,7 +124,9 @@ LOG_END_OFFSETS = pa.schema(
         column("topic", pa.string(), "topic name as the source has it"),
         column("topic_id", pa.string(), "topic id, where partition.metadata beside the source names it"),
         column("partition", pa.int32(), "partition"),
-        column("source", pa.string(), "jmx_exporter, replication_offset, recovery_point, log_start_offset, leader_epoch"),
+        column(
+            "source", pa.string(), "jmx_exporter, replication_offset, recovery_point, log_start_offset, leader_epoch"
+        ),
         column("captured_at_ms", pa.int64(), "earliest time the value was read; null if nothing says"),
         column("uncertainty_ms", pa.int64(), "the value was read within this many ms after captured_at_ms"),
         column("log_end_offset", pa.int64(), "log end offset of the replica"),

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -41,31 +42,37 @@ class FailOn(StrEnum):
     PROVEN = "proven"
 
 
-Captures = Annotated[list[Path], typer.Argument(help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment.")]
+Captures = Annotated[
+    list[Path], typer.Argument(help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment.")
+]
 LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are printed.")]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict or worse.")]
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict or worse.")
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
 DEFAULT_LAKE = Path("lake")
 
 
-def _pipeline(lake: Path) -> Pipeline:
+def _pipeline(lake: Path, captures: Sequence[Path] = ()) -> Pipeline:
     from jobs.pipeline import Pipeline
 
-    return Pipeline(lake)
+    return Pipeline(lake, captures)
 
 
 @app.command()
 def run(
     captures: Captures,
     lake: LakeOption = DEFAULT_LAKE,
-    report: Annotated[Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")
+    ] = None,
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
 ) -> None:
     """The main job: ingest, replay, detect, quality and report, in one session."""
-    pipeline = _pipeline(lake)
-    outcome = pipeline.run(captures, report or lake / "report.html")
+    pipeline = _pipeline(lake, captures)
+    outcome = pipeline.run(report or lake / "report.html")
     pipeline.print_windows(form)
     for line in outcome.summary:
         say(line)
@@ -75,7 +82,7 @@ def run(
 @app.command()
 def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Decode captures into the evidence tables. What is there already is not written again."""
-    _pipeline(lake).ingest(captures)
+    _pipeline(lake, captures).ingest()
 
 
 @app.command()
@@ -85,7 +92,9 @@ def replay(lake: LakeOption = DEFAULT_LAKE) -> None:
 
 
 @app.command()
-def detect(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE, fail_on: FailOnOption = FailOn.NONE) -> None:
+def detect(
+    lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE, fail_on: FailOnOption = FailOn.NONE
+) -> None:
     """Judge every leader change: did the high watermark go back, would another leader have been picked."""
     pipeline = _pipeline(lake)
     pipeline.detect()
@@ -102,7 +111,9 @@ def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
 @app.command()
 def report(
     lake: LakeOption = DEFAULT_LAKE,
-    output: Annotated[Path | None, typer.Option("--output", help="HTML page to write (default: <lake>/report.html).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="HTML page to write (default: <lake>/report.html).")
+    ] = None,
 ) -> None:
     """Write the HTML incident report."""
     for path in _pipeline(lake).report(output or lake / "report.html"):
@@ -124,7 +135,9 @@ def inspect(
             readable = readable or "error" not in row
             sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
         if not readable and file.stat().st_size:
-            say(f"error: {file}: no record of the metadata log in this file. Give a segment (.log) or a snapshot (.checkpoint).")
+            say(
+                f"error: {file}: no record of the metadata log in this file. Give a segment (.log) or a snapshot (.checkpoint)."
+            )
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -142,9 +155,12 @@ def _parse_time(text: str) -> datetime:
 def describe(
     lake: LakeOption = DEFAULT_LAKE,
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
-    at_offset: Annotated[int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")] = None,
+    at_offset: Annotated[
+        int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
+    ] = None,
     at_time: Annotated[
-        datetime | None, typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone).")
+        datetime | None,
+        typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone)."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
@@ -182,7 +198,8 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
 
     checks = run_checks(load_settings(), lake)
     rows = [
-        {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice} for c in checks
+        {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice}
+        for c in checks
     ]
     print_rows(list(rows[0]), rows, form)
     if not all(c.ok for c in checks):

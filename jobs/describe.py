@@ -27,7 +27,9 @@ def partitions_at(
     if topic is not None:
         history = history.where(F.col("topic") == topic)
         if history.isEmpty():
-            raise KraftForensicsError(f"topic {topic!r} never existed in cluster {cluster}, as far as the captured log goes")
+            raise KraftForensicsError(
+                f"topic {topic!r} never existed in cluster {cluster}, as far as the captured log goes"
+            )
     point, begin, end = at_offset, "offset", "end_offset"
     if at_time_ms is not None:
         point, begin, end = at_time_ms, "timestamp_ms", "end_timestamp_ms"

@@ -14,11 +14,12 @@ from pyspark.sql.types import StructField, StructType
 
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
-from jobs.cluster_state import ClusterState, load_cluster_state
+from jobs.cluster_state import load_cluster_state
 from jobs.lake import Lake, spark_schema
 from jobs.replay import bucket_count, compare_with_snapshots
 from jobs.settings import Settings
 from replay import tables
+from replay.cluster import ClusterState
 from replay.detect import Cluster, detect, finding_id
 from replay.elections import build_elections, states_of
 from replay.log import Problem
@@ -58,7 +59,7 @@ class Found:
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms,))
-    if stages.is_done(lake, cluster, "detect", mark):
+    if lake.mark("findings", cluster) == mark:
         return Found(cluster, 0, 0, True)
     state = load_cluster_state(lake, cluster)
     context = Cluster(cluster, state.brokers, state.elr_enabled, Clock(settings.evidence.clock_error_ms))
@@ -72,13 +73,15 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     progress(f"{cluster}: comparing with snapshots")
     compared, mismatches = compare_with_snapshots(lake, cluster, state.elr_enabled)
     found = judged.where("finding is not null").select(F.lit(cluster).alias("cluster_id"), "finding.*")
-    faults = lake.frame("findings", cluster, pa.Table.from_pylist(_faults(state, mismatches), schema=tables.FINDINGS))
-    lake.replace("findings", cluster, found.unionByName(faults))
+    faults = lake.frame(
+        "findings", cluster, pa.Table.from_pylist(_faults(cluster, state, mismatches), schema=tables.FINDINGS)
+    )
     policies = judged.where("counterfactual is not null").select(F.lit(cluster).alias("cluster_id"), "counterfactual.*")
     lake.replace("counterfactuals", cluster, policies)
+    # Last: the mark on findings says that the other tables are made, too.
+    lake.replace("findings", cluster, found.unionByName(faults), mark)
     judged.unpersist()
     history.unpersist()
-    stages.mark_done(lake, cluster, "detect", mark)
     return Found(cluster, compared, len(mismatches), False)
 
 
@@ -96,7 +99,9 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
         F.col("removed_ms") >= F.col("captured_at_ms"), F.lit(True)
     )
     unnamed = offsets.where("topic_id is null").drop("topic_id")
-    matched = unnamed.join(F.broadcast(lifetimes.withColumnRenamed("topic", "name")), (F.col("topic") == F.col("name")) & existed)
+    matched = unnamed.join(
+        F.broadcast(lifetimes.withColumnRenamed("topic", "name")), (F.col("topic") == F.col("name")) & existed
+    )
     row = ["broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "path", "position"]
     ambiguous = matched.groupBy(row).agg(F.count_distinct("topic_id").alias("n")).where("n > 1")
     clear = matched.join(ambiguous, [matched[c].eqNullSafe(ambiguous[c]) for c in row], "left_anti")
@@ -105,7 +110,12 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
 
 def _elections(history: DataFrame, context: Cluster, buckets: int) -> DataFrame:
     def elect(bucket: pa.Table) -> pa.Table:
-        table = bucket.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY).sort_by(_ORDER).combine_chunks()
+        table = (
+            bucket.select(tables.PARTITION_HISTORY.names)
+            .cast(tables.PARTITION_HISTORY)
+            .sort_by(_ORDER)
+            .combine_chunks()
+        )
         return build_elections(table, states_of(table), context.brokers)
 
     rows = _bucketed(history, buckets).groupBy("bucket").applyInArrow(elect, spark_schema(tables.ELECTIONS))
@@ -136,30 +146,30 @@ def _bucketed(frame: DataFrame, buckets: int) -> DataFrame:
     return frame.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(buckets)))
 
 
-def _faults(state: ClusterState, mismatches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _faults(cluster: str, state: ClusterState, mismatches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Findings about the log itself."""
-    rows = [_fault(state, problem) for problem in state.problems]
-    if state.truncated:
-        first = min(base for _, base in state.truncated)
-        epochs = sorted({epoch for epoch, _ in state.truncated})
+    rows = [_fault(cluster, problem) for problem in state.problems]
+    if state.shape.truncated:
+        first = min(base for _, base in state.shape.truncated)
+        epochs = sorted({epoch for epoch, _ in state.shape.truncated})
         message = (
-            f"Captured logs diverge at offset {first}: {len(state.truncated)} batches of epoch(s) {epochs} were replaced "
+            f"Captured logs diverge at offset {first}: {len(state.shape.truncated)} batches of epoch(s) {epochs} were replaced "
             "by a later epoch. They were never committed and are not applied."
         )
-        rows.append(_fault(state, Problem("truncated_branch", first, message)))
+        rows.append(_fault(cluster, Problem("truncated_branch", first, message)))
     for row in mismatches:
         end = int(row["snapshot_end_offset"])
         message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
-        fault = _fault(state, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
+        fault = _fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
         topic = state.context.topic_names.get(row["topic_id"])
         rows.append({**fault, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]})
     return rows
 
 
-def _fault(state: ClusterState, problem: Problem, place: str = "") -> dict[str, Any]:
+def _fault(cluster: str, problem: Problem, place: str = "") -> dict[str, Any]:
     verdict, severity = FAULTS[problem.kind]
     return {
-        "finding_id": finding_id(state.cluster_id, problem.kind, problem.offset, place or problem.message),
+        "finding_id": finding_id(cluster, problem.kind, problem.offset, place or problem.message),
         "kind": problem.kind,
         "start_offset": problem.offset,
         "verdict": verdict,

@@ -48,7 +48,9 @@ def _java() -> Check:
     except (OSError, subprocess.SubprocessError) as error:
         return Check("Java", False, f"{binary}: {error}", advice)
     match = re.search(r'version "(\d+)', out)
-    return Check("Java", bool(match) and int(match[1]) >= 17 if match else False, out.splitlines()[0] if out else "?", advice)
+    return Check(
+        "Java", bool(match) and int(match[1]) >= 17 if match else False, out.splitlines()[0] if out else "?", advice
+    )
 
 
 def _package(name: str) -> Check:
@@ -75,7 +77,12 @@ def _existing(path: Path) -> Path:
 
 def _disk(lake: Path) -> Check:
     free = shutil.disk_usage(_existing(lake)).free
-    return Check("disk", free > _MIN_FREE_BYTES, f"{free / 2**30:.1f} GiB free for {lake}", "free at least 1 GiB, or choose another --lake")
+    return Check(
+        "disk",
+        free > _MIN_FREE_BYTES,
+        f"{free / 2**30:.1f} GiB free for {lake}",
+        "free at least 1 GiB, or choose another --lake",
+    )
 
 
 def _writable(lake: Path) -> Check:

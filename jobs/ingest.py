@@ -157,7 +157,9 @@ def _write_batches(lake: Lake, capture: Capture, cluster: str, scanned: _Scanned
     frame = lake.frame("log_batches", cluster, pa.table(columns, schema=schema))
     if rows:
         lake.merge("log_batches", frame, ("nodes", "commit_state"))
-    return frame.select("epoch", F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc"), "commit_state")
+    return frame.select(
+        "epoch", F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc"), "commit_state"
+    )
 
 
 def _snapshot_end(snapshot: Segment) -> int | None:

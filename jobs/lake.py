@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
@@ -47,7 +51,9 @@ class Lake:
     def require(self) -> None:
         """Errors: LakeError when there is no lake yet."""
         if not self.exists():
-            raise LakeError(f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}")
+            raise LakeError(
+                f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}"
+            )
 
     def create(self) -> None:
         """Create every table that is not there yet."""
@@ -67,10 +73,12 @@ class Lake:
         frame = self.spark.read.format("delta").load(self.path(name))
         return frame if cluster_id is None else frame.where(F.col("cluster_id") == cluster_id)
 
-    def rows(self, name: str, cluster_id: str, columns: Sequence[str] = (), where: str = "true") -> list[dict[str, object]]:
+    def rows(
+        self, name: str, cluster_id: str, columns: Sequence[str] = (), where: str = "true"
+    ) -> list[dict[str, Any]]:
         """A small table's rows as dicts."""
         frame = self.table(name, cluster_id).where(where)
-        result: list[dict[str, object]] = (frame.select(*columns) if columns else frame).toArrow().to_pylist()
+        result: list[dict[str, Any]] = (frame.select(*columns) if columns else frame).toArrow().to_pylist()
         return result
 
     def frame(self, name: str, cluster_id: str, table: pa.Table) -> DataFrame:
@@ -84,24 +92,27 @@ class Lake:
         """Append the rows whose key is not there yet; returns how many. Rows are immutable: nothing is updated."""
         key = ["cluster_id", *TABLES[name].key]
         new = rows.dropDuplicates(key)
-        if not self._untouched(name):
+        if self.version(name) > 0:
             known = self.table(name).select(*(F.col(k).alias(f"known_{k}") for k in key))
             new = new.join(known, [F.col(k).eqNullSafe(F.col(f"known_{k}")) for k in key], "left_anti")
-        new = new.persist()
-        count = new.count()
-        if count:
-            self._write(name, new).mode("append").save(self.path(name))
-        new.unpersist()
-        return count
+        self._write(name, new).mode("append").save(self.path(name))
+        return self._written(name)
 
-    def _untouched(self, name: str) -> bool:
-        """True when nothing was ever written: the log holds the commit that created the table, and no other."""
-        return [f.name for f in (self.root / name / "_delta_log").glob("*.json")] == [f"{0:020d}.json"]
-
-    def replace(self, name: str, cluster_id: str, rows: DataFrame) -> None:
-        """Replace one cluster's rows in one commit."""
+    def replace(self, name: str, cluster_id: str, rows: DataFrame, mark: str = "") -> int:
+        """Replace one cluster's rows in one commit, which also carries `mark` (see `marks`); returns the rows written."""
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
-        self._write(name, rows).mode("overwrite").option("replaceWhere", condition).save(self.path(name))
+        writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
+        writer.option("userMetadata", json.dumps({"cluster_id": cluster_id, "mark": mark})).save(self.path(name))
+        return self._written(name)
+
+    def mark(self, name: str, cluster_id: str) -> str | None:
+        """The mark of the newest commit that replaced the cluster's rows: what they were made from."""
+        for commit in self._commits(name):
+            text = commit.get("userMetadata")
+            made = json.loads(text) if text else {}
+            if made.get("cluster_id") == cluster_id:
+                return str(made["mark"])
+        return None
 
     def merge(self, name: str, rows: DataFrame, update: Sequence[str]) -> None:
         """Insert rows with a new key; on a known key set the columns in `update` where they differ."""
@@ -118,14 +129,35 @@ class Lake:
         return rows.select(*(f.name for f in TABLES[name].schema)).write.format("delta")
 
     def version(self, name: str) -> int:
-        """The table's newest Delta version."""
-        return int(DeltaTable.forPath(self.spark, self.path(name)).history(1).select("version").collect()[0][0])
+        """The table's newest Delta version; 0 right after it was created."""
+        return int(self._log_files(name)[0].stem)
+
+    def _log_files(self, name: str) -> list[Path]:
+        files = (f for f in (self.root / name / "_delta_log").glob("*.json") if f.stem.isdigit())
+        return sorted(files, reverse=True)
+
+    def _commits(self, name: str) -> Iterator[dict[str, Any]]:
+        """The commitInfo of every commit, newest first, from the Delta log itself: no Spark job is needed for it."""
+        for file in self._log_files(name):
+            with file.open(encoding="utf-8") as lines:
+                yield next((json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')), {})
+
+    def _written(self, name: str) -> int:
+        """The rows that this session's last commit to a table wrote."""
+        metrics = next(self._commits(name)).get("operationMetrics", {})
+        return int(metrics.get("numOutputRows", 0))
 
     def clusters(self) -> list[str]:
         """Every cluster with evidence in this lake."""
         return sorted(row[0] for row in self.table("evidence_files").select("cluster_id").distinct().collect())
 
-    def register_views(self) -> None:
-        """Make every table known to SQL under its own name, for this session."""
+    def register_views(self, query: str) -> None:
+        """Make the tables that a query may mean known to SQL under their own names, for this session."""
         for name in TABLES:
-            self.table(name).createOrReplaceTempView(name)
+            if re.search(rf"\b{name}\b", query, re.IGNORECASE):
+                self.table(name).createOrReplaceTempView(name)
+
+    def counts(self, names: Sequence[str], cluster_id: str) -> dict[str, int]:
+        """How many rows each table has for a cluster, in one job."""
+        frames = [self.table(n, cluster_id).agg(F.lit(n).alias("name"), F.count("*").alias("rows")) for n in names]
+        return {row["name"]: row["rows"] for row in reduce(DataFrame.unionAll, frames).collect()}

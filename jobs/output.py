@@ -98,8 +98,14 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
     On a terminal it is a live bar; elsewhere each message is a line.
     """
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total}"), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("starting Spark", total=total)
 
         def describe(message: str) -> None:

@@ -40,21 +40,27 @@ class Outcome:
 
 
 class Pipeline:
-    """A lake and its session; the session starts with the first stage that needs it."""
+    """A lake, the captures to ingest, and the session, which starts with the first stage that needs it.
 
-    def __init__(self, root: Path) -> None:
+    Errors: CaptureError for a capture that is not there: a wrong path is said before Spark starts.
+    """
+
+    def __init__(self, root: Path, captures: Sequence[Path] = ()) -> None:
+        _check_paths(captures)
         self.root = root
+        self.captures = captures
         self.settings = load_settings()
 
     @cached_property
     def lake(self) -> Lake:
-        return Lake(build_session(self.settings.spark), self.root)
+        size = sum(_size_bytes(p) for p in (self.root, *self.captures))
+        small = size < self.settings.spark.codegen_from_mib << 20
+        return Lake(build_session(self.settings.spark, small), self.root)
 
-    def run(self, captures: Sequence[Path], report: Path) -> Outcome:
+    def run(self, report: Path) -> Outcome:
         """Every stage, with a progress bar. Errors: as the stages."""
-        _check_paths(captures)
-        with progress_steps(len(captures) + 4) as (describe, advance):
-            for capture in captures:
+        with progress_steps(len(self.captures) + 4) as (describe, advance):
+            for capture in self.captures:
                 _say_ingested(ingest(self.lake, capture, self.settings, describe))
                 advance()
             clusters = self.lake.clusters()
@@ -74,10 +80,9 @@ class Pipeline:
         failed = [line for c in checked for line in c.failed]
         return Outcome(self.verdicts(), failed, summary)
 
-    def ingest(self, captures: Sequence[Path]) -> None:
-        _check_paths(captures)
-        with progress_steps(len(captures)) as (describe, advance):
-            for capture in captures:
+    def ingest(self) -> None:
+        with progress_steps(len(self.captures)) as (describe, advance):
+            for capture in self.captures:
                 _say_ingested(ingest(self.lake, capture, self.settings, describe))
                 advance()
 
@@ -109,8 +114,8 @@ class Pipeline:
 
     def sql(self, query: str) -> tuple[list[str], list[dict[str, Any]]]:
         """Columns and rows of a query. Errors: KraftForensicsError with Spark's message."""
-        self._clusters()
-        self.lake.register_views()
+        Lake(None, self.root).require()  # type: ignore[arg-type]
+        self.lake.register_views(query)
         try:
             frame = self.lake.spark.sql(query)
             return frame.columns, frame.toArrow().to_pylist()
@@ -125,7 +130,11 @@ class Pipeline:
             return
         shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
         names = list(shown[0]) if shown else ["window"]
-        title = f"{len(rows)} flagged windows: the high watermark went back, or may have" if rows else "no window was flagged"
+        title = (
+            f"{len(rows)} flagged windows: the high watermark went back, or may have"
+            if rows
+            else "no window was flagged"
+        )
         print_table(names, shown, title)
 
     def verdicts(self) -> set[str]:
@@ -151,7 +160,16 @@ def _check_paths(captures: Sequence[Path]) -> None:
     """A wrong path is said before Spark starts."""
     for capture in captures:
         if not capture.exists():
-            raise CaptureError(f"{capture}: no such file or folder. Name a capture: a folder, an archive or a log segment.")
+            raise CaptureError(
+                f"{capture}: no such file or folder. Name a capture: a folder, an archive or a log segment."
+            )
+
+
+def _size_bytes(path: Path) -> int:
+    """Bytes of a file or of everything below a folder; 0 for what is not there."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
 
 
 def _page(output: Path, cluster: str, clusters: list[str]) -> Path:
@@ -186,11 +204,14 @@ def _say_ingested(result: Ingested) -> None:
 
 
 def _say_replayed(result: Replayed) -> None:
-    say(f"{result.cluster_id}: partition_history: {result.rows} states{' (up to date)' if result.up_to_date else ''}")
+    done = "is up to date" if result.up_to_date else f"has {result.rows} states"
+    say(f"{result.cluster_id}: partition_history {done}")
 
 
 def _say_found(result: Found) -> None:
     if result.up_to_date:
         say(f"{result.cluster_id}: findings are up to date")
     else:
-        say(f"{result.cluster_id}: {result.compared} partition states compared with snapshots, {result.mismatches} differ")
+        say(
+            f"{result.cluster_id}: {result.compared} partition states compared with snapshots, {result.mismatches} differ"
+        )

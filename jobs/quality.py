@@ -31,7 +31,7 @@ def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Ch
     """Check one cluster's partition_history, unless it was checked as it is."""
     docs = lake.root / DOCS / cluster
     mark = stages.fingerprint(lake, _INPUTS)
-    up_to_date = stages.is_done(lake, cluster, "quality", mark)
+    up_to_date = lake.mark("quality_results", cluster) == mark
     if not up_to_date:
         # Great Expectations takes seconds to import: only when it is needed.
         from quality.checkpoint import run_suite
@@ -43,8 +43,7 @@ def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Ch
         rows = run_suite(frame, partition_history_suite(), docs)
         frame.unpersist()
         table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
-        lake.replace("quality_results", cluster, lake.frame("quality_results", cluster, table))
-        stages.mark_done(lake, cluster, "quality", mark)
+        lake.replace("quality_results", cluster, lake.frame("quality_results", cluster, table), mark)
     results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
     failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
     return Checked(cluster, len(results), failed, docs / "index.html", up_to_date)

@@ -11,20 +11,29 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import stages
-from jobs.cluster_state import ClusterState, load_cluster_state
+from jobs.cluster_state import load_cluster_state
 from jobs.lake import Lake, spark_schema
 from jobs.settings import Settings
+from replay.cluster import ClusterState, changes_that_count
 from replay.history import CHANGES, build_history
-from replay.log import in_runs
 from replay.tables import PARTITION_HISTORY
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs")
-_STATE = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories", "leader", "leader_epoch", "partition_epoch")
+_STATE = (
+    "replicas",
+    "isr",
+    "removing_replicas",
+    "adding_replicas",
+    "directories",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """rows: of partition_history; up_to_date: nothing had changed; snapshots, states: compared with the replay."""
+    """rows: written to partition_history; up_to_date: nothing had changed and nothing was written."""
 
     cluster_id: str
     rows: int
@@ -34,29 +43,24 @@ class Replayed:
 def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Replayed:
     """Remake partition_history of one cluster, unless its inputs are unchanged."""
     mark = stages.fingerprint(lake, _INPUTS)
-    if stages.is_done(lake, cluster, "replay", mark):
-        return Replayed(cluster, lake.table("partition_history", cluster).count(), True)
+    if lake.mark("partition_history", cluster) == mark:
+        return Replayed(cluster, 0, True)
     progress(f"{cluster}: resolving cluster-wide records")
     state = load_cluster_state(lake, cluster)
     progress(f"{cluster}: replaying partitions")
     changes = _changes(lake, cluster, state)
-    lake.replace("partition_history", cluster, build(changes, state, settings).withColumn("cluster_id", F.lit(cluster)))
-    stages.mark_done(lake, cluster, "replay", mark)
-    return Replayed(cluster, lake.table("partition_history", cluster).count(), False)
+    history = build(changes, state, settings).withColumn("cluster_id", F.lit(cluster))
+    return Replayed(cluster, lake.replace("partition_history", cluster, history, mark), False)
 
 
 def build(changes: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
     """partition_history (without cluster_id) from CHANGES rows. Topics are whole within a bucket, since every partition
     of a topic looks at its partition 0."""
     count = bucket_count(changes, settings)
-    context, events, runs, transactions = state.context, state.topic_events, state.runs, state.transactions
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
-        bucket = bucket.select(CHANGES.names).cast(CHANGES)
-        offset = bucket["offset"].to_numpy()
-        from_log = bucket["origin"].to_numpy(zero_copy_only=False) == "log"
-        keep = ~from_log | (in_runs(offset, runs) & transactions.visible(offset))
-        return build_history(bucket.filter(pa.array(keep)), events, context).table
+        rows = changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state)
+        return build_history(rows, state.topic_events, state.context).table
 
     buckets = changes.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(count)))
     return buckets.groupBy("bucket").applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
@@ -78,23 +82,27 @@ def _changes(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
         *(F.col(c) for c in ("capture", "path", "sha256", "position")),
     ]
     records = lake.table("metadata_records", cluster).where("partition_change is not null")
-    if state.truncated:
-        cut = lake.spark.createDataFrame(state.truncated, "epoch int, batch_base_offset long")
+    if state.shape.truncated:
+        cut = lake.spark.createDataFrame(state.shape.truncated, "epoch int, batch_base_offset long")
         records = records.join(F.broadcast(cut), ["epoch", "batch_base_offset"], "left_anti")
     changes = records.select("offset", "batch_base_offset", F.lit("log").alias("origin"), *columns)
-    bases = [run.snapshot for run in state.runs if run.snapshot]
+    bases = [run.snapshot for run in state.shape.runs if run.snapshot]
     if bases:
         base = lake.spark.createDataFrame(bases, "snapshot_end_offset long, snapshot_epoch int")
         rows = lake.table("snapshot_records", cluster).where("partition_change is not null")
         rows = rows.join(F.broadcast(base), ["snapshot_end_offset", "snapshot_epoch"])
         rows = rows.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
         at = F.col("snapshot_end_offset") - 1
-        rows = rows.select(at.alias("offset"), at.alias("batch_base_offset"), F.lit("checkpoint").alias("origin"), *columns)
+        rows = rows.select(
+            at.alias("offset"), at.alias("batch_base_offset"), F.lit("checkpoint").alias("origin"), *columns
+        )
         changes = changes.unionByName(rows)
     return changes
 
 
-def compare_with_snapshots(lake: Lake, cluster: str, elr_offsets: Callable[[int], bool]) -> tuple[int, list[dict[str, object]]]:
+def compare_with_snapshots(
+    lake: Lake, cluster: str, elr_offsets: Callable[[int], bool]
+) -> tuple[int, list[dict[str, object]]]:
     """The law: the state replayed up to a snapshot's end offset is that snapshot's state.
 
     Returns how many partition states were compared, and for each that differs (or is missing on one side) a dict with
@@ -103,12 +111,18 @@ def compare_with_snapshots(lake: Lake, cluster: str, elr_offsets: Callable[[int]
     """
     snapshots = lake.table("snapshot_records", cluster).where("partition_change is not null")
     snapshots = snapshots.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
-    expected = snapshots.select("snapshot_end_offset", "snapshot_epoch", "path", "sha256", "position", "partition_change.*")
-    ends = [int(r[0]) for r in lake.table("snapshot_records", cluster).select("snapshot_end_offset").distinct().collect()]
+    expected = snapshots.select(
+        "snapshot_end_offset", "snapshot_epoch", "path", "sha256", "position", "partition_change.*"
+    )
+    ends = [
+        int(r[0]) for r in lake.table("snapshot_records", cluster).select("snapshot_end_offset").distinct().collect()
+    ]
     if not ends:
         return 0, []
     with_elr = [e for e in ends if elr_offsets(e - 1)]
-    points = lake.spark.createDataFrame([(e, e in with_elr) for e in ends], "snapshot_end_offset long, compare_elr boolean")
+    points = lake.spark.createDataFrame(
+        [(e, e in with_elr) for e in ends], "snapshot_end_offset long, compare_elr boolean"
+    )
     history = lake.table("partition_history", cluster).where("not removed")
     valid = (F.col("offset") < F.col("snapshot_end_offset")) & (
         F.col("end_offset").isNull() | (F.col("end_offset") >= F.col("snapshot_end_offset"))
@@ -125,8 +139,10 @@ def compare_with_snapshots(lake: Lake, cluster: str, elr_offsets: Callable[[int]
         same = F.sort_array(f"e.{name}").eqNullSafe(F.sort_array(f"a.{name}"))
         checks[name] = same | ~F.col("compare_elr")
     wrong = F.concat_ws(", ", *(F.when(~F.coalesce(ok, F.lit(False)), n) for n, ok in checks.items()))
-    what = F.when(F.col("a").isNull(), "missing in the replay").when(F.col("e").isNull(), "missing in the snapshot").otherwise(wrong)
+    what = (
+        F.when(F.col("a").isNull(), "missing in the replay")
+        .when(F.col("e").isNull(), "missing in the snapshot")
+        .otherwise(wrong)
+    )
     judged = both.select("snapshot_end_offset", "topic_id", "partition", what.alias("what")).toArrow().to_pylist()
     return len(judged), [r for r in judged if r["what"]]
-
-

@@ -13,7 +13,15 @@ from evidence.errors import KraftForensicsError
 from jobs.lake import Lake
 from jobs.report_html import ReportInput, render_report
 
-_COUNTED = ("evidence_files", "metadata_records", "log_end_offsets", "partition_history", "elections", "findings", "quarantine")
+_COUNTED = (
+    "evidence_files",
+    "metadata_records",
+    "log_end_offsets",
+    "partition_history",
+    "elections",
+    "findings",
+    "quarantine",
+)
 _HIDDEN_VERDICT = "excluded"
 MAX_PARTITIONS = 200
 
@@ -41,7 +49,7 @@ def load_report(lake: Lake, cluster: str) -> ReportInput:
         elections=elections,
         quality=lake.rows("quality_results", cluster),
         quarantine=lake.rows("quarantine", cluster),
-        counts={name: lake.table(name, cluster).count() for name in _COUNTED},
+        counts=lake.counts(_COUNTED, cluster),
     )
 
 

@@ -17,13 +17,16 @@ class SessionError(KraftForensicsError):
     """The Spark session cannot be made as set."""
 
 
-def build_session(settings: SparkSettings, app: str = "kraft-forensics") -> SparkSession:
-    """A session with Delta. Errors: SessionError when jars_mode is 'jars' and the folder holds none."""
+def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
+    """A session with Delta. small: the data is so little that compiling queries costs more than it saves (ADR 0003).
+
+    Errors: SessionError when jars_mode is 'jars' and the folder holds none.
+    """
     # Workers must run the interpreter that has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
-        SparkSession.builder.appName(app)
+        SparkSession.builder.appName("kraft-forensics")
         .master(settings.master)
         .config("spark.driver.memory", settings.driver_memory)
         .config("spark.driver.extraJavaOptions", settings.driver_java_options)
@@ -36,9 +39,14 @@ def build_session(settings: SparkSettings, app: str = "kraft-forensics") -> Spar
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
-        # Small tables: a log of 50 commits is cheap, many small files of state are not.
-        .config("spark.databricks.delta.snapshotPartitions", 2)
     )
+    if small:
+        builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
+            "spark.sql.codegen.factoryMode", "NO_CODEGEN"
+        )
+        builder = builder.config("spark.sql.adaptive.enabled", "false")
+    for key, value in settings.conf.items():
+        builder = builder.config(key, value)
     if settings.jars_mode == "packages":
         builder = builder.config("spark.jars.packages", _DELTA_PACKAGE)
     elif settings.jars_mode == "jars":

@@ -40,8 +40,10 @@ class SparkSettings(_Section):
     driver_memory: str
     driver_java_options: str
     shuffle_partitions: int = Field(ge=1)
+    codegen_from_mib: int = Field(ge=0)
     jars_mode: Literal["jars", "packages", "provided"]
     jars_dir: str
+    conf: dict[str, str]
 
     def jars_path(self) -> Path:
         """The folder with Delta's jars."""

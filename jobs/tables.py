@@ -34,14 +34,6 @@ QUALITY_RESULTS = pa.schema(
     ]
 )
 
-STAGE_RUNS = pa.schema(
-    [
-        evidence.column("stage", pa.string(), "replay, detect or quality"),
-        evidence.column("fingerprint", pa.string(), "the inputs' versions and the code's rules: unchanged means up to date"),
-        evidence.column("finished_at_ms", pa.int64(), "when the stage finished"),
-    ]
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -86,6 +78,5 @@ TABLES = {
                ("finding_id", "policy")),
         _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
         _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
-        _table("stage_runs", "When a derived table was last made, and from what", STAGE_RUNS, ("stage",)),
     )
 }  # fmt: skip

@@ -26,6 +26,16 @@ INVARIANTS: dict[str, Column] = {
 
 def with_invariants(history: DataFrame) -> DataFrame:
     """partition_history without removed rows, with one boolean column for every entry of INVARIANTS."""
-    columns = ("cluster_id", "topic_id", "topic", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "min_isr")
+    columns = (
+        "cluster_id",
+        "topic_id",
+        "topic",
+        "partition",
+        "offset",
+        "leader",
+        "leader_epoch",
+        "partition_epoch",
+        "min_isr",
+    )
     live = history.where("not removed")
     return live.select(*columns, "leader_recovery_state", *(rule.alias(name) for name, rule in INVARIANTS.items()))

@@ -89,7 +89,9 @@ def config_timeline(
         entry = topics.setdefault(name, ([], []))
         entry[0].append(offset)
         entry[1].append(value)
-    return ConfigTimeline(topics, _cluster_steps(key, [c for c in relevant if c.resource_type == BROKER], controllers, static))
+    return ConfigTimeline(
+        topics, _cluster_steps(key, [c for c in relevant if c.resource_type == BROKER], controllers, static)
+    )
 
 
 def _cluster_steps(
@@ -101,7 +103,9 @@ def _cluster_steps(
     active: int | None = None
     broker: dict[str, str] = {}
     offsets, values = [-1], [_below_topic(key, active, broker, static)]
-    events: list[tuple[int, ConfigChange | int]] = sorted([*((c.offset, c) for c in changes), *controllers], key=lambda e: e[0])
+    events: list[tuple[int, ConfigChange | int]] = sorted(
+        [*((c.offset, c) for c in changes), *controllers], key=lambda e: e[0]
+    )
     for offset, event in events:
         if isinstance(event, int):
             active = event

@@ -291,7 +291,12 @@ def _partition_0_replicas(rows: dict[str, Array], count: Array) -> Array:
     if not len(zero):
         return count
     span = int(rows["offset"].max()) + 2
-    at = np.searchsorted(rows["topic"][zero] * span + rows["offset"][zero], rows["topic"] * span + rows["offset"], "right") - 1
+    at = (
+        np.searchsorted(
+            rows["topic"][zero] * span + rows["offset"][zero], rows["topic"] * span + rows["offset"], "right"
+        )
+        - 1
+    )
     found = zero[np.maximum(at, 0)]
     known = (at >= 0) & (rows["topic"][found] == rows["topic"]) & (rows["kind"][found] != _REMOVE)
     result: Array = np.where(known, count[found], count)

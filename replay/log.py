@@ -33,7 +33,12 @@ def surviving(epoch: Array, base_offset: Array) -> Array:
 
 
 def commit_states(
-    epoch: Array, base_offset: Array, last_offset: Array, holders: Sequence[Sequence[int]], voters: frozenset[int], proven: int
+    epoch: Array,
+    base_offset: Array,
+    last_offset: Array,
+    holders: Sequence[Sequence[int]],
+    voters: frozenset[int],
+    proven: int,
 ) -> list[str]:
     """committed / uncommitted / unknown for every batch.
 
@@ -100,7 +105,9 @@ def transactions(markers: Sequence[tuple[int, str]], log_end: int) -> Transactio
                 dropped.append((begin, offset))
             begin = None
     if begin is not None:
-        problems.append(Problem("open_transaction", begin, "the log ends inside a transaction; its records are not applied"))
+        problems.append(
+            Problem("open_transaction", begin, "the log ends inside a transaction; its records are not applied")
+        )
         dropped.append((begin, log_end))
     return Transactions(dropped, problems)
 
@@ -141,7 +148,11 @@ def replayable_runs(
         if first:
             problems.append(Problem("offset_gap", before, f"offsets {before} to {start - 1} are in no captured file"))
         if anchor is None:
-            problems.append(Problem("no_snapshot", start, f"offsets {start} to {end - 1} follow no captured snapshot: state unknown"))
+            problems.append(
+                Problem(
+                    "no_snapshot", start, f"offsets {start} to {end - 1} follow no captured snapshot: state unknown"
+                )
+            )
             continue
         if anchor[0] > before:
             message = f"state is unknown from offset {before} up to the snapshot at {anchor[0]}"
@@ -149,7 +160,9 @@ def replayable_runs(
         runs.append(Run(anchor[0], end, anchor))
     tail = known[-1] if known else None
     if tail and tail[0] > (runs[-1].end if runs else 0):
-        problems.append(Problem("unobserved", runs[-1].end if runs else 0, f"the snapshot at {tail[0]} is newer than the log's end"))
+        problems.append(
+            Problem("unobserved", runs[-1].end if runs else 0, f"the snapshot at {tail[0]} is newer than the log's end")
+        )
         runs.append(Run(tail[0], tail[0], tail))
     return runs, problems
 

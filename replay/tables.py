@@ -45,7 +45,9 @@ PARTITION_HISTORY = pa.schema(
         column("min_isr", pa.int32(), "effective min ISR: min(min.insync.replicas, replicas of partition 0)"),
         column("min_isr_source", pa.string(), "layer of min.insync.replicas: topic, broker, cluster, static, default"),
         column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
-        column("unclean_leader_election_enable_source", pa.string(), "its layer: topic, broker, cluster, static, default"),
+        column(
+            "unclean_leader_election_enable_source", pa.string(), "its layer: topic, broker, cluster, static, default"
+        ),
         column("removed", pa.bool_(), "true on the row of the topic's removal; its state columns are null"),
         column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
         column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
@@ -79,7 +81,11 @@ COUNTERFACTUALS = pa.schema(
         column("finding_id", pa.string(), "the finding whose window this answers for"),
         *_PARTITION,
         column("offset", pa.int64(), "metadata offset of the election that really happened"),
-        column("policy", pa.string(), "unclean_recovery_aggressive, unclean_recovery_balanced, unclean_recovery_all_replicas"),
+        column(
+            "policy",
+            pa.string(),
+            "unclean_recovery_aggressive, unclean_recovery_balanced, unclean_recovery_all_replicas",
+        ),
         column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
         column("leader", pa.int32(), "leader the policy would pick; null if it waits or cannot be told"),
         column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last seen"),
@@ -114,7 +120,9 @@ FINDINGS = pa.schema(
         column("kind", pa.string(), "hwm_regression, snapshot_mismatch, ...; docs/findings.md lists all"),
         *_PARTITION,
         column("start_offset", pa.int64(), "metadata offset of the record that exposed the partition"),
-        column("end_offset", pa.int64(), "metadata offset after which |ISR| >= min ISR again; null = never in this log"),
+        column(
+            "end_offset", pa.int64(), "metadata offset after which |ISR| >= min ISR again; null = never in this log"
+        ),
         column("start_timestamp_ms", pa.int64(), "timestamp at start_offset"),
         column("end_timestamp_ms", pa.int64(), "timestamp at end_offset"),
         column("election_offset", pa.int64(), "metadata offset of the leader change that is judged"),

@@ -1,0 +1,209 @@
+"""The small, cluster-wide part of a replay: which log counts, topics, configs, features, brokers. Plain Python and
+NumPy over the few records that are not about one partition; what it gives is handed to every bucket of partitions.
+
+Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, ConfigurationsDelta, FeaturesDelta.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
+from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline
+from replay.history import TOPIC_EVENTS, Context
+from replay.log import Problem, Run, Transactions, in_runs, replayable_runs, surviving, transactions
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+_TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
+CLUSTER_TYPES = (
+    BROKER_TYPES
+    | _TRANSACTION_TYPES
+    | {
+        "TOPIC_RECORD",
+        "REMOVE_TOPIC_RECORD",
+        "CONFIG_RECORD",
+        "FEATURE_LEVEL_RECORD",
+        "CLEAR_ELR_RECORD",
+        "LEADER_CHANGE",
+    }
+)
+
+Row = dict[str, Any]
+
+
+class ConflictError(ValueError):
+    """Two different batches claim the same place of the same epoch: Raft never writes that."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogShape:
+    """Which batches count and which stretches can be replayed. truncated: (epoch, base offset) of batches cut away."""
+
+    runs: list[Run]
+    truncated: list[tuple[int, int]]
+    log_end: int
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """Everything a bucket of partitions needs to know."""
+
+    shape: LogShape
+    transactions: Transactions
+    context: Context
+    topic_events: pa.Table
+    brokers: BrokerTimeline
+    elr_levels: tuple[list[int], list[int]]
+    problems: list[Problem]
+
+    def elr_enabled(self, offset: int) -> bool:
+        """Whether the ELR feature's finalized level is at least 1 at an offset."""
+        index = bisect_right(self.elr_levels[0], offset)
+        return index > 0 and self.elr_levels[1][index - 1] >= 1
+
+
+def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]]) -> LogShape:
+    """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path of every distinct batch.
+
+    Errors: ConflictError when one epoch has different bytes at one offset (EVIDENCE.md 25).
+    """
+    _refuse_conflicts(batches)
+    epoch = np.array([b["epoch"] for b in batches], dtype=np.int64)
+    base = np.array([b["base_offset"] for b in batches], dtype=np.int64)
+    last = np.array([b["last_offset"] for b in batches], dtype=np.int64)
+    kept = surviving(epoch, base)
+    order = np.argsort(base[kept])
+    runs, problems = replayable_runs(base[kept][order], last[kept][order], snapshots)
+    truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
+    return LogShape(runs, truncated, int(last[kept].max()) + 1 if kept.any() else 0, problems)
+
+
+def _refuse_conflicts(batches: Sequence[Row]) -> None:
+    seen: dict[tuple[int, int], Row] = {}
+    for batch in batches:
+        other = seen.setdefault((batch["epoch"], batch["base_offset"]), batch)
+        if other["crc"] != batch["crc"]:
+            raise ConflictError(
+                f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
+                f"{batch['path']}. Raft never writes that: the files are of different clusters, or one was altered. "
+                "Nothing is replayed; ingest the captures into separate lakes."
+            )
+
+
+def resolve_cluster(
+    shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row], static: Mapping[int, Mapping[str, str]]
+) -> ClusterState:
+    """Resolve the cluster-wide records.
+
+    logged: metadata records of CLUSTER_TYPES (rows with offset, epoch, timestamp_ms, type, data, batch_base_offset and
+    provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
+    static: node id -> server.properties of the nodes whose file was captured.
+    """
+    records = _in_order(shape, logged, snapshot)
+    markers = [(r["offset"], r["type"]) for r in records if r["type"] in _TRANSACTION_TYPES]
+    resolved = transactions(markers, shape.log_end)
+    visible = resolved.visible(np.array([r["offset"] for r in records], dtype=np.int64))
+    records = [r for r, v in zip(records, visible.tolist(), strict=True) if v]
+    topics = _Topics(records)
+    brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
+    levels = [
+        (r["offset"], r["data"]["featureLevel"])
+        for r in records
+        if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_FEATURE
+    ]
+    return ClusterState(
+        shape=shape,
+        transactions=resolved,
+        context=_context(records, topics, static),
+        topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
+        brokers=brokers,
+        elr_levels=([o for o, _ in levels], [v for _, v in levels]),
+        problems=[*shape.problems, *resolved.problems, *brokers.problems, *topics.problems],
+    )
+
+
+def _in_order(shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row]) -> list[Row]:
+    """The records that count, in offset order; a base snapshot's stand at the offset before its end."""
+    cut = set(shape.truncated)
+    inside = in_runs(np.array([r["offset"] for r in logged], dtype=np.int64), shape.runs).tolist()
+    records = [
+        r for r, keep in zip(logged, inside, strict=True) if keep and (r["epoch"], r["batch_base_offset"]) not in cut
+    ]
+    bases = {run.snapshot for run in shape.runs}
+    for row in snapshot:
+        if (row["snapshot_end_offset"], row["snapshot_epoch"]) in bases:
+            at = row["snapshot_end_offset"] - 1
+            records.append({**row, "offset": at, "batch_base_offset": at, "place": row["offset"]})
+    return sorted(records, key=lambda r: (r["offset"], r.get("place", 0)))
+
+
+class _Topics:
+    """Topic names and lifetimes, and the events that touch all partitions of a topic. Filled by one pass."""
+
+    def __init__(self, records: list[Row]) -> None:
+        self.names: dict[str, str] = {}
+        self.events: list[Row] = []
+        self.removed: list[tuple[int, str]] = []
+        self.problems: list[Problem] = []
+        alive: dict[str, str] = {}
+        for record in records:
+            data = record["data"]
+            if record["type"] == "TOPIC_RECORD":
+                self.names[data["topicId"]] = data["name"]
+                alive[data["name"]] = data["topicId"]
+            elif record["type"] == "REMOVE_TOPIC_RECORD":
+                self._remove(record, alive)
+            elif record["type"] == "CLEAR_ELR_RECORD":
+                name = data["topicName"]
+                scope = list(alive.values()) if not name else [alive[name]] if name in alive else []
+                if name and not scope:
+                    message = f"ClearElrRecord for topic {name!r}, which does not exist"
+                    self.problems.append(Problem("unknown_topic", record["offset"], message))
+                self.events += [_topic_event(record, topic_id, removes=False) for topic_id in scope]
+
+    def _remove(self, record: Row, alive: dict[str, str]) -> None:
+        topic_id = record["data"]["topicId"]
+        name = self.names.get(topic_id)
+        if name is None or alive.get(name) != topic_id:
+            message = f"RemoveTopicRecord for topic id {topic_id}, which does not exist"
+            self.problems.append(Problem("unknown_topic", record["offset"], message))
+            return
+        del alive[name]
+        self.removed.append((record["offset"], name))
+        self.events.append(_topic_event(record, topic_id, removes=True))
+
+
+def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
+    copied = {
+        k: record[k] for k in ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
+    }
+    return {**copied, "controller_epoch": record["epoch"], "topic_id": topic_id, "removes": removes}
+
+
+def _context(records: Sequence[Row], topics: _Topics, static: Mapping[int, Mapping[str, str]]) -> Context:
+    changes = [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
+    ]
+    controllers = [(r["offset"], r["data"]["leaderId"]) for r in records if r["type"] == "LEADER_CHANGE"]
+
+    def timeline(key: str) -> ConfigTimeline:
+        return config_timeline(key, changes, controllers, static, topics.removed)
+
+    return Context(topics.names, timeline(MIN_ISR), timeline(UNCLEAN))
+
+
+def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
+    """Of replay.history.CHANGES rows of the surviving log, those in replayable stretches and committed transactions."""
+    offset = changes["offset"].to_numpy()
+    from_log = changes["origin"].to_numpy(zero_copy_only=False) == "log"
+    keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))
+    return changes.filter(pa.array(keep))

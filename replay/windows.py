@@ -1,0 +1,67 @@
+"""Exposure windows: from the record that put a partition's high watermark at risk to the one that made it safe again.
+
+A window opens when the partition becomes leaderless, or when everyone who held the high watermark (ISR and ELR) has
+left at once; it closes with the first state that has a leader and |ISR| >= min ISR (EVIDENCE.md 2). Vectorised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.elections import States, leader_changes
+from replay.lists import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Judged elections, as row numbers into the history: start opens the window, end closes it (-1: never did)."""
+
+    election: Array
+    start: Array
+    end: Array
+
+
+def exposing(states: States) -> Array:
+    """True on rows that open a window or keep it open: leaderless, or led by nobody of the former ISR and ELR.
+
+    Replica lists of neighbouring rows differ only in reassignments; there the new ISR is compared by its own bits, and
+    a row whose replica list changed exposes only when it is leaderless.
+    """
+    index = np.arange(len(states.key))
+    before = np.maximum(index - 1, 0)
+    same = (states.replicas == states.replicas[before]).all(axis=1) & ~states.begins
+    swapped = same & ((states.isr & states.holders[before]) == 0) & (states.isr != 0)
+    result: Array = ~states.removed & ((states.leader < 0) | swapped)
+    return result
+
+
+def build_windows(states: States, suspicious: Array) -> Windows:
+    """Windows around every election inside one, and around the rows in `suspicious` (bool, one a row).
+
+    `suspicious` marks elections that evidence speaks against although the protocol calls them safe; outside any
+    exposure their window is the election itself.
+    """
+    count = len(states.key)
+    index = np.arange(count)
+    begins = states.begins
+    segment = np.maximum.accumulate(np.where(begins, index, 0))
+    ends = np.append(begins[1:], True) if count else begins
+    segment_end = np.minimum.accumulate(np.where(ends, index, count)[::-1])[::-1] if count else index
+    exposed = exposing(states)
+    safe = (states.leader >= 0) & (states.isr_size >= states.min_isr) & ~states.removed
+    elected = np.zeros(count, dtype=bool)
+    rows = leader_changes(states)
+    elected[rows] = states.leader[rows] >= 0
+    # The last safe row strictly before each row, and the first exposing row behind it.
+    last_safe = np.maximum.accumulate(np.where(safe & ~exposed, index, -1))
+    last_safe = np.concatenate([[-1], last_safe[:-1]]) if count else last_safe
+    last_safe = np.maximum(last_safe, segment - 1)
+    next_exposed = np.minimum.accumulate(np.where(exposed, index, count)[::-1])[::-1] if count else index
+    opened = np.append(next_exposed, count)[last_safe + 1]
+    judged = np.flatnonzero(elected & ((opened <= index) | suspicious))
+    next_safe = np.minimum.accumulate(np.where(safe, index, count)[::-1])[::-1] if count else index
+    end = next_safe[judged]
+    end = np.where(end <= segment_end[judged], end, -1)
+    return Windows(judged, np.minimum(opened[judged], judged), end)
