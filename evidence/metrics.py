@@ -35,9 +35,7 @@ class Sample:
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
     """The samples of the metrics in `names`, other metrics left aside; damage for a line of them that cannot be read."""
-    wanted = {n: "log_end_offset" for n in names.log_end_offset} | {
-        n: "log_start_offset" for n in names.log_start_offset
-    }
+    wanted = dict.fromkeys(names.log_end_offset, "log_end_offset") | dict.fromkeys(names.log_start_offset, "log_start_offset")
     samples: list[Sample] = []
     damage: list[Damage] = []
     position = 0

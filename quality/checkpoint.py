@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 # Must be set before the import: the library would otherwise try to send usage events.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
-import great_expectations as gx  # noqa: E402
+import great_expectations as gx
 
 
 def run_suite(frame: DataFrame, suite: gx.ExpectationSuite, docs: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay import tables
-from replay.configs import MIN_ISR, UNCLEAN, ConfigTimeline
+from replay.configs import ConfigTimeline
 from replay.lists import Array, to_lengths
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"

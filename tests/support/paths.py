@@ -1,0 +1,14 @@
+"""Where the test data lies. Nothing outside the repository is read."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+CAPTURES = ROOT / "tests" / "captures"
+ORACLE = ROOT / "tests" / "oracle"
+
+
+def capture(name: str) -> Path:
+    """The archive of a real capture, by name."""
+    bundled = EXAMPLES / f"{name}.tar.xz"
+    return bundled if bundled.is_file() else CAPTURES / f"{name}.tar.xz"
