@@ -136,7 +136,7 @@ def inspect(
             sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
         if not readable and file.stat().st_size:
             say(
-                f"error: {file}: no record of the metadata log in this file. Give a segment (.log) or a snapshot (.checkpoint)."
+                f"error: {file}: no record of the metadata log in it. Give a segment (.log) or a snapshot (.checkpoint)."
             )
             failed = True
     if failed:

@@ -11,9 +11,24 @@ from jobs.lake import Lake
 from jobs.output import utc
 
 COLUMNS = (
-    "topic", "topic_id", "partition", "leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr",
-    "adding_replicas", "removing_replicas", "leader_recovery_state", "min_isr", "min_isr_source", "offset", "timestamp_ms",
-)  # fmt: skip
+    "topic",
+    "topic_id",
+    "partition",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+    "replicas",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "adding_replicas",
+    "removing_replicas",
+    "leader_recovery_state",
+    "min_isr",
+    "min_isr_source",
+    "offset",
+    "timestamp_ms",
+)
 
 
 def partitions_at(

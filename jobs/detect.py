@@ -16,18 +16,21 @@ from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
 from jobs.cluster_state import load_cluster_state
 from jobs.lake import Lake, spark_schema
-from jobs.replay import bucket_count, compare_with_snapshots
+from jobs.replay import bucket_count, changes_frame, compare_with_snapshots
 from jobs.settings import Settings
 from replay import tables
-from replay.cluster import ClusterState
+from replay.cluster import ClusterState, changes_that_count
 from replay.detect import Cluster, detect, finding_id
 from replay.elections import build_elections, states_of
+from replay.history import CHANGES
 from replay.log import Problem
 from replay.offsets import Clock
 from replay.verdicts import RULE_VERSION
 
 _INPUTS = ("partition_history", "log_end_offsets", "snapshot_records", "metadata_records")
 _ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+
+MAX_ORPHANS = 100_000
 
 # Faults of the log itself, with (verdict, severity): facts about what is there, or about what cannot be known.
 FAULTS = {
@@ -36,6 +39,7 @@ FAULTS = {
     "broker_epoch_mismatch": ("proven", "medium"),
     "unknown_broker": ("proven", "medium"),
     "unknown_topic": ("proven", "medium"),
+    "unknown_partition": ("undetermined", "medium"),
     "nested_transaction": ("proven", "medium"),
     "stray_transaction_end": ("proven", "medium"),
     "open_transaction": ("undetermined", "low"),
@@ -73,9 +77,9 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     progress(f"{cluster}: comparing with snapshots")
     compared, mismatches = compare_with_snapshots(lake, cluster, state.elr_enabled)
     found = judged.where("finding is not null").select(F.lit(cluster).alias("cluster_id"), "finding.*")
-    faults = lake.frame(
-        "findings", cluster, pa.Table.from_pylist(_faults(cluster, state, mismatches), schema=tables.FINDINGS)
-    )
+    problems = [*state.problems, *_orphans(lake, cluster, state, history)]
+    rows = _faults(cluster, state, problems, mismatches)
+    faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
     policies = judged.where("counterfactual is not null").select(F.lit(cluster).alias("cluster_id"), "counterfactual.*")
     lake.replace("counterfactuals", cluster, policies)
     # Last: the mark on findings says that the other tables are made, too.
@@ -146,15 +150,29 @@ def _bucketed(frame: DataFrame, buckets: int) -> DataFrame:
     return frame.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(buckets)))
 
 
-def _faults(cluster: str, state: ClusterState, mismatches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:
+    """Records that count but made no state: they speak of a partition that nobody created, or that was removed."""
+    changes = changes_frame(lake, cluster, state).where("origin = 'log'")
+    place = ["topic_id", "partition", "offset"]
+    unused = changes.join(history.select(place), place, "left_anti").limit(MAX_ORPHANS).toArrow()
+    rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(place).to_pylist()
+    return [
+        Problem("unknown_partition", r["offset"], f"a change of {r['topic_id']}-{r['partition']}, which does not exist")
+        for r in rows
+    ]
+
+
+def _faults(
+    cluster: str, state: ClusterState, problems: list[Problem], mismatches: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Findings about the log itself."""
-    rows = [_fault(cluster, problem) for problem in state.problems]
+    rows = [_fault(cluster, problem) for problem in problems]
     if state.shape.truncated:
         first = min(base for _, base in state.shape.truncated)
         epochs = sorted({epoch for epoch, _ in state.shape.truncated})
         message = (
-            f"Captured logs diverge at offset {first}: {len(state.shape.truncated)} batches of epoch(s) {epochs} were replaced "
-            "by a later epoch. They were never committed and are not applied."
+            f"Captured logs diverge at offset {first}: {len(state.shape.truncated)} batches of epoch(s) {epochs} were "
+            "replaced by a later epoch. They were never committed and are not applied."
         )
         rows.append(_fault(cluster, Problem("truncated_branch", first, message)))
     for row in mismatches:

@@ -99,7 +99,7 @@ class Lake:
         return self._written(name)
 
     def replace(self, name: str, cluster_id: str, rows: DataFrame, mark: str = "") -> int:
-        """Replace one cluster's rows in one commit, which also carries `mark` (see `marks`); returns the rows written."""
+        """Replace one cluster's rows in one commit, which also carries `mark`; returns the rows written."""
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
         writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
         writer.option("userMetadata", json.dumps({"cluster_id": cluster_id, "mark": mark})).save(self.path(name))

@@ -212,6 +212,5 @@ def _say_found(result: Found) -> None:
     if result.up_to_date:
         say(f"{result.cluster_id}: findings are up to date")
     else:
-        say(
-            f"{result.cluster_id}: {result.compared} partition states compared with snapshots, {result.mismatches} differ"
-        )
+        compared = f"{result.compared} partition states compared with snapshots"
+        say(f"{result.cluster_id}: {compared}, {result.mismatches} differ")

@@ -47,7 +47,7 @@ def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str
     progress(f"{cluster}: resolving cluster-wide records")
     state = load_cluster_state(lake, cluster)
     progress(f"{cluster}: replaying partitions")
-    changes = _changes(lake, cluster, state)
+    changes = changes_frame(lake, cluster, state)
     history = build(changes, state, settings).withColumn("cluster_id", F.lit(cluster))
     return Replayed(cluster, lake.replace("partition_history", cluster, history, mark), False)
 
@@ -71,7 +71,7 @@ def bucket_count(frame: DataFrame, settings: Settings) -> int:
     return max(1, -(-int(partitions) // settings.replay.partitions_per_bucket))
 
 
-def _changes(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
+def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
     """CHANGES rows: the surviving log's partition records, and those of the snapshots that runs start from."""
     columns = [
         F.col("epoch").alias("controller_epoch"),

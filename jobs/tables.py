@@ -56,27 +56,68 @@ def _with_commit(schema: pa.Schema) -> pa.Schema:
 
 _PLACE = ("sha256", "path", "position")
 
-TABLES = {
-    t.name: t
-    for t in (
-        _table("evidence_files", "A file of a capture and what became of its bytes", evidence.EVIDENCE_FILES,
-               ("capture", "path", "sha256"), True),
-        _table("quarantine", "A stretch of bytes that could not be used", evidence.QUARANTINE, (*_PLACE, "offset", "reason"), True),
-        _table("static_configs", "A line of a captured server.properties", STATIC_CONFIGS, ("node_id", "name", "value"), True),
-        _table("log_batches", "A distinct record batch of the metadata log and who holds it", _with_commit(evidence.LOG_BATCHES),
-               ("epoch", "base_offset", "crc")),
-        _table("metadata_records", "A record of the metadata log", _with_commit(evidence.METADATA_RECORDS),
-               ("epoch", "offset", "batch_crc")),
-        _table("snapshot_records", "A record of a metadata snapshot (.checkpoint), numbered from 0", evidence.SNAPSHOT_RECORDS,
-               ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"), True),
-        _table("log_end_offsets", "A replica's log end, high watermark or epoch as one source saw it", evidence.LOG_END_OFFSETS,
-               ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"), True),
-        _table("partition_history", "A partition's whole state after one record", replay.PARTITION_HISTORY,
-               ("topic_id", "partition", "offset")),
-        _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
-        _table("counterfactuals", "What a policy would have done in a window: a prediction", replay.COUNTERFACTUALS,
-               ("finding_id", "policy")),
-        _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
-        _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
-    )
-}  # fmt: skip
+_ALL = (
+    _table(
+        "evidence_files",
+        "A file of a capture and what became of its bytes",
+        evidence.EVIDENCE_FILES,
+        ("capture", "path", "sha256"),
+        append_only=True,
+    ),
+    _table(
+        "quarantine",
+        "A stretch of bytes that could not be used",
+        evidence.QUARANTINE,
+        (*_PLACE, "offset", "reason"),
+        append_only=True,
+    ),
+    _table(
+        "static_configs",
+        "A line of a captured server.properties",
+        STATIC_CONFIGS,
+        ("node_id", "name", "value"),
+        append_only=True,
+    ),
+    _table(
+        "log_batches",
+        "A distinct record batch of the metadata log and who holds it",
+        _with_commit(evidence.LOG_BATCHES),
+        ("epoch", "base_offset", "crc"),
+    ),
+    _table(
+        "metadata_records",
+        "A record of the metadata log, once however many nodes hold it",
+        _with_commit(evidence.METADATA_RECORDS),
+        ("epoch", "offset", "batch_crc"),
+    ),
+    _table(
+        "snapshot_records",
+        "A record of a metadata snapshot (.checkpoint), numbered from 0",
+        evidence.SNAPSHOT_RECORDS,
+        ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"),
+        append_only=True,
+    ),
+    _table(
+        "log_end_offsets",
+        "A replica's log end, high watermark or epoch as one source saw it",
+        evidence.LOG_END_OFFSETS,
+        ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "partition_history",
+        "A partition's whole state after one record",
+        replay.PARTITION_HISTORY,
+        ("topic_id", "partition", "offset"),
+    ),
+    _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
+    _table(
+        "counterfactuals",
+        "What a policy would have done in a window: a prediction",
+        replay.COUNTERFACTUALS,
+        ("finding_id", "policy"),
+    ),
+    _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+    _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
+)
+TABLES = {t.name: t for t in _ALL}

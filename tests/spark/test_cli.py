@@ -1,0 +1,139 @@
+"""The command line on the finished lake."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.lake import Lake
+from tests.spark.conftest import Job
+from tests.support.paths import capture
+
+QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
+
+
+def cli(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_sql_json_is_one_array_on_one_line(job: Job) -> None:
+    result = cli("sql", f"{QUERY} and verdict = 'proven'", "--lake", job.pipeline.root, "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    losses = {(r["topic"], r["partition"]): r["loss_min"] for r in json.loads(result.stdout)}
+    assert losses == {("ledger", 0): 70, ("ledger", 2): 70, ("audit", 1): 30, ("t2", 6): 6}
+
+
+def test_sql_csv_keeps_formulas_from_running(job: Job) -> None:
+    result = cli("sql", "select '=1+1' as a, -1 as b, null as c", "--lake", job.pipeline.root, "--format", "csv")
+    assert list(csv.reader(io.StringIO(result.stdout))) == [["a", "b", "c"], ["'=1+1", "-1", ""]]
+
+
+def test_sql_shows_what_is_wrong_with_a_query(job: Job) -> None:
+    result = cli("sql", "select nothing from findings", "--lake", job.pipeline.root)
+    assert result.exit_code == 1
+    assert "nothing" in str(result.exception)
+
+
+def test_detect_fails_on_proven_findings_when_told_to(job: Job) -> None:
+    assert cli("detect", "--lake", job.pipeline.root, "--fail-on", "proven").exit_code == 3
+    assert cli("detect", "--lake", job.pipeline.root).exit_code == 0
+
+
+def test_describe_equals_kafka_topics_of_the_same_moment(job: Job, tmp_path: Path) -> None:
+    """The capture holds what Kafka's own tool printed; its states, ELR included, must come out of the replay."""
+    compared = 0
+    with tarfile.open(capture("unclean")) as tar:
+        printed = [m for m in tar if "kafka-topics" in m.name]
+        texts = {int(Path(m.name).name.split("-")[0]): tar.extractfile(m).read().decode() for m in printed}
+    for at_ms, text in texts.items():
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+        arguments = ("--at-time", moment, "--cluster", job.clusters["unclean"], "--format", "json")
+        rows = json.loads(cli("describe", "--lake", job.pipeline.root, *arguments).stdout)
+        states = {(r["topic"], r["partition"]): r for r in rows}
+        for line in text.splitlines():
+            match = re.search(
+                r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: (\S+)\tReplicas: (\S*)\tIsr: (\S*)"
+                r"\tElr: (\S*)\tLastKnownElr: (\S*)",
+                line,
+            )
+            if match is None:
+                continue
+            row = states[match[1], int(match[2])]
+            assert row["leader"] == (-1 if match[3] == "none" else int(match[3])), (at_ms, line)
+            assert ",".join(map(str, row["replicas"])) == match[4]
+            assert ",".join(map(str, row["isr"])) == match[5]
+            assert sorted(",".join(map(str, row["elr"]))) == sorted(match[6].replace("N/A", ""))
+            assert ",".join(map(str, row["last_known_elr"])) == match[7].replace("N/A", "")
+            compared += 1
+    assert compared >= 40
+
+
+def test_describe_prints_as_kafka_topics_does(job: Job) -> None:
+    arguments = ("--topic", "ledger", "--at-offset", "106", "--cluster", job.clusters["unclean"])
+    lines = cli("describe", "--lake", job.pipeline.root, *arguments).stdout.splitlines()
+    assert lines[0].startswith("Topic: ledger\tTopicId: ")
+    assert lines[0].endswith("PartitionCount: 3\tReplicationFactor: 3")
+    assert lines[1].startswith(
+        "\tTopic: ledger\tPartition: 0\tLeader: none\tReplicas: 3,1,2\tIsr: \tElr: 3\tLastKnownElr: 3"
+    )
+
+
+def test_describe_asks_for_a_cluster_when_there_are_several(job: Job) -> None:
+    result = cli("describe", "--lake", job.pipeline.root)
+    assert result.exit_code == 1
+    assert all(cluster in str(result.exception) for cluster in job.clusters.values())
+
+
+def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Path) -> None:
+    cluster = job.clusters["elr"]
+    shutil.copytree(job.pipeline.root, tmp_path / "lake")
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    history = lake.table("partition_history", cluster).toArrow()
+    rows = history.to_pylist()
+    broken = next(r for r in rows if not r["removed"])
+    broken["isr"] = [*broken["isr"], 99]
+    schema = pa.schema([f for f in history.schema if f.name != "cluster_id"])
+    lake.replace(
+        "partition_history", cluster, lake.frame("partition_history", cluster, pa.Table.from_pylist(rows, schema))
+    )
+    result = cli("quality", "--lake", tmp_path / "lake")
+    assert result.exit_code == 4
+    assert "isr_within_replicas): 1 rows" in result.stderr
+    failed = lake.rows("quality_results", cluster, ("column",), where="not success")
+    assert {r["column"] for r in failed} == {"isr_within_replicas"}
+
+
+def test_a_missing_capture_is_said_on_one_line_before_spark_starts(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.cli", "run", "no such {{ capture }}", "--lake", tmp_path / "lake"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    expected = (
+        "error: no such {{ capture }}: no such file or folder. Name a capture: a folder, an archive or a log segment."
+    )
+    assert done.stderr.strip() == expected
+
+
+@pytest.mark.parametrize("command", ["replay", "detect", "quality", "report"])
+def test_a_stage_without_a_lake_says_what_to_do(command: str, tmp_path: Path) -> None:
+    result = cli(command, "--lake", tmp_path)
+    assert result.exit_code == 1
+    assert "kraft-forensics ingest" in str(result.exception)

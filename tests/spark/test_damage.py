@@ -1,0 +1,97 @@
+"""Damaged captures: what is bad is quarantined with its place, everything else is ingested and judged."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from evidence.errors import CaptureError
+from jobs.ingest import Ingested, ingest
+from jobs.lake import Lake
+from jobs.settings import load_settings
+from tests.spark.conftest import Job
+from tests.support.paths import capture
+
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+
+def unpack_controllers(target: Path) -> Path:
+    """The three controllers' folders of the bundled capture: small, and all that these tests need."""
+    with tarfile.open(capture("unclean")) as tar:
+        members = [m for m in tar if "/controllers/" in f"/{m.name}" and m.isreg()]
+        tar.extractall(target, members=members, filter="data")
+    return target / "unclean"
+
+
+def load(job: Job, root: Path, location: Path) -> tuple[Lake, Ingested]:
+    lake = Lake(job.lake.spark, root)
+    return lake, ingest(lake, location, load_settings(), lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def damaged(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested, int]:
+    """Every controller's copy has the same wrong byte in one batch; one copy is torn; one file is no segment at all."""
+    folder = unpack_controllers(tmp_path_factory.mktemp("damaged"))
+    sizes = 0
+    for node in (3000, 3001, 3002):
+        path = folder / "controllers" / str(node) / SEGMENT
+        data = bytearray(path.read_bytes())
+        data[5354 + 70] ^= 0x01  # inside the batch at byte 5354: one NoOpRecord at offset 59
+        path.write_bytes(data[:-20] if node == 3002 else data)
+        sizes += 1
+    (folder / "controllers" / "3000" / "__cluster_metadata-0" / "00000000000000009999.log").write_bytes(
+        b"not a log" * 30
+    )
+    lake, result = load(job, tmp_path_factory.mktemp("damaged-lake"), folder)
+    return lake, result, sizes
+
+
+def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[Lake, Ingested, int]) -> None:
+    lake, result, copies = damaged
+    rows = lake.rows("quarantine", result.cluster_id, where="reason = 'crc_mismatch'")
+    assert len(rows) == copies
+    for row in rows:
+        assert row["position"] == 5354
+        assert row["offset"] == 59
+        assert row["length_bytes"] == 72
+        assert len(row["raw"]) == 72
+        assert row["message"].startswith(f"{row['path']}: byte 5354 (offset 59): ")
+    assert {row["node_id"] for row in rows} == {3000, 3001, 3002}
+
+
+def test_everything_beside_the_damage_is_ingested(damaged: tuple[Lake, Ingested, int]) -> None:
+    lake, result, _ = damaged
+    offsets = {r["offset"] for r in lake.rows("metadata_records", result.cluster_id, ("offset",))}
+    assert offsets == set(range(322)) - {59}
+
+
+def test_a_torn_last_batch_is_noted_and_held_back(damaged: tuple[Lake, Ingested, int]) -> None:
+    lake, result, _ = damaged
+    (row,) = lake.rows("quarantine", result.cluster_id, where="reason = 'torn_batch'")
+    (file,) = lake.rows("evidence_files", result.cluster_id, where="trailing_bytes > 0")
+    assert row["path"] == file["path"] == f"controllers/3002/{SEGMENT}"
+    assert row["position"] + row["length_bytes"] == file["size_bytes"]
+    assert file["trailing_bytes"] == row["length_bytes"]
+
+
+def test_a_file_that_is_no_segment_is_quarantined_whole(damaged: tuple[Lake, Ingested, int]) -> None:
+    lake, result, _ = damaged
+    (row,) = lake.rows("quarantine", result.cluster_id, where="reason = 'not_a_segment'")
+    assert row["path"].endswith("00000000000000009999.log")
+    assert (row["position"], row["length_bytes"]) == (0, 270)
+
+
+def test_bytes_add_up_in_damaged_files(damaged: tuple[Lake, Ingested, int]) -> None:
+    lake, result, _ = damaged
+    for row in lake.rows("evidence_files", result.cluster_id, where="status <> 'registered'"):
+        assert row["parsed_bytes"] + row["quarantined_bytes"] + row["trailing_bytes"] == row["size_bytes"], row["path"]
+
+
+def test_an_empty_folder_and_a_missing_path_are_refused(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CaptureError, match="no files"):
+        load(job, tmp_path / "lake", tmp_path / "empty")
+    with pytest.raises(CaptureError, match="nowhere"):
+        load(job, tmp_path / "lake", tmp_path / "nowhere")

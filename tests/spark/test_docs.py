@@ -1,0 +1,36 @@
+"""README examples run as tests; the page of tables is what the code says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.document import document
+from tests.spark.conftest import Job
+from tests.support.paths import ROOT
+
+EXAMPLE = re.compile(r"```console\n\$ kraft-forensics (?P<command>.*)\n(?P<output>(?:.*\n)*?)```")
+EXAMPLES = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("command", "output"), EXAMPLES, ids=[c[:30] for c, _ in EXAMPLES])
+def test_readme_example(job: Job, command: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "lake").symlink_to(job.pipeline.root)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == 0, result.output
+    assert result.stdout == output
+
+
+def test_readme_has_examples() -> None:
+    assert len(EXAMPLES) >= 2
+
+
+def test_the_tables_are_documented_as_they_are() -> None:
+    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == document()

@@ -1,0 +1,140 @@
+"""The main job on three real captures of clusters that were broken on purpose."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from jobs.lake import Lake
+from jobs.pipeline import Pipeline
+from jobs.tables import TABLES
+from tests.spark.conftest import CAPTURES, Job
+from tests.support.paths import ORACLE
+
+# What the person who broke the clusters measured: (topic, partition) -> (lost acknowledged offsets, first of them).
+LOST = {
+    "unclean": {("ledger", 0): (70, 80), ("ledger", 2): (70, 80), ("audit", 1): (30, 100)},
+    "elr": {},
+    "churn": {("t2", 6): (6, 15)},
+}
+
+
+def windows(job: Job, name: str) -> list[dict[str, Any]]:
+    return job.lake.rows("findings", job.clusters[name], where="kind = 'hwm_regression'")
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_proven_windows_are_exactly_the_partitions_that_lost_records(job: Job, name: str) -> None:
+    proven = {(f["topic"], f["partition"]): f for f in windows(job, name) if f["verdict"] == "proven"}
+    assert set(proven) == set(LOST[name])
+    for place, (lost, first) in LOST[name].items():
+        finding = proven[place]
+        assert finding["loss_min"] <= lost
+        assert finding["loss_max"] is None or finding["loss_max"] >= lost
+        assert finding["loss_min"] == lost
+        assert finding["first_lost_offset"] == first
+        roles = {e["role"] for e in finding["evidence"]}
+        assert {"election", "state_before", "high_watermark_floor", "leader_log_end"} <= roles
+
+
+def test_unclean_recovery_would_have_picked_the_longest_log(job: Job) -> None:
+    picks = {
+        (f["topic"], f["partition"]): (f["recorded_leader"], f["would_be_leader"])
+        for f in windows(job, "unclean")
+        if f["verdict"] == "proven"
+    }
+    assert picks == {("ledger", 0): (1, 3), ("ledger", 2): (1, 3), ("audit", 1): (2, 3)}
+    rows = job.lake.rows("counterfactuals", job.clusters["unclean"], where="topic = 'ledger' and partition = 0")
+    outcomes = {r["policy"]: (r["outcome"], r["leader"]) for r in rows}
+    assert outcomes == {
+        "unclean_recovery_aggressive": ("elected", 1),
+        "unclean_recovery_balanced": ("waits", None),
+        "unclean_recovery_all_replicas": ("elected", 3),
+    }
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_partition_history_equals_kafkas_replay(job: Job, name: str) -> None:
+    with gzip.open(ORACLE / f"{name}-3000-replay.jsonl.gz", "rt", encoding="utf-8") as lines:
+        expected = [json.loads(line) for line in lines]
+    history = job.lake.rows("partition_history", job.clusters[name])
+    rows = {(r["offset"], r["topic_id"], r["partition"]): r for r in history if not r["removed"]}
+    states = [e for e in expected if not e.get("removed")]
+    assert len(rows) == len(states)
+    for want in states:
+        row = rows[want["offset"], want["topic_id"], want["partition"]]
+        assert row["timestamp_ms"] == want.pop("timestamp")
+        assert sorted(row["elr"]) == sorted(want.pop("elr"))
+        assert {k: row[k] for k in want} == want
+    removed = {(r["offset"], r["topic_id"]) for r in history if r["removed"]}
+    assert removed == {(e["offset"], e["topic_id"]) for e in expected if e.get("removed")}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_record_is_stored_once_although_three_controllers_hold_it(job: Job, name: str) -> None:
+    records = job.lake.rows("metadata_records", job.clusters[name], ("offset", "commit_state"))
+    offsets = sorted(r["offset"] for r in records)
+    assert offsets == list(range(len(offsets)))
+    batches = job.lake.rows("log_batches", job.clusters[name])
+    assert sum(b["record_count"] for b in batches) == len(offsets)
+    assert max(len(b["nodes"]) for b in batches) == 3
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_a_record_is_committed_once_a_majority_holds_it(job: Job, name: str) -> None:
+    """The controllers were stopped one by one: the last one wrote a few records that nobody else has."""
+    batches = sorted(job.lake.rows("log_batches", job.clusters[name]), key=lambda b: b["base_offset"])
+    majority = [len(b["nodes"]) >= 2 for b in batches]
+    assert [b["commit_state"] for b in batches] == ["committed" if m else "unknown" for m in majority]
+    assert sum(majority) > 0.95 * len(batches)
+    records = job.lake.rows("metadata_records", job.clusters[name], ("batch_base_offset", "commit_state"))
+    states = {b["base_offset"]: b["commit_state"] for b in batches}
+    assert all(r["commit_state"] == states[r["batch_base_offset"]] for r in records)
+
+
+def test_snapshots_agree_with_the_replay(job: Job) -> None:
+    assert job.lake.table("findings").where("kind = 'snapshot_mismatch'").count() == 0
+    assert job.lake.table("snapshot_records").where("partition_change is not null").count() > 200
+
+
+def test_every_byte_of_every_file_is_accounted_for(job: Job) -> None:
+    wrong = job.lake.table("evidence_files").where(
+        "status <> 'registered' and parsed_bytes + quarantined_bytes + trailing_bytes <> size_bytes"
+    )
+    assert wrong.count() == 0
+    assert job.lake.table("quarantine").count() == 0
+
+
+def test_quality_is_met_and_documented(job: Job) -> None:
+    results = job.lake.table("quality_results").select("cluster_id", "success").collect()
+    assert len(results) > 3 * 15
+    assert all(r["success"] for r in results)
+    assert job.outcome.quality_failed == []
+    for cluster in job.clusters.values():
+        assert (job.pipeline.root / "_data_docs" / cluster / "index.html").is_file()
+
+
+def test_one_report_a_cluster_shows_the_windows(job: Job) -> None:
+    page = job.report.with_name(f"report-{job.clusters['unclean']}.html").read_text(encoding="utf-8")
+    assert "ledger-0" in page
+    assert "proven" in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_columns_are_documented_in_the_tables(job: Job) -> None:
+    fields = {f.name: f.metadata.get("comment") for f in job.lake.table("findings").schema.fields}
+    assert all(fields.values()), [name for name, comment in fields.items() if not comment]
+
+
+def test_running_again_writes_nothing(job: Job) -> None:
+    before = _versions(job.lake)
+    again = Pipeline(job.pipeline.root, job.pipeline.captures)
+    again.run(job.report)
+    assert _versions(again.lake) == before
+
+
+def _versions(lake: Lake) -> dict[str, int]:
+    return {name: lake.version(name) for name in TABLES}

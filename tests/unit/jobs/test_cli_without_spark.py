@@ -1,0 +1,71 @@
+"""Commands that start no JVM."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from tests.support.paths import ORACLE
+
+
+def test_inspect_prints_one_json_object_a_record() -> None:
+    result = CliRunner().invoke(app, ["inspect", str(ORACLE / "every-record.log")])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 0
+    assert len(rows) == 740
+    assert list(rows[0]) == ["offset", "timestamp", "leaderEpoch", "type", "version", "data", "file", "position"]
+
+
+def test_inspect_redacts_secrets_unless_told_otherwise() -> None:
+    log = str(ORACLE / "every-record.log")
+    hidden, shown = (CliRunner().invoke(app, ["inspect", log, *extra]).stdout for extra in ([], ["--show-secrets"]))
+    scram = [json.loads(line)["data"] for line in shown.splitlines() if '"USER_SCRAM_CREDENTIAL_RECORD"' in line]
+    secrets = {row[name] for row in scram for name in ("salt", "storedKey", "serverKey")} - {""}
+    assert len(secrets) > 20
+    assert not [s for s in secrets if s in hidden]
+
+
+def test_inspect_says_when_a_file_is_no_log(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("this is not a log, whatever its name says\n" * 5)
+    result = CliRunner().invoke(app, ["inspect", str(file)])
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert json.loads(line)["reason"] == "not_a_segment"
+    assert str(file) in result.stderr
+
+
+def test_inspect_of_a_missing_file_is_an_error_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs.cli", "inspect", str(tmp_path / "gone.log")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {tmp_path / 'gone.log'}: cannot be read: No such file or directory\n"
+
+
+def test_inspect_imports_no_spark() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from jobs.cli import app;"
+        f"CliRunner().invoke(app, ['inspect', {str(ORACLE / 'every-record.log')!r}]);"
+        "print([m for m in ('pyspark', 'delta', 'great_expectations') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_usage_errors_exit_with_2() -> None:
+    assert CliRunner().invoke(app, ["run"]).exit_code == 2
+    assert CliRunner().invoke(app, ["describe", "--at-time", "yesterday"]).exit_code == 2
+    assert CliRunner().invoke(app, ["describe", "--at-time", "2026-11-21", "--at-offset", "1"]).exit_code == 2
+
+
+def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["doctor", "--lake", str(tmp_path), "--format", "json"])
+    checks = {row["check"]: row["ok"] for row in json.loads(result.stdout)}
+    assert {"Java", "Delta's jars", "disk", "permissions", "pyspark"} <= set(checks)
+    assert checks["pyspark"] == "ok"
+    assert result.exit_code == (0 if set(checks.values()) == {"ok"} else 1)

@@ -1,0 +1,47 @@
+"""Settings: where they come from, and what a wrong one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.settings import SettingsError, load_settings
+
+
+def test_defaults_are_the_documented_file() -> None:
+    settings = load_settings()
+    assert settings.evidence.snapshot_duration_ms == 5000
+    assert settings.metrics.names().topic_label == "topic"
+
+
+def test_a_sites_file_changes_only_what_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "site.toml"
+    own.write_text('[evidence]\nclock_error_ms = 250\n[metrics]\ntopic_label = "kafka_topic"\n')
+    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
+    settings = load_settings()
+    assert settings.evidence.clock_error_ms == 250
+    assert settings.evidence.snapshot_duration_ms == 5000
+    assert settings.metrics.names().topic_label == "kafka_topic"
+
+
+def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRAFT_FORENSICS_SPARK__DRIVER_MEMORY", "3g")
+    assert load_settings().spark.driver_memory == "3g"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[evidence]\nclock_error_ms = -1\n", "evidence.clock_error_ms"),
+        ("[evidence]\nclock_eror_ms = 1\n", "evidence.clock_eror_ms"),
+        ("[nothing]\na = 1\n", "nothing"),
+        ("not toml", "site.toml"),
+    ],
+)
+def test_a_wrong_setting_is_named(text: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "site.toml"
+    own.write_text(text)
+    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
+    with pytest.raises(SettingsError, match=named):
+        load_settings()
