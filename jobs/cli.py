@@ -135,9 +135,7 @@ def inspect(
             readable = readable or "error" not in row
             sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
         if not readable and file.stat().st_size:
-            say(
-                f"error: {file}: no record of the metadata log in it. Give a segment (.log) or a snapshot (.checkpoint)."
-            )
+            say(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -217,7 +215,7 @@ def _exit(verdicts: set[str], fail_on: FailOn, quality_failed: list[str]) -> Non
 
 
 def main() -> None:
-    """Entry point: errors of the tree become one line on stderr and their exit code."""
+    """Entry point: errors of the tree, and Spark's, become one line on stderr and their exit code."""
     try:
         app()
     except KraftForensicsError as error:
@@ -227,6 +225,13 @@ def main() -> None:
         # The reader (head, less) has gone: nothing more to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
+    except Exception as error:
+        # Told apart by name, so that commands without Spark need not import it.
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        say(f"error: Spark: {' '.join(lines[:3])}")
+        raise SystemExit(KraftForensicsError.exit_code) from error
 
 
 if __name__ == "__main__":

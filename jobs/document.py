@@ -14,8 +14,8 @@ def document() -> str:
     """The Markdown page: a section a table, a row a column."""
     head = (
         "# Tables\n\nMade from the definitions in `evidence/tables.py`, `replay/tables.py` and `jobs/tables.py` by "
-        "`python -m jobs.document`.\nEvery table is a Delta table in the lake's folder; null means that the evidence does "
-        "not say.\n"
+        "`python -m jobs.document`.\nEvery table is a Delta table in the lake's folder; null means that the evidence "
+        "does not say.\n"
     )
     return head + "".join(line for table in TABLES.values() for line in _section(table))
 

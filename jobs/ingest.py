@@ -37,8 +37,8 @@ from evidence.segments import (
 from evidence.text_files import read_properties
 from jobs.lake import Lake, spark_schema
 from jobs.settings import Settings
-from jobs.tables import STATIC_CONFIGS
-from replay.log import commit_states
+from jobs.tables import STATIC_CONFIGS, TABLES
+from replay.log import COMMITTED, UNCOMMITTED, commit_states
 
 Progress = Callable[[str], None]
 
@@ -58,13 +58,14 @@ _CHUNK_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What one capture brought: rows added by table, and how much is quarantined."""
+    """What one capture brought: rows added by table, the quarantine's messages, archive members that were refused."""
 
     capture: str
     cluster_id: str
     added: dict[str, int]
     quarantined: list[str]
     refused: list[tuple[str, str]]
+    has_metadata_log: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -
         keys = {(f.path, f.sha256) for f in capture.files}
         known = [] if fresh else lake.rows("evidence_files", cluster, ("capture", "path", "sha256"))
         if keys <= {(r["path"], r["sha256"]) for r in known if r["capture"] == capture.name}:
-            return Ingested(capture.name, cluster, {}, [], capture.refused)
+            return Ingested(capture.name, cluster, {}, [], capture.refused, True)
         return _ingest_new(lake, capture, cluster, settings, progress)
 
 
@@ -111,7 +112,9 @@ def _ingest_new(lake: Lake, capture: Capture, cluster: str, settings: Settings, 
     rows = [file_row(capture.name, f, scans.get(f.path), damage.get(f.path, [])) for f in capture.files]
     files = lake.frame("evidence_files", cluster, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
     added["evidence_files"] = lake.append_new("evidence_files", files)
-    return Ingested(capture.name, cluster, added, [str(r["message"]) for r in quarantined], capture.refused)
+    return Ingested(
+        capture.name, cluster, added, [str(r["message"]) for r in quarantined], capture.refused, bool(scanned.batches)
+    )
 
 
 def _scan(capture: Capture) -> _Scanned:
@@ -134,32 +137,39 @@ def voters_of(batches: list[DistinctBatch]) -> frozenset[int]:
 
 def _write_batches(lake: Lake, capture: Capture, cluster: str, scanned: _Scanned) -> DataFrame:
     """Merge the batches into log_batches; returns (epoch, base_offset, crc, commit_state) of all of the cluster's."""
-    old = {(r["epoch"], r["base_offset"], r["crc"]): r for r in lake.rows("log_batches", cluster)}
-    new = batch_table(capture.name, scanned.batches).to_pylist()
-    for row in new:
-        before = old.get((row["epoch"], row["base_offset"], row["crc"]))
-        if before:
-            row |= {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})}
-            row.pop("cluster_id", None)
-    everything = {**old, **{(r["epoch"], r["base_offset"], r["crc"]): r for r in new}}
-    rows = [everything[k] for k in sorted(everything)]
-    proven = max((e for s in scanned.snapshots if s.scan.batches and (e := _snapshot_end(s)) is not None), default=0)
-    states = commit_states(
-        np.array([r["epoch"] for r in rows], dtype=np.int64),
-        np.array([r["base_offset"] for r in rows], dtype=np.int64),
-        np.array([r["last_offset"] for r in rows], dtype=np.int64),
-        [r["nodes"] for r in rows],
-        voters_of(scanned.batches),
-        proven,
-    )
-    columns = {f.name: [r[f.name] for r in rows] for f in tables.LOG_BATCHES} | {"commit_state": states}
-    schema = pa.schema([*tables.LOG_BATCHES, pa.field("commit_state", pa.string())])
-    frame = lake.frame("log_batches", cluster, pa.table(columns, schema=schema))
+    old = {_batch_key(r): r for r in lake.rows("log_batches", cluster)}
+    merged = dict(old)
+    for row in batch_table(capture.name, scanned.batches).to_pylist():
+        before = old.get(_batch_key(row))
+        merged[_batch_key(row)] = {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})} if before else row
+    rows = [merged[key] for key in sorted(merged)]
+    judged = _commit_states(rows, scanned)
+    for key, state in zip(sorted(merged), judged, strict=True):
+        # What was once known to be committed stays so, whatever a later capture leaves out.
+        known = key in old and old[key]["commit_state"] == COMMITTED and state != UNCOMMITTED
+        merged[key] = {**merged[key], "commit_state": COMMITTED if known else state}
+    rows = [merged[key] for key in sorted(merged)]
+    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    frame = lake.frame("log_batches", cluster, pa.Table.from_pylist(rows, schema=schema))
+    keys = [F.col("epoch"), F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc")]
+    states = frame.select("cluster_id", *keys, "commit_state")
     if rows:
         lake.merge("log_batches", frame, ("nodes", "commit_state"))
-    return frame.select(
-        "epoch", F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc"), "commit_state"
-    )
+    if any(merged[key]["commit_state"] != before["commit_state"] for key, before in old.items()):
+        lake.update("metadata_records", states, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
+    return states.drop("cluster_id")
+
+
+def _batch_key(row: dict[str, Any]) -> tuple[int, int, int]:
+    return row["epoch"], row["base_offset"], row["crc"]
+
+
+def _commit_states(rows: list[dict[str, Any]], scanned: _Scanned) -> list[str]:
+    """The state of every batch, from who holds it and from this capture's snapshots and voter sets."""
+    proven = max((e for s in scanned.snapshots if s.scan.batches and (e := _snapshot_end(s)) is not None), default=0)
+    names = ("epoch", "base_offset", "last_offset")
+    epoch, base, last = (np.array([r[n] for r in rows], dtype=np.int64) for n in names)
+    return commit_states(epoch, base, last, [r["nodes"] for r in rows], voters_of(scanned.batches), proven)
 
 
 def _snapshot_end(snapshot: Segment) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
@@ -95,15 +95,14 @@ class Lake:
         if self.version(name) > 0:
             known = self.table(name).select(*(F.col(k).alias(f"known_{k}") for k in key))
             new = new.join(known, [F.col(k).eqNullSafe(F.col(f"known_{k}")) for k in key], "left_anti")
-        self._write(name, new).mode("append").save(self.path(name))
-        return self._written(name)
+        return self._save(name, self._write(name, new).mode("append"))
 
     def replace(self, name: str, cluster_id: str, rows: DataFrame, mark: str = "") -> int:
         """Replace one cluster's rows in one commit, which also carries `mark`; returns the rows written."""
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
         writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
-        writer.option("userMetadata", json.dumps({"cluster_id": cluster_id, "mark": mark})).save(self.path(name))
-        return self._written(name)
+        made = json.dumps({"cluster_id": cluster_id, "mark": mark})
+        return self._save(name, writer.option("userMetadata", made))
 
     def mark(self, name: str, cluster_id: str) -> str | None:
         """The mark of the newest commit that replaced the cluster's rows: what they were made from."""
@@ -125,7 +124,13 @@ class Lake:
             .whenNotMatchedInsertAll().execute()
         )  # fmt: skip
 
-    def _write(self, name: str, rows: DataFrame):  # type: ignore[no-untyped-def]
+    def update(self, name: str, rows: DataFrame, on: Sequence[str], columns: Sequence[str]) -> None:
+        """Set `columns` of the rows that `rows` names by cluster_id and `on`."""
+        same = " and ".join(f"t.{k} = s.{k}" for k in ("cluster_id", *on))
+        target = DeltaTable.forPath(self.spark, self.path(name)).alias("t")
+        target.merge(rows.alias("s"), same).whenMatchedUpdate(set={c: f"s.{c}" for c in columns}).execute()
+
+    def _write(self, name: str, rows: DataFrame) -> DataFrameWriter:
         return rows.select(*(f.name for f in TABLES[name].schema)).write.format("delta")
 
     def version(self, name: str) -> int:
@@ -142,8 +147,12 @@ class Lake:
             with file.open(encoding="utf-8") as lines:
                 yield next((json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')), {})
 
-    def _written(self, name: str) -> int:
-        """The rows that this session's last commit to a table wrote."""
+    def _save(self, name: str, writer: DataFrameWriter) -> int:
+        """Write, and return how many rows that wrote. Delta makes no commit where there is nothing to write."""
+        before = self.version(name)
+        writer.save(self.path(name))
+        if self.version(name) == before:
+            return 0
         metrics = next(self._commits(name)).get("operationMetrics", {})
         return int(metrics.get("numOutputRows", 0))
 

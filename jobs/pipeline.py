@@ -128,14 +128,11 @@ class Pipeline:
         if form is not Format.TABLE:
             print_rows(columns, rows, form)
             return
+        if not rows:
+            print("no window was flagged")
+            return
         shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
-        names = list(shown[0]) if shown else ["window"]
-        title = (
-            f"{len(rows)} flagged windows: the high watermark went back, or may have"
-            if rows
-            else "no window was flagged"
-        )
-        print_table(names, shown, title)
+        print_table(list(shown[0]), shown, f"{len(rows)} flagged windows: the high watermark went back, or may have")
 
     def verdicts(self) -> set[str]:
         """The verdicts that --fail-on looks at: of windows, and of grave faults of the log."""
@@ -197,6 +194,8 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
 def _say_ingested(result: Ingested) -> None:
     added = ", ".join(f"{count} {name}" for name, count in result.added.items() if count)
     say(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: it is all there already'}")
+    if not result.has_metadata_log:
+        say(f"{result.capture}: no metadata log in this capture: there is no history to replay")
     for message in result.quarantined:
         say(f"{result.capture}: quarantined: {message}")
     for member, reason in result.refused:

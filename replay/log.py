@@ -48,11 +48,14 @@ def commit_states(
     kept = surviving(epoch, base_offset)
     latest = int(epoch[kept].max()) if kept.any() else -1
     majority = len(voters) // 2 + 1
+    # An entry of an earlier epoch on a majority is safe only if no voter has a log that could still replace it: with
+    # every voter's log at hand such a log would have cut the entry away; otherwise only the latest epoch's own count.
+    everyone = bool(voters) and voters <= frozenset(node for nodes in holders for node in nodes)
     safe = proven
-    if voters:
-        for index in np.flatnonzero(kept & (epoch == latest)):
-            if len(voters & frozenset(holders[index])) >= majority:
-                safe = max(safe, int(last_offset[index]) + 1)
+    for index in np.flatnonzero(kept).tolist() if voters else []:
+        counts = everyone or int(epoch[index]) == latest
+        if counts and len(voters & frozenset(holders[index])) >= majority:
+            safe = max(safe, int(last_offset[index]) + 1)
     return [
         UNCOMMITTED if not keep else COMMITTED if last < safe else UNKNOWN
         for keep, last in zip(kept.tolist(), last_offset.tolist(), strict=True)

@@ -1,0 +1,89 @@
+"""Captures come in pieces, twice, or under another name: the tables end up the same."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.ingest import ingest
+from jobs.lake import Lake
+from jobs.settings import load_settings
+from jobs.tables import TABLES
+from tests.spark.conftest import Job
+from tests.spark.test_damage import unpack_controllers
+
+# What came first names the capture and the file that a row points at; the facts must not depend on it.
+_ORIGIN = {"capture", "path", "sha256", "position"}
+_EVIDENCE = ("log_batches", "metadata_records", "snapshot_records", "log_end_offsets", "static_configs")
+
+
+def facts(lake: Lake, name: str) -> list[str]:
+    """A table's rows without their origin, as sorted text."""
+    table = lake.table(name).toArrow()
+    kept = [c for c in table.column_names if c not in _ORIGIN]
+    return sorted(map(str, table.select(kept).to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def pieces(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Lake, list[dict[str, int]]]:
+    """(ingested at once, ingested one controller after the other and then whole under another name, rows added)."""
+    root = tmp_path_factory.mktemp("pieces")
+    folder = unpack_controllers(root)
+    whole, parts = Lake(job.lake.spark, root / "whole"), Lake(job.lake.spark, root / "parts")
+    settings = load_settings()
+    ingest(whole, folder, settings, lambda _: None)
+    added = []
+    for node in ("3001", "3000"):
+        ingest(parts, folder / "controllers" / node, settings, lambda _: None)
+    shutil.copytree(folder, root / "renamed")
+    added.append(ingest(parts, root / "renamed", settings, lambda _: None).added)
+    added.append(ingest(parts, root / "renamed", settings, lambda _: None).added)
+    return whole, parts, added
+
+
+@pytest.mark.parametrize("name", _EVIDENCE)
+def test_pieces_give_what_the_whole_gives(pieces: tuple[Lake, Lake, list[dict[str, int]]], name: str) -> None:
+    whole, parts, _ = pieces
+    assert facts(parts, name) == facts(whole, name)
+
+
+def test_records_become_committed_when_a_majority_is_seen_to_hold_them(
+    pieces: tuple[Lake, Lake, list[dict[str, int]]],
+) -> None:
+    _, parts, _ = pieces
+    cluster = parts.clusters()[0]
+    states = {r["commit_state"] for r in parts.rows("metadata_records", cluster, ("commit_state",))}
+    assert states == {"committed"}
+
+
+def test_a_capture_under_another_name_adds_files_but_no_facts(
+    pieces: tuple[Lake, Lake, list[dict[str, int]]],
+) -> None:
+    _, _, (renamed, again) = pieces
+    assert renamed["metadata_records"] == 0
+    assert renamed["log_end_offsets"] == 0
+    assert again == {}
+
+
+def test_a_crash_before_the_last_write_is_mended_by_ingesting_again(
+    job: Job, tmp_path: Path, pieces: tuple[Lake, Lake, list[dict[str, int]]]
+) -> None:
+    """evidence_files is written last: without its rows the capture counts as not ingested."""
+    whole, _, _ = pieces
+    shutil.copytree(whole.root, tmp_path / "lake")
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    files = tmp_path / "lake" / "evidence_files"
+    shutil.rmtree(files)
+    lake.create()
+    ingest(lake, unpack_controllers(tmp_path), load_settings(), lambda _: None)
+    for name in _EVIDENCE:
+        assert facts(lake, name) == facts(whole, name)
+    assert lake.table("evidence_files").count() == whole.table("evidence_files").count()
+
+
+def test_every_table_has_its_documented_columns(pieces: tuple[Lake, Lake, list[dict[str, int]]]) -> None:
+    whole, _, _ = pieces
+    for name, table in TABLES.items():
+        assert whole.table(name).columns == [f.name for f in table.schema]
