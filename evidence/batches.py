@@ -7,8 +7,13 @@ Deliberately unlike Kafka, which deletes everything behind a damaged batch, the 
 
 from __future__ import annotations
 
+import re
 import struct
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import google_crc32c
 
@@ -17,13 +22,18 @@ from evidence.errors import Damage
 HEAD_BYTES = 61
 MIN_LENGTH = HEAD_BYTES - 12
 MAX_BATCH_BYTES = 64 << 20
+_MAGIC_AT = 16
+_MAX_INT64 = (1 << 63) - 1
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 # producerId, producerEpoch, baseSequence, recordCount
 _HEAD = struct.Struct(">qiibIhiqqqhii")
-# How many bytes of CRC work a search for the next good batch may cost, as a multiple of the file's length.
-_RESYNC_BUDGET = 8
+# What a head that a KRaft controller wrote looks like from its magic byte on: magic 2, CRC, attributes with an empty
+# high byte, last offset delta >= 0, two timestamps, no producer id, producer epoch or sequence (-1 each).
+_KRAFT_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f].{19}\xff{14}", re.DOTALL)
+# What failed attempts to find the next good batch may cost, in bytes of CRC work for each byte of the file.
+_BUDGET = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +107,69 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
         return Damage(position, size, base, "crc_mismatch", f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}")
     if attributes & 0x07 >= len(CODECS):
         return Damage(position, size, base, "bad_codec", f"compression codec {attributes & 7} does not exist")
-    if base < 0 or delta < 0:
-        return Damage(position, size, base, "bad_offset", f"base offset {base}, last offset delta {delta}")
+    if base < 0 or delta < 0 or base + delta >= _MAX_INT64:
+        return Damage(position, size, None, "bad_offset", f"base offset {base}, last offset delta {delta}")
+    if epoch < 0:
+        return Damage(position, size, base, "bad_epoch", f"epoch {epoch} is negative")
     if count < 0 or (not attributes & 0x07 and count > (size - HEAD_BYTES) // 7):
         return Damage(position, size, base, "bad_count", f"record count {count} does not fit {size} bytes")
+    if count != delta + 1:
+        message = f"record count {count}, the offsets leave room for {delta + 1}: a metadata log is never compacted"
+        return Damage(position, size, base, "bad_count", message)
     return Batch(position, size, base, base + delta, epoch, crc, attributes, first_ts, max_ts, count)
 
 
-def _resync(data: bytes, start: int, budget: int) -> tuple[int, int]:
-    """The next position at or behind `start` where a whole batch with a good CRC begins (the end if there is none).
+class _Search:
+    """Where a damaged file can be read again: the next place where a whole batch with a good CRC begins.
 
-    Also returns what is left of `budget`, the bytes of CRC work still allowed in this file.
+    Attempts that lead nowhere are paid from a budget that grows with the file, so that no file, however hostile, takes
+    more than time in proportion to its length. `given_up` is true once the budget is spent.
     """
-    magic = data.find(b"\x02", start + 16)
-    while magic != -1 and magic - 16 <= len(data) - HEAD_BYTES and budget > 0:
-        position = magic - 16
-        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
-        if MIN_LENGTH <= length <= len(data) - position - 12 and not data[position]:
-            budget -= length
-            if isinstance(read_head(data, position), Batch):
-                return position, budget
-        magic = data.find(b"\x02", magic + 1)
-    return len(data), budget
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.budget = _BUDGET * max(len(data), 1 << 20)
+        self.nothing_ahead = False
+
+    @property
+    def given_up(self) -> bool:
+        return self.budget <= 0
+
+    def behind(self, damage: Damage) -> int:
+        """The position to go on at: the damaged batch's own end if the batch that must follow is there, else the next
+        good batch. Without any, the damaged batch's own end; nothing_ahead is then true.
+        """
+        own_end = damage.position + damage.length_bytes
+        if self.nothing_ahead:
+            return own_end
+        at_end = read_head(self.data, own_end) if own_end < len(self.data) else None
+        if isinstance(at_end, Batch) and at_end.base_offset == self._offset_behind(damage.position):
+            return own_end
+        self._pay(damage)
+        if at_end:
+            self._pay(at_end)
+        match = _KRAFT_HEAD.search(self.data, damage.position + 1 + _MAGIC_AT)
+        while match and not self.given_up:
+            head = read_head(self.data, match.start() - _MAGIC_AT)
+            if isinstance(head, Batch):
+                return head.position
+            self._pay(head)
+            match = _KRAFT_HEAD.search(self.data, match.start() + 1)
+        self.nothing_ahead = True
+        return own_end
+
+    def _offset_behind(self, position: int) -> int:
+        """The offset behind the batch at `position`, if its head can be believed. A damaged length that happens to end
+        at some later batch would else hide the batches between."""
+        base_offset: int = _HEAD.unpack_from(self.data, position)[0]
+        last_offset_delta: int = _HEAD.unpack_from(self.data, position)[6]
+        return base_offset + last_offset_delta + 1
+
+    def _pay(self, head: Batch | Damage) -> None:
+        if isinstance(head, Batch):
+            self.budget -= head.size_bytes
+        elif head.reason == "crc_mismatch":
+            self.budget -= head.length_bytes
 
 
 def scan_batches(data: bytes) -> Scan:
@@ -128,54 +179,139 @@ def scan_batches(data: bytes) -> Scan:
     """
     batches: list[Batch] = []
     damage: list[Damage] = []
-    position, end = 0, len(data)
-    trailing, budget = 0, _RESYNC_BUDGET * end
+    position, end, trailing = 0, len(data), 0
+    zeros_from = len(data.rstrip(b"\0"))
+    search = _Search(data)
     note = None if end else "empty file: legal for an active segment"
     while position < end:
+        if position >= zeros_from:
+            trailing = end - position
+            note = f"{trailing} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
+            break
         head = read_head(data, position)
         if isinstance(head, Batch):
             batches.append(head)
             position += head.size_bytes
             continue
-        if not any(data[position:]):
-            trailing, note = end - position, f"{end - position} zero bytes after the last batch: preallocated"
-            break
-        following = position + head.length_bytes
-        if head.reason != "crc_mismatch" or (following < end and not isinstance(read_head(data, following), Batch)):
-            following, budget = _resync(data, position + 1, budget)
-        if following == end and head.reason == "torn_batch" and batches:
-            trailing, note = end - position, f"torn batch of {end - position} bytes at the end"
-            damage.append(head)
-            break
+        following = search.behind(head)
         reason, message = head.reason, head.message
-        if following == end and not batches:
-            reason, message = "not_a_segment", f"no record batch in this file ({head.message})"
+        if search.nothing_ahead and not batches:
+            following, reason, message = end, "not_a_segment", f"no good record batch in this file ({message})"
+        elif following == end and reason == "torn_batch" and not search.given_up:
+            trailing, note = end - position, f"torn batch of {end - position} bytes at the end"
+        elif reason == "torn_batch":
+            reason = "bad_length"
+        if search.given_up:
+            message += "; too much damage: the search for later batches was given up"
         damage.append(Damage(position, following - position, head.offset, reason, message))
         position = following
     good, flipped = _check_continuity(batches)
-    damage = sorted([*damage, *flipped], key=lambda d: d.position)
+    damage = _place(sorted([*damage, *flipped], key=lambda d: d.position), good)
     parsed = sum(b.size_bytes for b in good)
     return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
 
 
+def _place(damage: list[Damage], good: list[Batch]) -> list[Damage]:
+    """Damage with the offset that the last good batch before it leads to: damaged bytes are no witness of their own."""
+    positions = [b.position for b in good]
+    placed = []
+    for item in damage:
+        index = bisect_left(positions, item.position)
+        claimed = item.offset if item.offset is not None and item.offset >= 0 else None
+        offset = good[index - 1].last_offset + 1 if index else claimed
+        placed.append(Damage(item.position, item.length_bytes, offset, item.reason, item.message))
+    return placed
+
+
+def _continues(before: Batch, batch: Batch) -> bool:
+    """Whether `batch` may stand directly behind `before`: offsets are dense, an epoch begins with a LeaderChange."""
+    in_epoch = batch.epoch == before.epoch or (batch.epoch > before.epoch and batch.is_control)
+    return batch.base_offset == before.last_offset + 1 and in_epoch
+
+
 def _check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
-    """Take out batches whose offset or epoch, which the CRC does not cover, contradicts both neighbours."""
-    good: list[Batch] = []
+    """Take out batches whose base offset or epoch, which the CRC does not cover, the other batches contradict.
+
+    Facts: a Raft log is dense (KafkaRaftClient), its epochs never go back, and each begins with a LeaderChange control
+    batch (KIP-595). What stands out against most of the file, or alone against the batches it touches, was flipped.
+    """
+    if all(_continues(a, b) for a, b in pairwise(batches)):
+        return batches, []
     damage: list[Damage] = []
+    for reason, find in (("offset_flip", _wrong_offsets), ("epoch_flip", _wrong_epochs)):
+        wrong = find(batches)
+        for index, message in wrong.items():
+            batch = batches[index]
+            following = batches[index + 1] if index + 1 < len(batches) else None
+            touched = following and following.position == batch.position + batch.size_bytes and index + 1 not in wrong
+            offset = following.base_offset - batch.record_count if following and touched else None
+            damage.append(Damage(batch.position, batch.size_bytes, offset, reason, message))
+        batches = [b for i, b in enumerate(batches) if i not in wrong]
+    return batches, damage
+
+
+def _wrong_offsets(batches: list[Batch]) -> dict[int, str]:
+    wrong: dict[int, str] = {}
+    for run in _runs(batches):
+        # A dense run has one anchor: base offset minus the records before it in the run.
+        before = accumulate((batches[i].record_count for i in run[:-1]), initial=0)
+        anchors = [batches[i].base_offset - n for i, n in zip(run, before, strict=True)]
+        votes = Counter(anchors)
+        for index, anchor in zip(run, anchors, strict=True):
+            if votes[anchor] == 1 and max(votes.values()) > 1:
+                wrong[index] = f"base offset {batches[index].base_offset} does not continue the batches beside it"
+    rest = [i for i in range(len(batches)) if i not in wrong]
+    rising = longest_rising([batches[i].base_offset for i in rest], strictly=True)
+    for place in set(range(len(rest))) - rising:
+        offset = batches[rest[place]].base_offset
+        wrong[rest[place]] = f"base offset {offset} is out of order: offsets only rise in a log"
+    return wrong
+
+
+def _wrong_epochs(batches: list[Batch]) -> dict[int, str]:
+    wrong: dict[int, str] = {}
+    for run in _runs(batches):
+        votes = Counter(batches[i].epoch for i in run)
+        for before, index, after in zip([None, *run[:-1]], run, [*run[1:], None], strict=True):
+            begins_well = before is None or batches[index].is_control or votes[batches[before].epoch] == 1
+            ends_well = after is None or batches[after].is_control or votes[batches[after].epoch] == 1
+            if votes[batches[index].epoch] == 1 and not (begins_well and ends_well):
+                wrong[index] = f"epoch {batches[index].epoch} without the LeaderChange that every epoch begins with"
+    rest = [i for i in range(len(batches)) if i not in wrong]
+    rising = longest_rising([batches[i].epoch for i in rest], strictly=False)
+    for place in set(range(len(rest))) - rising:
+        wrong[rest[place]] = f"epoch {batches[rest[place]].epoch} is out of order: epochs never go back in a log"
+    return wrong
+
+
+def _runs(batches: list[Batch]) -> list[list[int]]:
+    """The indexes, as runs of batches that touch in the file."""
+    runs: list[list[int]] = []
     for index, batch in enumerate(batches):
-        before = good[-1] if good else None
-        after = batches[index + 1] if index + 1 < len(batches) else None
-        count = batch.last_offset - batch.base_offset + 1
-        expected = before.last_offset + 1 if before else (after.base_offset - count if after else batch.base_offset)
-        wrong = None
-        if batch.base_offset != expected and after is not None and after.base_offset == expected + count:
-            wrong = "offset_flip", f"base offset {batch.base_offset}, its neighbours leave room for {expected}"
-        elif before and batch.epoch < before.epoch:
-            wrong = "epoch_flip", f"epoch {batch.epoch} behind epoch {before.epoch}: epochs never go back in a log"
-        elif before and after and before.epoch <= after.epoch < batch.epoch:
-            wrong = "epoch_flip", f"epoch {batch.epoch} between epochs {before.epoch} and {after.epoch}"
-        if wrong:
-            damage.append(Damage(batch.position, batch.size_bytes, expected, *wrong))
+        last = batches[index - 1] if runs else None
+        if last and last.position + last.size_bytes == batch.position:
+            runs[-1].append(index)
         else:
-            good.append(batch)
-    return good, damage
+            runs.append([index])
+    return runs
+
+
+def longest_rising(values: Sequence[int], strictly: bool) -> set[int]:
+    """The indexes of a longest rising subsequence of `values`; equal neighbours are allowed unless `strictly`."""
+    tails: list[int] = []
+    last: list[int] = []
+    previous: list[int] = []
+    for index, value in enumerate(values):
+        place = bisect_left(tails, value) if strictly else bisect_right(tails, value)
+        previous.append(last[place - 1] if place else -1)
+        if place == len(tails):
+            tails.append(value)
+            last.append(index)
+        else:
+            tails[place], last[place] = value, index
+    chosen: set[int] = set()
+    index = last[-1] if last else -1
+    while index != -1:
+        chosen.add(index)
+        index = previous[index]
+    return chosen

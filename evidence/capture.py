@@ -1,35 +1,31 @@
 """A capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file, opened read-only.
 
-An archive is unpacked into a fresh private folder, member by member, within bounds (EVIDENCE.md 46); what must not be
-unpacked is reported, not followed. Nothing of a capture is ever written to.
+An archive is unpacked into a fresh private folder, member by member and within bounds (evidence/archive.py); what must
+not be unpacked is reported, not followed. Nothing of a capture is ever written to.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from evidence import kinds
-from evidence.errors import CaptureError
+from evidence import archive, kinds
+from evidence.errors import CaptureError, printable
 from evidence.text_files import read_properties
-
-MAX_MEMBERS = 1_000_000
-MAX_TOTAL_BYTES = 64 << 30
-MAX_RATIO = 1000
-_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
-    """One file of a capture. local: where its bytes can be read; path: its name inside the capture."""
+    """One file of a capture. local: where its bytes can be read; path: its name inside the capture.
+
+    modified_ns: its modification time when it was hashed; None: `read` does not compare it.
+    """
 
     local: Path
     path: str
@@ -38,11 +34,21 @@ class EvidenceFile:
     sha256: str
     node_id: int | None
     captured_at_ms: int | None
+    modified_ns: int | None = None
+
+    def read(self) -> bytes:
+        """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
+        with _readable(self.local):
+            data = self.local.read_bytes()
+            modified_ns = self.local.stat().st_mtime_ns
+        if len(data) != self.size_bytes or self.modified_ns not in (None, modified_ns):
+            raise _changed(self.local)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """An opened capture. refused: (member, reason) of archive members that were not unpacked."""
+    """An opened capture. refused: (name, reason) of what was not taken: links, special files, members of an archive."""
 
     name: str
     cluster_id: str | None
@@ -53,18 +59,16 @@ class Capture:
 def capture_name(location: Path) -> str:
     """The capture's name: the file or folder name without archive suffixes."""
     name = location.name
-    for suffix in (*_TAR_SUFFIXES, ".zip"):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
+    suffixes = [s for s in archive.SUFFIXES if name.lower().endswith(s)]
+    return name[: -len(max(suffixes, key=len))] if suffixes else name
 
 
 @contextmanager
 def open_capture(location: Path) -> Iterator[Capture]:
     """Open, hash and classify everything in a capture; an archive's private copy is gone when the block ends.
 
-    Errors: CaptureError for a path that does not exist, a folder without files, an archive that cannot be read, or
-    files of more than one cluster.
+    Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
+    or changes meanwhile, or files of more than one cluster.
     """
     if not location.exists():
         raise CaptureError(
@@ -72,12 +76,16 @@ def open_capture(location: Path) -> Iterator[Capture]:
         )
     location = location.resolve()
     if location.is_dir():
-        yield _register(capture_name(location), location, [])
-    elif location.name.endswith((*_TAR_SUFFIXES, ".zip")):
+        yield _register(location, location, [])
+    elif not location.is_file():
+        raise CaptureError(
+            f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
+        )
+    elif archive.is_archive(location):
         folder = Path(tempfile.mkdtemp(prefix="kraft-forensics-"))
         try:
-            refused = _unpack(location, folder)
-            yield _register(capture_name(location), _strip_single_folder(folder), refused)
+            refused = archive.unpack(location, folder)
+            yield _register(location, _strip_single_folder(folder), refused)
         finally:
             shutil.rmtree(folder)
     else:
@@ -85,11 +93,38 @@ def open_capture(location: Path) -> Iterator[Capture]:
 
 
 def _single_file(location: Path) -> Capture:
-    path = PurePosixPath(location.name)
     kind = kinds.classify(PurePosixPath(*location.parts[-3:]))
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    entry = EvidenceFile(location, str(path), kind, location.stat().st_size, sha256_of(location), None, None)
-    return Capture(capture_name(location), None, [entry])
+    return Capture(capture_name(location), None, [_entry(location, location.name, kind, None, None)])
+
+
+def _entry(local: Path, path: str, kind: str, node_id: int | None, captured_at_ms: int | None) -> EvidenceFile:
+    with _readable(local):
+        before = local.stat()
+        sha256 = sha256_of(local)
+        after = local.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise _changed(local)
+    return EvidenceFile(
+        local, printable(path), kind, before.st_size, sha256, node_id, captured_at_ms, before.st_mtime_ns
+    )
+
+
+def _changed(local: Path) -> CaptureError:
+    return CaptureError(
+        f"{local}: the file changed while it was read. Evidence must stand still: copy the node's files first, "
+        "then name the copy."
+    )
+
+
+@contextmanager
+def _readable(local: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CaptureError(
+            f"{local}: cannot be read: {error.strerror}. Check the permissions, or copy it again."
+        ) from error
 
 
 def sha256_of(path: Path) -> str:
@@ -104,17 +139,14 @@ def _strip_single_folder(folder: Path) -> Path:
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
 
 
-def _register(name: str, root: Path, refused: list[tuple[str, str]]) -> Capture:
-    found = sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink())
-    links = [(str(p.relative_to(root)), "a link: not followed") for p in root.rglob("*") if p.is_symlink()]
+def _register(location: Path, root: Path, refused: list[tuple[str, str]]) -> Capture:
+    found, special = _walk(root)
     if not found:
-        raise CaptureError(
-            f"{root.name or name}: no files in this capture. Expected metadata logs and broker snapshots."
-        )
+        raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
     nodes, clusters = _identities(root, found)
     if len(clusters) > 1:
         raise CaptureError(
-            f"{name}: files of {len(clusters)} clusters ({', '.join(sorted(clusters))}) in one capture. "
+            f"{location}: files of {len(clusters)} clusters ({', '.join(sorted(clusters))}) in one capture. "
             "Offsets of different clusters must not be mixed: capture each cluster on its own."
         )
     entries = []
@@ -122,18 +154,27 @@ def _register(name: str, root: Path, refused: list[tuple[str, str]]) -> Capture:
         path = PurePosixPath(local.relative_to(root).as_posix())
         node = next((nodes[p] for p in path.parents if p in nodes), None)
         node = kinds.node_in_path(path) if node is None else node
-        entries.append(
-            EvidenceFile(
-                local,
-                str(path),
-                kinds.classify(path),
-                local.stat().st_size,
-                sha256_of(local),
-                node,
-                kinds.captured_at(path),
-            )
-        )
-    return Capture(name, next(iter(clusters), None), entries, [*refused, *links])
+        entries.append(_entry(local, str(path), kinds.classify(path), node, kinds.captured_at(path)))
+    return Capture(capture_name(location), next(iter(clusters), None), entries, [*refused, *special])
+
+
+def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
+    """The regular files below `root`, sorted; and (name, reason) of everything else. Links are not followed."""
+
+    def unreadable(error: OSError) -> None:
+        raise CaptureError(f"{error.filename}: cannot be read: {error.strerror}. Check the permissions.") from error
+
+    found: list[Path] = []
+    special: list[tuple[str, str]] = []
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        for local in (Path(folder, name) for name in (*folders, *names)):
+            if local.is_symlink():
+                special.append((printable(str(local.relative_to(root))), "a link: not followed"))
+            elif local.is_file():
+                found.append(local)
+            elif not local.is_dir():
+                special.append((printable(str(local.relative_to(root))), "not a regular file"))
+    return sorted(found), sorted(special)
 
 
 def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int], set[str]]:
@@ -144,90 +185,11 @@ def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int]
         path = PurePosixPath(local.relative_to(root).as_posix())
         if kinds.classify(path) not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
             continue
-        properties = read_properties(local.read_bytes())
-        node = properties.get("node.id", properties.get("broker.id", ""))
-        if node.isdigit():
-            nodes[path.parent] = int(node)
-        if "cluster.id" in properties:
+        with _readable(local):
+            properties = read_properties(local.read_bytes())
+        node = kinds.node_id(properties.get("node.id", properties.get("broker.id", "")))
+        if node is not None:
+            nodes[path.parent] = node
+        if properties.get("cluster.id"):
             clusters.add(properties["cluster.id"])
     return nodes, clusters
-
-
-def _refusal(name: str) -> str | None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
-        return "a path that leads out of the archive"
-    return "a name longer than 255 bytes" if any(len(p.encode("utf-8", "replace")) > 255 for p in path.parts) else None
-
-
-def _unpack(archive: Path, folder: Path) -> list[tuple[str, str]]:
-    try:
-        if archive.suffix == ".zip":
-            return _unpack_zip(archive, folder)
-        return _unpack_tar(archive, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise CaptureError(f"{archive}: the archive cannot be read: {error}. Copy it again from its source.") from error
-
-
-class _Budget:
-    """Counts what an archive unpacks to; the bounds are on what comes out, never on what headers promise."""
-
-    def __init__(self, archive: Path) -> None:
-        self.archive = archive
-        self.left = min(MAX_TOTAL_BYTES, MAX_RATIO * max(archive.stat().st_size, 1 << 20))
-        self.members = 0
-
-    def spend(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0 or self.members > MAX_MEMBERS:
-            raise CaptureError(
-                f"{self.archive}: the archive unpacks to more than is allowed: it may be a decompression bomb."
-            )
-
-
-def _copy_member(source: object, target: Path, budget: _Budget) -> None:
-    budget.members += 1
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as out:
-        while chunk := source.read(_CHUNK):  # type: ignore[attr-defined]
-            budget.spend(len(chunk))
-            out.write(chunk)
-
-
-def _unpack_tar(archive: Path, folder: Path) -> list[tuple[str, str]]:
-    refused: list[tuple[str, str]] = []
-    seen: set[str] = set()
-    budget = _Budget(archive)
-    with tarfile.open(archive, "r:*") as tar:
-        for member in tar:
-            if member.isdir():
-                continue
-            reason = _refusal(member.name) or (None if member.isreg() else "not a regular file")
-            reason = reason or ("the name stands twice in the archive" if member.name.lower() in seen else None)
-            source = None if reason else tar.extractfile(member)
-            if source is None:
-                refused.append((member.name, reason or "no content"))
-                continue
-            seen.add(member.name.lower())
-            _copy_member(source, folder / member.name, budget)
-    return refused
-
-
-def _unpack_zip(archive: Path, folder: Path) -> list[tuple[str, str]]:
-    refused: list[tuple[str, str]] = []
-    seen: set[str] = set()
-    budget = _Budget(archive)
-    with zipfile.ZipFile(archive) as zipped:
-        for info in zipped.infolist():
-            if info.is_dir():
-                continue
-            mode = info.external_attr >> 16
-            reason = _refusal(info.filename) or ("a link" if (mode & 0o170000) == 0o120000 else None)
-            reason = reason or ("the name stands twice in the archive" if info.filename.lower() in seen else None)
-            if reason:
-                refused.append((info.filename, reason))
-                continue
-            seen.add(info.filename.lower())
-            with zipped.open(info) as source:
-                _copy_member(source, folder / info.filename, budget)
-    return refused

@@ -18,15 +18,18 @@ _XERIAL_HEADER_BYTES = 16
 def decompress(codec: str, data: bytes) -> bytes:
     """The records section of a batch as bytes. codec: none, gzip, snappy (raw or xerial framing), lz4, zstd.
 
-    Errors: DecodeError when the data is damaged, or its output would pass min(64 MiB, 1000 x the input).
+    Errors: DecodeError when the data is damaged, or its output would pass min(64 MiB, 1000 x the input, with inputs
+    below 1 KiB counted as 1 KiB).
     """
     if codec == "none":
         return data
-    limit = min(MAX_OUTPUT_BYTES, MAX_RATIO * max(len(data), 1))
+    limit = min(MAX_OUTPUT_BYTES, MAX_RATIO * max(len(data), 1 << 10))
     try:
         if codec == "gzip":
             inflater = zlib.decompressobj(wbits=31)
             out = inflater.decompress(data, limit + 1)
+            if len(out) <= limit and (not inflater.eof or inflater.unused_data):
+                raise DecodeError("bad_compression", "gzip data is cut off or has bytes behind its end", 0)
         elif codec == "snappy":
             out = _snappy(data, limit)
         else:

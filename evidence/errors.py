@@ -11,6 +11,11 @@ class KraftForensicsError(Exception):
     exit_code = 1
 
 
+def printable(name: str) -> str:
+    """A file name as text that can be stored and printed: bytes that are not UTF-8 are spelled out as \\udc<hex>."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 class CaptureError(KraftForensicsError):
     """A capture cannot be opened or must not be used as a whole."""
 
@@ -20,7 +25,7 @@ class Damage:
     """A stretch of bytes that could not be used.
 
     position, length_bytes: where, in the file. offset: the metadata offset there, None if it cannot be told.
-    reason: a short code (docs/damage.md lists them). message: one sentence for a person.
+    reason: a short code (docs/evidence.md explains them). message: one sentence for a person.
     """
 
     position: int

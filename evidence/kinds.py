@@ -22,6 +22,9 @@ PARTITION_METADATA = "partition_metadata"
 QUORUM_STATE = "quorum_state"
 OTHER = "other"
 
+# Kinds that are registered and hashed, and not parsed.
+NOT_READ = (OTHER, REPLICA_SEGMENT, BOOTSTRAP_CHECKPOINT, QUORUM_STATE)
+
 _BY_NAME = {
     "bootstrap.checkpoint": BOOTSTRAP_CHECKPOINT,
     "replication-offset-checkpoint": REPLICATION_OFFSET,
@@ -34,11 +37,15 @@ _BY_NAME = {
     "partition.metadata": PARTITION_METADATA,
     "quorum-state": QUORUM_STATE,
 }
-_SEGMENT = re.compile(r"\d{20}\.log")
-_CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_PARTITION_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
-_EPOCH_MS = re.compile(r"(?<!\d)(1\d{12})(?!\d)")
-_NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?(\d{1,10})", re.IGNORECASE)
+_SEGMENT = re.compile(r"[0-9]{20}\.log")
+_CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_PARTITION_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
+_CONTROLLER_DIR = re.compile(r"controllers?[-_.]?[0-9]{1,10}", re.IGNORECASE)
+_EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
+_NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
+_NODE_ID = re.compile(r"[0-9]{1,10}")
+_MAX_INT32 = (1 << 31) - 1
+_REPLICA_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 _METRICS_SUFFIXES = (".prom", ".om", ".openmetrics")
 # Kafka's own names for files that are on their way out or not yet whole: never used as state.
 _UNFINISHED = (".part", ".deleted", ".swap", ".cleaned")
@@ -46,8 +53,8 @@ _UNFINISHED = (".part", ".deleted", ".swap", ".cleaned")
 
 def classify(path: PurePosixPath) -> str:
     """The kind of a captured file, by name and folder; OTHER for what is only registered and hashed."""
-    name, parent = path.name, path.parent.name
-    in_replica_dir = parent != METADATA_LOG_DIR and _PARTITION_DIR.fullmatch(parent) is not None
+    name = path.name
+    in_replica_dir = partition_of(path) is not None
     if name.endswith(_UNFINISHED):
         return OTHER
     if _CHECKPOINT.fullmatch(name):
@@ -61,6 +68,11 @@ def classify(path: PurePosixPath) -> str:
     return _BY_NAME.get(name, OTHER)
 
 
+def is_segment(path: PurePosixPath) -> bool:
+    """Whether a file's name is that of a log segment: its base offset in 20 digits."""
+    return _SEGMENT.fullmatch(path.name) is not None
+
+
 def checkpoint_name(name: str) -> tuple[int, int] | None:
     """(end offset, epoch) that a snapshot's name says (Kafka's Snapshots.parse), or None."""
     match = _CHECKPOINT.fullmatch(name)
@@ -68,9 +80,15 @@ def checkpoint_name(name: str) -> tuple[int, int] | None:
 
 
 def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
-    """(topic, partition) of the log directory that a file lies in, or None."""
-    match = _PARTITION_DIR.fullmatch(path.parent.name)
-    return (match["topic"], int(match["partition"])) if match else None
+    """(topic, partition) of the replica's log directory that a file lies in, or None (also for the metadata log).
+
+    A folder controller-<id> is a node's folder, not partition <id> of a topic `controller`.
+    """
+    name = path.parent.name
+    match = _PARTITION_DIR.fullmatch(name)
+    if match is None or name == METADATA_LOG_DIR or _CONTROLLER_DIR.fullmatch(name):
+        return None
+    return (match["topic"], int(match["partition"])) if int(match["partition"]) <= _MAX_INT32 else None
 
 
 def captured_at(path: PurePosixPath) -> int | None:
@@ -82,9 +100,19 @@ def captured_at(path: PurePosixPath) -> int | None:
 
 
 def node_in_path(path: PurePosixPath) -> int | None:
-    """The node id that a folder name speaks of (broker-3, controllers/3000), innermost first, or None."""
-    for part in reversed(path.parent.parts):
+    """The node id that a folder name speaks of (broker-3, controllers/3000), innermost first, or None.
+
+    The folder of a replica's log speaks of a topic, even if the topic is called `broker` or `kafka`.
+    """
+    in_replica_dir = path.name in _REPLICA_FILES or _SEGMENT.fullmatch(path.name)
+    folder = path.parent.parent if in_replica_dir and partition_of(path) else path.parent
+    for part in reversed(folder.parts):
         match = _NODE.fullmatch(part)
-        if match and not _EPOCH_MS.fullmatch(part):
-            return int(match[1])
+        if match and (node := node_id(match[1])) is not None:
+            return node
     return None
+
+
+def node_id(text: str) -> int | None:
+    """A node id as Kafka allows it (0 to 2^31 - 1), or None."""
+    return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _MAX_INT32 else None

@@ -5,11 +5,16 @@ Exporter rules differ from site to site, so the metric and label names are confi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from evidence.errors import Damage
+from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+
+_METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
+_PARTITION = re.compile(r"[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +39,24 @@ class Sample:
 
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
-    """The samples of the metrics in `names`, other metrics left aside; damage for a line of them that cannot be read."""
-    wanted = dict.fromkeys(names.log_end_offset, "log_end_offset") | dict.fromkeys(names.log_start_offset, "log_start_offset")
+    """The samples of the metrics in `names`, others left aside; damage for each line of those that cannot be read."""
+    wanted = {
+        **dict.fromkeys(names.log_end_offset, "log_end_offset"),
+        **dict.fromkeys(names.log_start_offset, "log_start_offset"),
+    }
     samples: list[Sample] = []
     damage: list[Damage] = []
-    position = 0
-    for raw in data.splitlines(keepends=True):
-        start, position = position, position + len(raw)
-        metric = raw.split(b"{", 1)[0].split(b" ", 1)[0].decode("utf-8", "replace")
+    for position, raw, ended in text_lines(data):
+        found = _METRIC.match(raw)
+        metric = found[1].decode() if found else ""
         if metric not in wanted:
             continue
         try:
-            samples.append(_sample(raw.decode("utf-8").strip(), start, wanted[metric], names))
-        except (ValueError, KeyError, UnicodeDecodeError) as error:
-            damage.append(Damage(start, len(raw), None, "bad_metric", f"not a sample of {metric}: {error!r}"))
+            if not ended:
+                raise ValueError("the line does not end: its value may lack digits")
+            samples.append(_sample(raw.decode("utf-8").strip(), position, wanted[metric], names))
+        except (ValueError, LookupError, ArithmeticError) as error:
+            damage.append(Damage(position, len(raw), None, "bad_metric", f"not a sample of {metric}: {error}"))
     return samples, damage
 
 
@@ -55,6 +64,12 @@ def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample:
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
     value = int(sample.value)
-    if value != sample.value or value < 0:
+    if value != sample.value or not 0 <= value <= MAX_INT64:
         raise ValueError(f"{sample.value} is not an offset")
-    return Sample(position, field, sample.labels[names.topic_label], int(sample.labels[names.partition_label]), value)
+    for label in (names.topic_label, names.partition_label):
+        if label not in sample.labels:
+            raise ValueError(f"it has no label {label!r}; the names of metrics and labels are settings")
+    topic, partition = sample.labels[names.topic_label], sample.labels[names.partition_label]
+    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+        raise ValueError(f"topic {topic!r}, partition {partition!r} is no partition")
+    return Sample(position, field, topic, int(partition), value)

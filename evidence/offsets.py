@@ -1,6 +1,6 @@
 """Log-end offsets, high watermarks and leader epochs of replicas, from every source a capture has -> one table.
 
-A source proves only what it says (EVIDENCE.md 1): replication-offset-checkpoint is the replica's high watermark,
+A source proves only what it says: replication-offset-checkpoint is the replica's high watermark (ReplicaManager),
 leader-epoch-checkpoint's start offset of an epoch is the log end offset of that epoch's leader at its election.
 """
 
@@ -17,7 +17,7 @@ from evidence.capture import EvidenceFile
 from evidence.errors import Damage
 from evidence.metrics import MetricNames, read_metrics
 from evidence.segments import provenance
-from evidence.text_files import partition_topic_id, read_checkpoint
+from evidence.text_files import MAX_INT32, Line, partition_topic_id, read_checkpoint
 
 _CHECKPOINT_COLUMN = {
     kinds.REPLICATION_OFFSET: "high_watermark",
@@ -39,7 +39,7 @@ def read_offsets(
     """
     files = list(files)
     topic_ids = {
-        str(PurePosixPath(f.path).parent): partition_topic_id(f.local.read_bytes())
+        str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
         for f in files
         if f.kind == kinds.PARTITION_METADATA
     }
@@ -51,11 +51,10 @@ def read_offsets(
         topic_id = topic_ids.get(str(PurePosixPath(file.path).parent))
         found, bad = _read_file(file, names, topic_id)
         if file.node_id is None and found:
-            bad = [
-                *bad,
-                Damage(0, file.size_bytes, None, "unknown_node", "nothing says which broker this file is from"),
-            ]
-            found = []
+            message = (
+                "nothing says which broker this is from: put meta.properties beside it or name the folder broker-<id>"
+            )
+            found, bad = [], [Damage(0, file.size_bytes, None, "unknown_node", message)]
         if bad:
             damage[file.path] = bad
         common: Row = {
@@ -69,7 +68,7 @@ def read_offsets(
 
 
 def _read_file(file: EvidenceFile, names: MetricNames, topic_id: str | None) -> tuple[list[Row], list[Damage]]:
-    data = file.local.read_bytes()
+    data = file.read()
     if file.kind == kinds.JMX_EXPORTER:
         samples, damage = read_metrics(data, names)
         rows = [
@@ -84,10 +83,10 @@ def _read_file(file: EvidenceFile, names: MetricNames, topic_id: str | None) -> 
     column = _CHECKPOINT_COLUMN[file.kind]
     rows = []
     for line in lines:
-        topic = b" ".join(line.words[:-2]).decode("utf-8", "replace")
+        topic = line.words[0].decode("utf-8", "replace")
         partition, value = int(line.words[-2]), int(line.words[-1])
-        if not topic or partition < 0 or value < 0:
-            damage.append(Damage(line.position, 0, None, "bad_checkpoint", f"not an offset: {line.words!r}"))
+        if len(line.words) != 3 or not 0 <= partition <= MAX_INT32 or value < 0:
+            damage.append(_not_an("offset", line))
         elif f"{topic}-{partition}" != kinds.METADATA_LOG_DIR:
             rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
     return rows, damage
@@ -101,9 +100,14 @@ def _leader_epochs(file: EvidenceFile, data: bytes, topic_id: str | None) -> tup
     rows = []
     for line in lines:
         epoch, start = (int(w) for w in line.words[-2:])
-        if epoch < 0 or start < 0 or len(line.words) != 2:
-            damage.append(Damage(line.position, 0, None, "bad_checkpoint", f"not an epoch entry: {line.words!r}"))
+        if len(line.words) != 2 or not 0 <= epoch <= MAX_INT32 or start < 0:
+            damage.append(_not_an("epoch", line))
             continue
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "position": line.position}
         rows.append({**row, "leader_epoch": epoch, "epoch_start_offset": start})
     return rows, damage
+
+
+def _not_an(what: str, line: Line) -> Damage:
+    message = f"not an entry with a valid {what}: {b' '.join(line.words)[:60]!r}"
+    return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)

@@ -16,6 +16,8 @@ from evidence.errors import Damage, DecodeError
 from evidence.redaction import redact
 from evidence.schema import read_uvarint, read_varint, record_types
 
+_MAX_INT64 = (1 << 63) - 1
+_MAX_INT16 = (1 << 15) - 1
 _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 
 
@@ -70,7 +72,7 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         end = value_at + length
         size = batch.size_bytes if start is None else end - position
         try:
-            yield _read_record(body[value_at:end], batch, at, show_secrets)
+            yield _read_record(body[value_at:end], batch, index, at, show_secrets)
         except DecodeError as error:
             yield Damage(at, size, offset, error.reason, str(error))
         position = end
@@ -81,7 +83,7 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
 
 
-def _read_record(body: bytes, batch: Batch, position: int, show_secrets: bool) -> Record:
+def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secrets: bool) -> Record:
     timestamp_delta, at = read_varint(body, 1, 10)
     offset_delta, at = read_varint(body, at)
     key_length, at = read_varint(body, at)
@@ -92,17 +94,28 @@ def _read_record(body: bytes, batch: Batch, position: int, show_secrets: bool) -
         raise DecodeError("bad_value", f"value length {value_length} in a record of {len(body)} bytes", at)
     value = body[at : at + value_length]
     headers, end = read_varint(body, at + value_length)
+    if offset_delta != index:
+        raise DecodeError("bad_offset", f"offset delta {offset_delta} in the record that has number {index}", 0)
+    unusual = _not_kraft(batch, key_length, headers, len(body) - end)
+    if unusual:
+        raise DecodeError("not_kraft", f"the record has {unusual}: no KRaft controller writes that", 0)
     offset = batch.base_offset + offset_delta
-    if not batch.base_offset <= offset <= batch.last_offset:
-        raise DecodeError("bad_offset", f"offset delta {offset_delta} lies outside the batch", 0)
-    if headers or end != len(body) or (key_length >= 0) != batch.is_control:
-        what = "headers" if headers else "a key" if key_length >= 0 else "bytes behind its headers"
-        raise DecodeError("not_kraft", f"the record has {what}: no KRaft controller writes that", 0)
     timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
+    if not -_MAX_INT64 - 1 <= timestamp <= _MAX_INT64:
+        raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} leads out of 64 bits", 0)
     type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
     if not show_secrets:
         data = redact(type_name, data)
     return Record(offset, timestamp, batch.epoch, type_name, version, data, position, batch.is_control, known)
+
+
+def _not_kraft(batch: Batch, key_length: int, headers: int, left: int) -> str | None:
+    """What a record has that Kafka's RecordsIterator refuses, or None."""
+    if (key_length >= 0) != batch.is_control:
+        return "no key in a control batch" if batch.is_control else "a key"
+    if headers:
+        return "headers"
+    return f"{left} bytes behind its headers" if left else None
 
 
 def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
@@ -114,6 +127,8 @@ def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
         )
     key, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
+    if key > _MAX_INT16 or version > _MAX_INT16:
+        raise DecodeError("bad_frame", f"record type {key}, version {version}: Kafka's largest are {_MAX_INT16}", 0)
     known = record_types("metadata").get(key)
     if known is None or version not in known.readers:
         return known.name if known else f"UNKNOWN_{key}", version, {"raw": value.hex()}, False

@@ -12,24 +12,38 @@ _SECRET_FIELDS = {
     "DELEGATION_TOKEN_RECORD": ("tokenId",),
     "REMOVE_DELEGATION_TOKEN_RECORD": ("tokenId",),
 }
-# Configs of Kafka's type PASSWORD (SslConfigs, SaslConfigs, DelegationTokenManagerConfigs) and what plugins call theirs.
+# Kafka's configs of type PASSWORD, and what plugins call theirs: an unknown name that sounds secret is one.
 _SECRET_CONFIG = re.compile(
-    r"password|passwd|secret|jaas\.config|keystore\.key|certificate\.chain|truststore\.certificates|credential|"
-    r"private\.key|token(?!\.endpoint)|api\.?key|access\.?key",
+    r"password|passwd|passphrase|secret|jaas\.config|keystore\.key|certificate\.chain|truststore\.certificates|"
+    r"credential|private\.key|master\.key|token|api\.?key|access\.?key",
     re.IGNORECASE,
+)
+# Kafka's own configs that sound secret and are of another type (DelegationTokenManagerConfigs, PasswordEncoderConfigs,
+# SaslConfigs), with or without a listener's prefix.
+_OPEN_CONFIG = re.compile(
+    r"(listener\.name\.[^.]+\.([^.]+\.)?)?("
+    r"delegation\.token\.(max\.lifetime|expiry\.time|expiry\.check\.interval)\.ms|"
+    r"password\.encoder\.(cipher\.algorithm|iterations|key\.length|keyfactory\.algorithm)|"
+    r"sasl\.oauthbearer\.(token\.endpoint\.url|client\.credentials\.(client\.id|scope)|assertion\.private\.key\.file))"
 )
 
 
 def is_secret_config(name: str) -> bool:
     """True for a config whose value must not be shown."""
-    return _SECRET_CONFIG.search(name) is not None
+    return _SECRET_CONFIG.search(name) is not None and _OPEN_CONFIG.fullmatch(name) is None
 
 
 def redact(type_name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """A record's JSON form with its secrets replaced by `[redacted]`; null stays null (it says 'deleted')."""
+    """A record's JSON form with its secrets replaced by `[redacted]`; null stays null (it says 'deleted').
+
+    What cannot be told apart is held back as a whole: the raw bytes of a version that is not known, and unknown tagged
+    fields, of the record types that carry secrets.
+    """
     if type_name == "CONFIG_RECORD":
-        if data.get("value") is not None and is_secret_config(data.get("name") or ""):
-            return {**data, "value": REDACTED}
+        fields: tuple[str, ...] = ("value",) if is_secret_config(data.get("name") or "") else ()
+    elif type_name in _SECRET_FIELDS:
+        fields = _SECRET_FIELDS[type_name]
+    else:
         return data
-    secret = _SECRET_FIELDS.get(type_name, ())
-    return {k: REDACTED if k in secret and v is not None else v for k, v in data.items()} if secret else data
+    fields = (*fields, "raw", "_unknownTaggedFields") if fields or "raw" in data else ()
+    return {k: REDACTED if k in fields and v is not None else v for k, v in data.items()}

@@ -172,7 +172,7 @@ def _compile_type(record: str, field: dict[str, Any]) -> Reader:
 
 def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
     plain = [(camel(f["name"]), _compile_type(record, f)) for f in fields if f["type"] != "tagged_fields"]
-    tagged = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
+    tagged: dict[str, Any] = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
     tags = {int(tag): (camel(f["name"]), _compile_type(record, f), _default(record, f)) for tag, f in tagged.items()}
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:

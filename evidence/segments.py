@@ -48,7 +48,7 @@ class DistinctBatch:
 
 def scan_segment(file: EvidenceFile) -> Segment:
     """Frame a segment; a batch that does not continue the file's name is noted, the bytes are trusted."""
-    return Segment(file, scan_batches(file.local.read_bytes()))
+    return Segment(file, scan_batches(file.read()))
 
 
 def scan_snapshot(file: EvidenceFile) -> Segment:
@@ -56,7 +56,7 @@ def scan_snapshot(file: EvidenceFile) -> Segment:
 
     Source: Kafka's SnapshotFileReader / RecordsSnapshotReader; KIP-630 for the layout.
     """
-    data = file.local.read_bytes()
+    data = file.read()
     scan = scan_batches(data)
     problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
     if problem is None:
@@ -71,7 +71,7 @@ def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
     if not batches:
         return "it holds no batch"
     first = next(iter(read_records(data, batches[0])), None)
-    *_, last = read_records(data, batches[-1])
+    *_, last = [None, *read_records(data, batches[-1])]
     if not isinstance(first, Record) or first.type != "SNAPSHOT_HEADER":
         return "it does not begin with a snapshot header"
     if not isinstance(last, Record) or last.type != "SNAPSHOT_FOOTER":
@@ -121,7 +121,7 @@ def quarantine_rows(capture: str, file: EvidenceFile, damage: list[Damage]) -> l
     """tables.QUARANTINE rows for a file's damage, with the raw bytes (at most 1 MiB of each stretch)."""
     if not damage:
         return []
-    data = file.local.read_bytes()
+    data = file.read()
     return [
         {
             **provenance(capture, file, d.position),
@@ -138,18 +138,16 @@ def quarantine_rows(capture: str, file: EvidenceFile, damage: list[Damage]) -> l
 
 def file_row(capture: str, file: EvidenceFile, scan: Scan | None, damage: list[Damage]) -> dict[str, object]:
     """The tables.EVIDENCE_FILES row. scan None: a file that is read whole (text) or only registered."""
-    note = scan.note if scan else None
+    note = (scan.note if scan else None) or (damage[0].message if damage else None)
     if file.kind == kinds.METADATA_SEGMENT and scan and scan.batches:
-        named, first = (
-            int(PurePosixPath(file.path).stem or -1) if _numbered(file) else None,
-            scan.batches[0].base_offset,
-        )
-        if named is not None and named != first:
+        stem, first = PurePosixPath(file.path).stem, scan.batches[0].base_offset
+        named = int(stem) if kinds.is_segment(PurePosixPath(file.path)) else first
+        if named != first:
             note = f"the name says base offset {named}, the first batch has {first}; the bytes are trusted"
     is_log = file.kind == kinds.METADATA_SEGMENT and scan is not None and bool(scan.batches)
     quarantined = scan.quarantined_bytes if scan else sum(d.length_bytes for d in damage)
     trailing = scan.trailing_bytes if scan else 0
-    read = file.kind not in (kinds.OTHER, kinds.REPLICA_SEGMENT)
+    read = file.kind not in kinds.NOT_READ
     return {
         "capture": capture,
         "path": file.path,
@@ -166,7 +164,3 @@ def file_row(capture: str, file: EvidenceFile, scan: Scan | None, damage: list[D
         "trailing_bytes": trailing,
         "note": note,
     }
-
-
-def _numbered(file: EvidenceFile) -> bool:
-    return PurePosixPath(file.path).stem.isdigit()

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 from evidence.errors import Damage
 
+MAX_INT32 = (1 << 31) - 1
+MAX_INT64 = (1 << 63) - 1
 _INT = re.compile(rb"-?\d{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry of a checkpoint file: its byte position in the file and its words."""
+    """An entry of a checkpoint file: its byte position in the file, its length without the line end, its words."""
 
     position: int
+    length_bytes: int
     words: list[bytes]
 
 
@@ -39,32 +42,43 @@ def partition_topic_id(data: bytes) -> str | None:
     return None
 
 
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+def text_lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    """(byte position, line without its end, whether it has one) of every line. Kafka and exporters end every line:
+    one without an end was cut off, and its last number may lack digits."""
     position = 0
-    for raw in data.splitlines(keepends=True):
-        yield position, raw.rstrip(b"\r\n")
-        position += len(raw)
+    for raw in data.split(b"\n"):
+        ended = position + len(raw) < len(data)
+        if raw or ended:
+            yield position, raw.rstrip(b"\r"), ended
+        position += len(raw) + 1
+
+
+def _is_int64(word: bytes) -> bool:
+    return _INT.fullmatch(word) is not None and -MAX_INT64 - 1 <= int(word) <= MAX_INT64
 
 
 def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]]:
     """Entries of a checkpoint file whose last `numbers` words are integers; damage for every line that is not one.
 
-    An empty file is legal: Kafka creates it before it writes the first entry.
+    An empty file is legal: Kafka creates it before it writes the first entry. A last line that does not end is damage
+    even if it reads well: of `orders 0 1234` a torn copy may hold `orders 0 12`.
     """
     entries: list[Line] = []
     damage: list[Damage] = []
-    lines = list(_lines(data))
+    lines = list(text_lines(data))
     if not lines:
         return entries, damage
     if lines[0][1] != b"0":
         return [], [Damage(0, len(data), None, "bad_checkpoint", f"version line {lines[0][1][:20]!r}, only 0 is known")]
     count = lines[1][1] if len(lines) > 1 else b""
-    if not _INT.fullmatch(count):
+    if not _is_int64(count) or int(count) < 0 or not lines[1][2]:
         return [], [Damage(0, len(data), None, "bad_checkpoint", f"the second line {count[:20]!r} is not a count")]
-    for position, text in lines[2:]:
+    for position, text, ended in lines[2:]:
         words = text.split()
-        if len(words) >= numbers and all(_INT.fullmatch(w) for w in words[-numbers:]):
-            entries.append(Line(position, words))
+        if not ended:
+            damage.append(Damage(position, len(text), None, "cut_line", f"a line without its end: {text[:60]!r}"))
+        elif len(words) >= numbers and all(_is_int64(w) for w in words[-numbers:]):
+            entries.append(Line(position, len(text), words))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {text[:60]!r}"))
     if len(entries) + len(damage) != int(count):

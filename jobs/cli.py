@@ -5,6 +5,7 @@ Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quali
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -216,6 +217,10 @@ def _exit(verdicts: set[str], fail_on: FailOn, quality_failed: list[str]) -> Non
 
 def main() -> None:
     """Entry point: errors of the tree, and Spark's, become one line on stderr and their exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Whatever the locale: JSON is UTF-8, and a captured name must not end the program.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app()
     except KraftForensicsError as error:

@@ -24,6 +24,7 @@ from evidence.offsets import read_offsets
 from evidence.records import Record, read_records
 from evidence.redaction import REDACTED, is_secret_config
 from evidence.segments import (
+    MAX_RAW_BYTES,
     DistinctBatch,
     Segment,
     batch_table,
@@ -129,7 +130,7 @@ def voters_of(batches: list[DistinctBatch]) -> frozenset[int]:
     for entry in batches:
         if not entry.batch.is_control:
             continue
-        for record in read_records(entry.file.local.read_bytes(), entry.batch):
+        for record in read_records(entry.file.read(), entry.batch):
             if isinstance(record, Record) and record.type in ("KRAFT_VOTERS", "LEADER_CHANGE"):
                 newest = frozenset(v["voterId"] for v in record.data.get("voters", [])) or newest
     return newest
@@ -185,17 +186,19 @@ def _write_records(
     if decoded is None:
         return {}, []
     decoded = decoded.persist()
-    cluster_column = F.lit(cluster).alias("cluster_id")
-    good = decoded.where("damage is null").select("*", cluster_column)
+    bad = decoded.where("damage is not null").select("capture", "path", "sha256", "node_id", "damage.*")
+    rows: list[dict[str, Any]] = bad.toArrow().to_pylist()
+    good = decoded.where("damage is null").select("*", F.lit(cluster).alias("cluster_id"))
     records = good.where("snapshot_end_offset is null").join(
         F.broadcast(batches), ["epoch", "batch_base_offset", "batch_crc"], "left"
     )
+    # A snapshot with a record that cannot be decoded is no whole state.
+    broken = sorted({row["sha256"] for row in rows})
+    snapshots = good.where("snapshot_end_offset is not null").where(~F.col("sha256").isin(broken))
     added = {
         "metadata_records": lake.append_new("metadata_records", records),
-        "snapshot_records": lake.append_new("snapshot_records", good.where("snapshot_end_offset is not null")),
+        "snapshot_records": lake.append_new("snapshot_records", snapshots),
     }
-    bad = decoded.where("damage is not null").select("capture", "path", "sha256", "node_id", "damage.*")
-    rows: list[dict[str, Any]] = bad.toArrow().to_pylist()
     decoded.unpersist()
     return added, rows
 
@@ -250,7 +253,7 @@ def _damage(data: bytes, path: str, damage: Damage) -> dict[str, Any]:
         "offset": damage.offset,
         "reason": damage.reason,
         "message": damage.describe(path),
-        "raw": data[damage.position : damage.position + damage.length_bytes],
+        "raw": data[damage.position : damage.position + min(damage.length_bytes, MAX_RAW_BYTES)],
     }
 
 
@@ -258,6 +261,6 @@ def _static_configs(capture: Capture) -> Iterator[dict[str, Any]]:
     for file in capture.files:
         if file.kind != kinds.SERVER_PROPERTIES or file.node_id is None:
             continue
-        for name, value in read_properties(file.local.read_bytes()).items():
+        for name, value in read_properties(file.read()).items():
             shown = REDACTED if is_secret_config(name) else value
             yield {"node_id": file.node_id, "name": name, "value": shown, **provenance(capture.name, file, 0)}

@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from evidence.errors import KraftForensicsError
+from jobs.datasource import KraftDataSource
 from jobs.settings import SparkSettings
 
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -55,4 +56,6 @@ def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
         if not jars:
             raise SessionError(f"{folder}: no Delta jars in this folder. Run `make jars`, or set spark.jars_dir.")
         builder = builder.config("spark.jars", ",".join(jars))
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    session.dataSource.register(KraftDataSource)
+    return session

@@ -1,0 +1,199 @@
+"""Unpack an archive of evidence into a private folder, member by member, within bounds.
+
+An archive may come from anywhere: nothing in it leads out of the folder, nothing but regular files is made, and what
+comes out is counted while it comes, since what headers promise cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import stat
+import struct
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from evidence.errors import CaptureError, printable
+
+MAX_MEMBERS = 1_000_000
+MAX_TOTAL_BYTES = 64 << 30
+MAX_RATIO = 1000
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
+
+_MAX_NAME_BYTES = 255
+_MAX_PATH_BYTES = 1024
+_CHUNK_BYTES = 1 << 20
+_UNREADABLE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    struct.error,
+)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is taken for an archive, by its name."""
+    return path.name.lower().endswith(SUFFIXES)
+
+
+def unpack(archive: Path, folder: Path, limit_bytes: int | None = None) -> list[tuple[str, str]]:
+    """Write the archive's regular files below `folder`; return (member, reason) of what was left out.
+
+    limit_bytes: how much may come out of it; None: the least of 64 GiB and 1000 x the archive (at least 1 GiB).
+    Errors: CaptureError when the archive is damaged, cut off, or unpacks to more than that.
+    """
+    if limit_bytes is None:
+        limit_bytes = min(MAX_TOTAL_BYTES, MAX_RATIO * max(archive.stat().st_size, 1 << 20))
+    work = _Unpacking(archive, folder, limit_bytes)
+    try:
+        if archive.name.lower().endswith(".zip"):
+            work.unpack_zip()
+        else:
+            work.unpack_tar()
+    except _UNREADABLE as error:
+        raise CaptureError(f"{archive}: the archive cannot be read: {error}. Copy it again from its source.") from error
+    return work.refused
+
+
+class _Source(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Counted(io.BufferedIOBase):
+    """A stream whose output is charged to the archive's budget."""
+
+    def __init__(self, stream: _Source, work: _Unpacking) -> None:
+        self.stream = stream
+        self.work = work
+        self.count = 0
+
+    def read(self, size: int | None = None, /) -> bytes:
+        part = self.stream.read(size or _CHUNK_BYTES)
+        self.count += len(part)
+        self.work.spend(len(part))
+        return part
+
+
+class _Unpacking:
+    def __init__(self, archive: Path, folder: Path, limit_bytes: int) -> None:
+        self.archive = archive
+        self.folder = folder
+        self.left_bytes = limit_bytes
+        self.members = 0
+        self.files: set[tuple[str, ...]] = set()
+        self.folders: set[tuple[str, ...]] = set()
+        self.refused: list[tuple[str, str]] = []
+
+    def spend(self, count: int) -> None:
+        self.left_bytes -= count
+        if self.left_bytes < 0 or self.members > MAX_MEMBERS:
+            raise CaptureError(
+                f"{self.archive}: the archive unpacks to more than is allowed: it may be a decompression bomb. "
+                "If it is not, unpack it yourself and name the folder."
+            )
+
+    def unpack_tar(self) -> None:
+        with _open_tar(self.archive) as raw:
+            counted = _Counted(raw, self)
+            with tarfile.open(fileobj=counted, mode="r|", bufsize=_CHUNK_BYTES) as tar:
+                for member in tar:
+                    self.members += 1
+                    self.spend(0)
+                    if member.isdir() or self._refuse(member.name, None if member.isreg() else "not a regular file"):
+                        continue
+                    source = tar.extractfile(member)
+                    if source is not None:
+                        self._write(member.name, source)
+                while counted.read():
+                    pass
+                # Every tar ends with blocks of zeros: one that ends with a member has lost what came behind it.
+                if tar.offset >= counted.count:
+                    raise tarfile.ReadError("it ends without its end mark: it was cut off")
+
+    def unpack_zip(self) -> None:
+        with zipfile.ZipFile(self.archive) as zipped:
+            for info in zipped.infolist():
+                self.members += 1
+                self.spend(0)
+                if info.is_dir() or self._refuse(info.filename, _zip_refusal(info)):
+                    continue
+                with zipped.open(info) as source:
+                    self._write(info.filename, _Counted(source, self))
+
+    def _refuse(self, name: str, reason: str | None) -> bool:
+        """Note why a member is left out, if it is; else take its name."""
+        reason = _name_refusal(name) or reason or self._take(name)
+        if reason:
+            self.refused.append((printable(name), reason))
+        return reason is not None
+
+    def _take(self, name: str) -> str | None:
+        # As file systems compare names that ignore case and normalise: such names would overwrite each other there.
+        key = tuple(unicodedata.normalize("NFC", part).casefold() for part in PurePosixPath(name).parts)
+        parents = {key[:length] for length in range(1, len(key))}
+        if key in self.files:
+            return "the name stands twice in the archive"
+        if key in self.folders or parents & self.files:
+            return "the name is a file and a folder at once"
+        self.files.add(key)
+        self.folders |= parents
+        return None
+
+    def _write(self, name: str, source: _Source) -> None:
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as out:
+            while part := source.read(_CHUNK_BYTES):
+                out.write(part)
+
+
+@contextmanager
+def _open_tar(archive: Path) -> Iterator[_Source]:
+    """The tar's bytes, decompressed as its first bytes ask for."""
+    with archive.open("rb") as raw:
+        magic = raw.read(6)
+        raw.seek(0)
+        if magic.startswith(b"\x1f\x8b"):
+            with gzip.open(raw) as stream:
+                yield stream
+        elif magic == b"\xfd7zXZ\x00":
+            with lzma.open(raw) as stream:
+                yield stream
+        else:
+            yield raw
+
+
+def _name_refusal(name: str) -> str | None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
+        return "a path that leads out of the archive"
+    if not path.parts:
+        return "no name"
+    sizes = [len(part.encode("utf-8", "surrogateescape")) for part in path.parts]
+    if max(sizes) > _MAX_NAME_BYTES or sum(sizes) + len(sizes) > _MAX_PATH_BYTES:
+        return f"a name longer than {_MAX_NAME_BYTES} bytes, or a path longer than {_MAX_PATH_BYTES}"
+    return None
+
+
+def _zip_refusal(info: zipfile.ZipInfo) -> str | None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        return "not a regular file"
+    if info.flag_bits & 0x1:
+        return "encrypted"
+    # Python's zipfile does not bound what one read of the other methods returns (CPython gh-156002).
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"compressed with method {info.compress_type}: repack it with deflate"
+    return None

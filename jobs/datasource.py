@@ -1,0 +1,162 @@
+"""`spark.read.format("kraft")`: metadata segments and snapshots as rows, without ingest (PySpark's Python data source).
+
+    spark.dataSource.register(KraftDataSource)          # build_session does it
+    spark.read.format("kraft").option("types", "PARTITION_CHANGE_RECORD").load("/captures/controllers")
+
+    CREATE TEMPORARY VIEW log USING kraft OPTIONS (path '/captures/controllers', startOffset '1000')
+
+Options: `path` (a file, or a folder that is searched for segments and snapshots), `startOffset` and `endOffset`
+(exclusive; batches outside are not decoded), `types` (comma-separated record types), `mode` (PERMISSIVE: damage becomes
+a row with `_corrupt_record`; FAILFAST: it is an error), `splitBytes` (a larger segment is read by several tasks;
+default 8 MiB).
+Secrets are redacted. A snapshot's records are numbered from 0: `snapshot_end_offset` tells them from the log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from evidence import kinds, tables
+from evidence.batches import Batch, scan_batches
+from evidence.decode import record_row
+from evidence.errors import Damage, KraftForensicsError
+from evidence.records import read_records
+from jobs.lake import spark_schema
+
+_HIDDEN = {"capture", "sha256"}
+_SCHEMA = pa.schema(
+    [
+        *(field for field in tables.SNAPSHOT_RECORDS if field.name not in _HIDDEN),
+        tables.column("_corrupt_record", pa.string(), "what could not be read, with file, byte position and offset"),
+    ]
+)
+_CHUNK_ROWS = 10_000
+_KINDS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT)
+
+
+class DamagedFile(KraftForensicsError):
+    """Damage met in mode FAILFAST."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    path: str
+    start_offset: int
+    end_offset: int | None
+    types: frozenset[str]
+    fail_fast: bool
+    split_bytes: int
+
+
+@dataclass
+class _Split(InputPartition):
+    """The batches of one file that begin in [start, end) bytes."""
+
+    path: str
+    start: int
+    end: int
+
+
+class KraftDataSource(DataSource):
+    """The data source `kraft`; see the module's docstring."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kraft"
+
+    def schema(self) -> StructType:
+        return spark_schema(_SCHEMA)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(_options(self.options))
+
+
+def _options(given: Any) -> _Options:
+    path = given.get("path")
+    if not path:
+        raise KraftForensicsError("kraft: give a path: a segment, a snapshot, or a folder with some")
+    mode = given.get("mode", "PERMISSIVE").upper()
+    if mode not in ("PERMISSIVE", "FAILFAST"):
+        raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
+    end = given.get("endOffset")
+    types = given.get("types", "")
+    return _Options(
+        path=path.removeprefix("file:"),
+        start_offset=int(given.get("startOffset", 0)),
+        end_offset=None if end is None else int(end),
+        types=frozenset(t.strip().upper() for t in types.split(",") if t.strip()),
+        fail_fast=mode == "FAILFAST",
+        split_bytes=int(given.get("splitBytes", 8 << 20)),
+    )
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: _Options) -> None:
+        self.options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = _files(Path(self.options.path))
+        step = self.options.split_bytes
+        sizes = [(str(f), f.stat().st_size) for f in files]
+        return [_Split(name, at, min(at + step, size)) for name, size in sizes for at in range(0, size, step)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, _Split):
+            raise TypeError(f"not a split of this source: {partition!r}")
+        rows: list[dict[str, Any]] = []
+        for row in _rows(partition, self.options):
+            rows.append(row)
+            if len(rows) >= _CHUNK_ROWS:
+                yield from pa.Table.from_pylist(rows, schema=_SCHEMA).to_batches()
+                rows = []
+        yield from pa.Table.from_pylist(rows, schema=_SCHEMA).to_batches()
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = sorted(f for f in path.rglob("*") if f.is_file() and kinds.classify(PurePosixPath(f)) in _KINDS)
+    if not found:
+        raise KraftForensicsError(f"kraft: {path}: no metadata segment or snapshot here")
+    return found
+
+
+def _rows(split: _Split, options: _Options) -> Iterator[dict[str, Any]]:
+    data = Path(split.path).read_bytes()
+    name = kinds.checkpoint_name(Path(split.path).name)
+    snapshot = dict(zip(("snapshot_end_offset", "snapshot_epoch"), name or (None, None), strict=True))
+    scan = scan_batches(data)
+    items: list[Batch | Damage] = sorted([*scan.batches, *scan.damage], key=lambda i: i.position)
+    for item in (i for i in items if split.start <= i.position < split.end):
+        if isinstance(item, Damage):
+            yield _corrupt(split.path, item, options)
+        elif _wanted(item, options):
+            for record in read_records(data, item):
+                if isinstance(record, Damage):
+                    yield _corrupt(split.path, record, options)
+                elif _in_range(record.offset, options) and (not options.types or record.type in options.types):
+                    yield {**snapshot, **record_row("", split.path, "", item, record)}
+
+
+def _wanted(batch: Batch, options: _Options) -> bool:
+    return batch.last_offset >= options.start_offset and (
+        options.end_offset is None or batch.base_offset < options.end_offset
+    )
+
+
+def _in_range(offset: int, options: _Options) -> bool:
+    return offset >= options.start_offset and (options.end_offset is None or offset < options.end_offset)
+
+
+def _corrupt(path: str, damage: Damage, options: _Options) -> dict[str, Any]:
+    message = damage.describe(path)
+    if options.fail_fast:
+        raise DamagedFile(message)
+    return {"path": path, "position": damage.position, "offset": damage.offset, "_corrupt_record": message}

@@ -1,0 +1,30 @@
+"""What every test of damaged bytes has to show: no byte is lost, none is counted twice."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+from evidence.batches import Scan, scan_batches
+
+FUZZ = settings(max_examples=150, deadline=None, database=None)
+
+
+def accounted(data: bytes) -> Scan:
+    """Scan `data` and check that its batches, damage and zero tail tile the file, in order and without overlap."""
+    scan = scan_batches(data)
+    assert scan.parsed_bytes + scan.quarantined_bytes + scan.trailing_bytes == len(data)
+    assert min(scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes) >= 0
+    assert scan.parsed_bytes == sum(b.size_bytes for b in scan.batches)
+    spans = [(b.position, b.position + b.size_bytes) for b in scan.batches]
+    spans += [(d.position, d.position + d.length_bytes) for d in scan.damage]
+    reached = 0
+    for begin, end in sorted(spans):
+        assert begin == reached, f"bytes {reached} to {begin} are in no span, or in two"
+        assert end > begin
+        reached = end
+    assert not any(data[reached:]), "only zeros may stand behind everything that is named"
+    torn = scan.damage[-1].length_bytes if scan.trailing_bytes and reached == len(data) else 0
+    assert scan.trailing_bytes == torn + len(data) - reached
+    assert [d.position for d in scan.damage] == sorted(d.position for d in scan.damage)
+    assert all(d.message and d.reason for d in scan.damage)
+    return scan

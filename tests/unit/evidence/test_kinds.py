@@ -1,0 +1,108 @@
+"""What a file is, which node it is from and when it was taken, judged by its path."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from evidence import kinds
+
+SEGMENT = "00000000000000000000.log"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        (f"controllers/3000/__cluster_metadata-0/{SEGMENT}", kinds.METADATA_SEGMENT),
+        (f"controller-3000/{SEGMENT}", kinds.METADATA_SEGMENT),
+        (SEGMENT, kinds.METADATA_SEGMENT),
+        (f"data/orders-0/{SEGMENT}", kinds.REPLICA_SEGMENT),
+        (f"data/kafka-0/{SEGMENT}", kinds.REPLICA_SEGMENT),
+        ("x/00000000000000000080-0000000001.checkpoint", kinds.METADATA_CHECKPOINT),
+        ("x/00000000000000000080-0000000001.checkpoint.part", kinds.OTHER),
+        ("x/00000000000000000080-0000000001.checkpoint.deleted", kinds.OTHER),
+        ("x/00000000000000000080-0000000001.checkpoint.123.part", kinds.OTHER),
+        (f"orders-0/{SEGMENT}.deleted", kinds.OTHER),
+        (f"orders-0/{SEGMENT}.swap", kinds.OTHER),
+        (f"orders-0/{SEGMENT}.cleaned", kinds.OTHER),
+        ("orders-0/00000000000000000000.index", kinds.OTHER),
+        ("bootstrap.checkpoint", kinds.BOOTSTRAP_CHECKPOINT),
+        ("data/orders-12/leader-epoch-checkpoint", kinds.LEADER_EPOCH),
+        ("data/orders-12-3/leader-epoch-checkpoint", kinds.LEADER_EPOCH),
+        ("__cluster_metadata-0/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/orders-0.0123456789abcdef-delete/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/orders-0.0123456789abcdef-future/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/orders-99999999999/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/orders-٣/leader-epoch-checkpoint", kinds.OTHER),
+        ("data/replication-offset-checkpoint", kinds.REPLICATION_OFFSET),
+        ("data/recovery-point-offset-checkpoint", kinds.RECOVERY_POINT),
+        ("data/log-start-offset-checkpoint", kinds.LOG_START_OFFSET),
+        ("x/metrics.prom", kinds.JMX_EXPORTER),
+        ("x/metrics.om", kinds.JMX_EXPORTER),
+        ("x/metrics.openmetrics", kinds.JMX_EXPORTER),
+        ("meta.properties", kinds.META_PROPERTIES),
+        ("server.properties", kinds.SERVER_PROPERTIES),
+        ("orders-0/partition.metadata", kinds.PARTITION_METADATA),
+        ("quorum-state", kinds.QUORUM_STATE),
+        ("0.log", kinds.OTHER),
+        ("٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠.log", kinds.OTHER),
+        ("README.txt", kinds.OTHER),
+    ],
+)
+def test_a_files_kind_is_known_by_its_name_and_folder(path: str, kind: str) -> None:
+    assert kinds.classify(PurePosixPath(path)) == kind
+
+
+@pytest.mark.parametrize(
+    ("path", "node"),
+    [
+        ("disks/broker-3/data/replication-offset-checkpoint", 3),
+        ("controllers/3000/__cluster_metadata-0/x.log", 3000),
+        ("1795221569450/node_7/x", 7),
+        ("Kafka.12/x", 12),
+        ("broker-3/orders-0/leader-epoch-checkpoint", 3),
+        # Topics with a node's name do not name the node.
+        ("broker-3/kafka-0/leader-epoch-checkpoint", 3),
+        (f"broker-3/server-1/{SEGMENT}", 3),
+        ("kafka-0/leader-epoch-checkpoint", None),
+        ("broker-2147483647/x", 2147483647),
+        ("broker-2147483648/x", None),
+        ("9999999999/x", None),
+        ("1795221569450/x", None),
+        ("broker-٣/x", None),
+        ("broker-3", None),
+        ("x", None),
+    ],
+)
+def test_the_node_is_the_one_that_the_innermost_folder_names(path: str, node: int | None) -> None:
+    assert kinds.node_in_path(PurePosixPath(path)) == node
+
+
+@pytest.mark.parametrize(
+    ("path", "at"),
+    [
+        ("snapshots/1795221569450/broker-1/x", 1795221569450),
+        ("1700000000000/cli/1795221569450-kafka-log-dirs.json", 1795221569450),
+        ("snapshots/17952215694501/x", None),
+        ("x", None),
+    ],
+)
+def test_the_time_is_the_innermost_number_of_epoch_milliseconds(path: str, at: int | None) -> None:
+    assert kinds.captured_at(PurePosixPath(path)) == at
+
+
+def test_a_snapshots_name_says_its_end_offset_and_epoch() -> None:
+    assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint") == (80, 3)
+    assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint.part") is None
+
+
+@pytest.mark.parametrize(("text", "node"), [("0", 0), ("2147483647", 2147483647), ("2147483648", None), ("-1", None)])
+def test_a_node_id_is_an_int32_that_is_not_negative(text: str, node: int | None) -> None:
+    assert kinds.node_id(text) == node
+
+
+@pytest.mark.parametrize("text", ["", "²", "٣", "1 ", "1_0"])
+def test_a_node_id_is_written_in_plain_digits(text: str) -> None:
+    assert kinds.node_id(text) is None

@@ -1,0 +1,144 @@
+"""Log end offsets from an exporter's text, in the spellings that sites really have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.metrics import MetricNames, Sample, read_metrics
+from tests.unit.evidence.accounting import FUZZ
+
+NAMES = MetricNames()
+LABELS = b'{topic="orders",partition="3"}'
+
+
+def value_of(text: bytes) -> int:
+    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text + b"\n", NAMES)
+    assert damage == []
+    return sample.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"0", 0),
+        (b"123", 123),
+        (b"123.0", 123),
+        (b"1.23E2", 123),
+        (b"1.2345678E7", 12_345_678),
+        (b"9007199254740993", 9_007_199_254_740_993),
+        (b"9223372036854775807", (1 << 63) - 1),
+        (b"123 1795221569450", 123),
+        (b"123 1520879607.789", 123),
+        (b'123 # {trace_id="abc"} 1.0 1520879607.789', 123),
+        (b" \t 7", 7),
+    ],
+)
+def test_values_are_read_in_every_notation(text: bytes, value: int) -> None:
+    assert value_of(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"NaN", b"+Inf", b"-Inf", b"-1", b"-1.0", b"1.5", b"1e400", b"1e19", b"9223372036854775808", b"", b"abc", b"0x10"],
+)
+def test_a_value_that_is_no_offset_is_damage_on_its_line(text: bytes) -> None:
+    line = b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text
+    data = b"# HELP x\n" + line + b"\nkafka_log_Log_LogStartOffset" + LABELS + b" 5\n"
+    (sample,), (damage,) = read_metrics(data, NAMES)
+    assert (sample.field, sample.value) == ("log_start_offset", 5)
+    assert damage.reason == "bad_metric"
+    assert data[damage.position : damage.position + damage.length_bytes] == line
+    assert damage.message.startswith("not a sample of kafka_log_Log_LogEndOffset: ")
+
+
+@pytest.mark.parametrize(
+    ("labels", "topic"),
+    [
+        (rb'{topic="a\"b",partition="3"}', 'a"b'),
+        (rb'{topic="a\\b\nc",partition="3"}', "a\\b\nc"),
+        (b'{topic="a}{ # ",partition="3"}', "a}{ # "),
+        (b'{partition="3",topic="a",}', "a"),
+        (b'{ topic = "a" , partition = "3" }', "a"),
+        (b'{broker="1",topic="a",partition="3",client="x"}', "a"),
+        ('{topic="größe",partition="3"}'.encode(), "größe"),
+    ],
+)
+def test_labels_are_read_with_their_escapes(labels: bytes, topic: str) -> None:
+    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
+    assert damage == []
+    assert sample == Sample(0, "log_end_offset", topic, 3, 9)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        b"",
+        b"{}",
+        b"{",
+        b'{topic="a"}',
+        b'{partition="3"}',
+        b'{topic="",partition="3"}',
+        b'{topic="a",partition=""}',
+        b'{topic="a",partition="-1"}',
+        b'{topic="a",partition="1.0"}',
+        b'{topic="a",partition="1_0"}',
+        b'{topic="a",partition="2147483648"}',
+        b'{topic="a",partition="99999999999999999999"}',
+        b'{topic="a",topic="b",partition="3"}',
+        b'{topic="a,partition="3"}',
+        b'{topic="\xff",partition="3"}',
+    ],
+)
+def test_labels_that_name_no_partition_are_damage(labels: bytes) -> None:
+    samples, (damage,) = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
+    assert samples == []
+    assert damage.reason == "bad_metric"
+
+
+def test_a_missing_label_is_named_with_what_to_do() -> None:
+    _, (damage,) = read_metrics(b'kafka_log_Log_LogEndOffset{t="a",partition="3"} 9\n', NAMES)
+    assert damage.message.endswith("it has no label 'topic'; the names of metrics and labels are settings")
+
+
+def test_a_sample_that_was_cut_off_is_damage_even_if_it_reads_well() -> None:
+    samples, (damage,) = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" 12", NAMES)
+    assert samples == []
+    assert damage.message.endswith("the line does not end: its value may lack digits")
+
+
+def test_other_metrics_comments_and_blank_lines_are_left_aside() -> None:
+    data = b"""# TYPE kafka_log_Log_LogEndOffset gauge
+kafka_log_Log_Size{topic="orders",partition="3"} NaN
+kafka_log_Log_LogEndOffset_total{topic="orders",partition="3"} 1
+
+  kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9
+# EOF
+"""
+    (sample,), damage = read_metrics(data, NAMES)
+    assert damage == []
+    assert (
+        data[sample.position :].splitlines()[0].strip() == b'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9'
+    )
+
+
+def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
+    names = MetricNames(("leo", "my:leo"), ("lso",), topic_label="t", partition_label="p")
+    data = b'leo{t="a",p="0"} 1\nmy:leo{t="a",p="1"} 2\nlso{t="a",p="0"} 3\nkafka_log_Log_LogEndOffset{t="a",p="0"} 4\n'
+    samples, damage = read_metrics(data, names)
+    assert damage == []
+    assert [(s.field, s.partition, s.value) for s in samples] == [
+        ("log_end_offset", 0, 1),
+        ("log_end_offset", 1, 2),
+        ("log_start_offset", 0, 3),
+    ]
+
+
+@FUZZ
+@given(st.lists(st.binary(max_size=40)), st.text(alphabet='{}"=,\\ #topicartn0123.eE+-NaIf\t', max_size=60))
+def test_any_text_is_samples_or_damage(parts: list[bytes], tail: str) -> None:
+    data = b"".join(b"kafka_log_Log_LogEndOffset" + p + b"\n" for p in [*parts, tail.encode()])
+    samples, damage = read_metrics(data, NAMES)
+    assert all(0 <= s.value < 1 << 63 and 0 <= s.partition < 1 << 31 for s in samples)
+    assert all(data[d.position :].startswith(b"kafka_log_Log_LogEndOffset") for d in damage)

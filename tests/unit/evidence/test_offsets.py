@@ -1,0 +1,143 @@
+"""Offsets of replicas: one row an entry, at its own bytes, and nothing that the source does not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence import tables
+from evidence.capture import open_capture
+from evidence.errors import Damage
+from evidence.metrics import MetricNames
+from evidence.offsets import read_offsets
+from evidence.segments import file_row, quarantine_rows
+
+NOW = "1795221569450"
+BROKER = f"snapshots/{NOW}/broker-4"
+
+
+def read(root: Path, files: dict[str, bytes]) -> tuple[list[dict[str, object]], dict[str, list[Damage]]]:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    with open_capture(root) as capture:
+        table, damage = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        assert table.schema == tables.LOG_END_OFFSETS
+        for file in capture.files:
+            bad = damage.get(file.path, [])
+            row = file_row(capture.name, file, None, bad)
+            accounted = (row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"])
+            assert min(accounted) >= 0
+            assert row["status"] == "registered" or sum(accounted) == file.size_bytes
+            for entry, item in zip(quarantine_rows(capture.name, file, bad), bad, strict=True):
+                assert entry["raw"] == files[file.path][item.position : item.position + item.length_bytes]
+                assert str(entry["message"]).startswith(f"{file.path}: byte {item.position}")
+        return table.to_pylist(), damage
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("replication-offset-checkpoint", "high_watermark"),
+        ("recovery-point-offset-checkpoint", "recovery_point_offset"),
+        ("log-start-offset-checkpoint", "log_start_offset"),
+    ],
+)
+def test_an_offset_checkpoint_gives_its_own_column_and_no_other(name: str, column: str, tmp_path: Path) -> None:
+    data = b"0\n3\norders 0 12\n__cluster_metadata 0 99\norders 11 13\n"
+    rows, damage = read(tmp_path, {f"{BROKER}/{name}": data})
+    assert damage == {}
+    assert [(r["topic"], r["partition"], r[column]) for r in rows] == [("orders", 0, 12), ("orders", 11, 13)]
+    values = {"log_end_offset", "high_watermark", "log_start_offset", "recovery_point_offset", "leader_epoch"}
+    assert all(r[other] is None for r in rows for other in values - {column})
+    assert {(r["broker_id"], r["captured_at_ms"], r["uncertainty_ms"]) for r in rows} == {(4, int(NOW), 5000)}
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"orders 0 12", b"orders 11 13"]
+
+
+def test_a_leader_epoch_file_gives_the_partition_of_its_folder_and_its_topic_id(tmp_path: Path) -> None:
+    data = b"0\n2\n0 0\n5 1234\n"
+    files = {
+        f"{BROKER}/or-ders-2/leader-epoch-checkpoint": data,
+        f"{BROKER}/or-ders-2/partition.metadata": b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n",
+        f"{BROKER}/__cluster_metadata-0/leader-epoch-checkpoint": data,
+    }
+    rows, damage = read(tmp_path, files)
+    assert damage == {}
+    assert [(r["topic"], r["partition"], r["leader_epoch"], r["epoch_start_offset"]) for r in rows] == [
+        ("or-ders", 2, 0, 0),
+        ("or-ders", 2, 5, 1234),
+    ]
+    assert {r["topic_id"] for r in rows} == {"AAECAwQFBgcICQoLDA0ODw"}
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"0 0", b"5 1234"]
+
+
+def test_metrics_give_log_end_and_log_start_without_the_metadata_log(tmp_path: Path) -> None:
+    data = b"".join(
+        b'kafka_log_Log_%s{topic="%s",partition="0"} %d\n' % line
+        for line in [
+            (b"LogEndOffset", b"a", 7),
+            (b"LogStartOffset", b"a", 2),
+            (b"LogEndOffset", b"__cluster_metadata", 9),
+        ]
+    )
+    rows, damage = read(tmp_path, {f"{BROKER}/metrics.prom": data})
+    assert damage == {}
+    assert [(r["log_end_offset"], r["log_start_offset"], r["source"]) for r in rows] == [
+        (7, None, "jmx_exporter"),
+        (None, 2, "jmx_exporter"),
+    ]
+
+
+def test_a_file_of_an_unknown_broker_gives_damage_and_no_rows(tmp_path: Path) -> None:
+    data = b"0\n2\norders 0 12\nnot an entry\n"
+    rows, damage = read(tmp_path, {"data/replication-offset-checkpoint": data})
+    assert rows == []
+    (item,) = damage["data/replication-offset-checkpoint"]
+    assert (item.reason, item.position, item.length_bytes) == ("unknown_node", 0, len(data))
+    assert "put meta.properties beside it" in item.message
+
+
+def test_the_broker_is_the_one_that_meta_properties_names(tmp_path: Path) -> None:
+    files = {
+        "broker-9/data/replication-offset-checkpoint": b"0\n1\norders 0 12\n",
+        "broker-9/data/meta.properties": b"node.id=2\ncluster.id=x\n",
+    }
+    rows, _ = read(tmp_path, files)
+    assert [(r["broker_id"], r["captured_at_ms"], r["uncertainty_ms"]) for r in rows] == [(2, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("replication-offset-checkpoint", b"orders 0 -1"),
+        ("replication-offset-checkpoint", b"orders -1 5"),
+        ("replication-offset-checkpoint", b"orders 2147483648 5"),
+        ("replication-offset-checkpoint", b"two words 0 5"),
+        ("replication-offset-checkpoint", b"0 5"),
+        ("replication-offset-checkpoint", b"orders 0 9223372036854775808"),
+        ("orders-0/leader-epoch-checkpoint", b"-1 5"),
+        ("orders-0/leader-epoch-checkpoint", b"1 -5"),
+        ("orders-0/leader-epoch-checkpoint", b"2147483648 5"),
+        ("orders-0/leader-epoch-checkpoint", b"1 2 3"),
+        ("orders-0/leader-epoch-checkpoint", b"1"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_damage_at_its_own_bytes(name: str, line: bytes, tmp_path: Path) -> None:
+    good = b"3 4\n" if "epoch" in name else b"orders 1 4\n"
+    data = b"0\n2\n" + line + b"\n" + good
+    rows, damage = read(tmp_path, {f"{BROKER}/{name}": data})
+    assert len(rows) == 1
+    (item,) = damage[f"{BROKER}/{name}"]
+    assert item.reason == "bad_checkpoint"
+    assert data[item.position : item.position + item.length_bytes] == line
+
+
+def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
+    path = f"{BROKER}/replication-offset-checkpoint"
+    rows, damage = read(tmp_path, {path: b"0\n2\norders 0 12\n"})
+    assert len(rows) == 1
+    assert [d.reason for d in damage[path]] == ["checkpoint_count"]
+    with open_capture(tmp_path) as capture:
+        row = file_row("c", capture.files[0], None, damage[path])
+    assert (row["status"], row["note"]) == ("note", "1 entries, the file's head promises 2")
