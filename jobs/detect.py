@@ -75,7 +75,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     judged = _judge(history, offsets, context, buckets).persist()
     progress(f"{cluster}: comparing with snapshots")
-    compared, mismatches = compare_with_snapshots(lake, cluster, state.elr_enabled)
+    compared, mismatches = compare_with_snapshots(lake, cluster, state)
     found = judged.where("finding is not null").select(F.lit(cluster).alias("cluster_id"), "finding.*")
     problems = [*state.problems, *_orphans(lake, cluster, state, history)]
     rows = _faults(cluster, state, problems, mismatches)

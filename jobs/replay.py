@@ -16,6 +16,7 @@ from jobs.settings import Settings
 from replay.cluster import ClusterState, changes_that_count
 from replay.history import CHANGES, build_history
 from replay.tables import PARTITION_HISTORY
+from replay.validity import clip_validity
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs")
 _STATE = (
@@ -59,7 +60,8 @@ def build(changes: DataFrame, state: ClusterState, settings: Settings) -> DataFr
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
         rows = changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state)
-        return build_history(rows, state.topic_events, state.context).table
+        history = build_history(rows, state.topic_events, state.context).table
+        return clip_validity(history, state.shape.runs, state.shape.log_end)
 
     buckets = changes.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(count)))
     return buckets.groupBy("bucket").applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
@@ -99,10 +101,9 @@ def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
     return changes
 
 
-def compare_with_snapshots(
-    lake: Lake, cluster: str, elr_offsets: Callable[[int], bool]
-) -> tuple[int, list[dict[str, object]]]:
-    """The law: the state replayed up to a snapshot's end offset is that snapshot's state.
+def compare_with_snapshots(lake: Lake, cluster: str, state: ClusterState) -> tuple[int, list[dict[str, object]]]:
+    """The law: the state replayed up to a snapshot's end offset is that snapshot's state. Snapshots inside a hole of
+    the log have nothing to be compared with and are left out.
 
     Returns how many partition states were compared, and for each that differs (or is missing on one side) a dict with
     snapshot_end_offset, topic_id, partition, what. The ELR is compared where the feature was on: a writer without it
@@ -110,18 +111,15 @@ def compare_with_snapshots(
     """
     snapshots = lake.table("snapshot_records", cluster).where("partition_change is not null")
     snapshots = snapshots.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
-    expected = snapshots.select(
-        "snapshot_end_offset", "snapshot_epoch", "path", "sha256", "position", "partition_change.*"
-    )
-    ends = [
-        int(r[0]) for r in lake.table("snapshot_records", cluster).select("snapshot_end_offset").distinct().collect()
-    ]
+    expected = snapshots.select("snapshot_end_offset", "partition_change.*")
+    found = lake.table("snapshot_records", cluster).select("snapshot_end_offset").distinct().collect()
+    ends = [int(r[0]) for r in found if any(run.start <= r[0] <= run.end for run in state.shape.runs)]
     if not ends:
         return 0, []
-    with_elr = [e for e in ends if elr_offsets(e - 1)]
     points = lake.spark.createDataFrame(
-        [(e, e in with_elr) for e in ends], "snapshot_end_offset long, compare_elr boolean"
+        [(end, state.elr_enabled(end - 1)) for end in ends], "snapshot_end_offset long, compare_elr boolean"
     )
+    expected = expected.join(F.broadcast(points.select("snapshot_end_offset")), "snapshot_end_offset")
     history = lake.table("partition_history", cluster).where("not removed")
     valid = (F.col("offset") < F.col("snapshot_end_offset")) & (
         F.col("end_offset").isNull() | (F.col("end_offset") >= F.col("snapshot_end_offset"))

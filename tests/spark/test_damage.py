@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import CaptureError
+from jobs.detect import run_detect
 from jobs.ingest import Ingested, ingest
 from jobs.lake import Lake
+from jobs.replay import replay
 from jobs.settings import load_settings
 from tests.spark.conftest import Job
 from tests.support.paths import capture
@@ -87,6 +89,57 @@ def test_bytes_add_up_in_damaged_files(damaged: tuple[Lake, Ingested, int]) -> N
     lake, result, _ = damaged
     for row in lake.rows("evidence_files", result.cluster_id, where="status <> 'registered'"):
         assert row["parsed_bytes"] + row["quarantined_bytes"] + row["trailing_bytes"] == row["size_bytes"], row["path"]
+
+
+@pytest.fixture(scope="module")
+def holed(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested]:
+    """Only one controller was captured, and one batch of its log (offset 59) is damaged: a hole in the only copy."""
+    folder = unpack_controllers(tmp_path_factory.mktemp("holed")) / "controllers" / "3000"
+    data = bytearray((folder / SEGMENT).read_bytes())
+    data[5354 + 70] ^= 0x01
+    (folder / SEGMENT).write_bytes(data)
+    lake, result = load(job, tmp_path_factory.mktemp("holed-lake"), folder)
+    settings = load_settings()
+    replay(lake, result.cluster_id, settings, lambda _: None)
+    run_detect(lake, result.cluster_id, settings, lambda _: None)
+    return lake, result
+
+
+def test_state_behind_a_hole_is_unknown_up_to_the_next_snapshot(job: Job, holed: tuple[Lake, Ingested]) -> None:
+    lake, result = holed
+    rows = lake.rows("partition_history", result.cluster_id)
+    assert not [r for r in rows if 59 <= r["offset"] < 79]
+    before = [r for r in rows if r["offset"] < 59]
+    assert before
+    assert all(r["end_offset"] is not None and r["end_offset"] <= 59 for r in before)
+    whole = {
+        (r["topic_id"], r["partition"], r["offset"]): (
+            r["isr"],
+            sorted(r["elr"]),
+            r["leader_epoch"],
+            r["partition_epoch"],
+        )
+        for r in job.lake.rows("partition_history", job.clusters["unclean"], where="offset >= 80")
+    }
+    behind = {
+        (r["topic_id"], r["partition"], r["offset"]): (
+            r["isr"],
+            sorted(r["elr"]),
+            r["leader_epoch"],
+            r["partition_epoch"],
+        )
+        for r in rows
+        if r["offset"] >= 80
+    }
+    assert behind == whole
+
+
+def test_a_hole_is_a_finding_and_no_disagreement(holed: tuple[Lake, Ingested]) -> None:
+    lake, result = holed
+    kinds = {f["kind"]: f["start_offset"] for f in lake.rows("findings", result.cluster_id)}
+    assert kinds["offset_gap"] == 59
+    assert kinds["unknown_prefix"] == 59
+    assert "snapshot_mismatch" not in kinds
 
 
 def test_an_empty_folder_and_a_missing_path_are_refused(job: Job, tmp_path: Path) -> None:
