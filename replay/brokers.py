@@ -59,15 +59,34 @@ class BrokerTimeline:
         state = self.after_batch(broker_id, batch_base_offset)
         return state is not None and state.active
 
+    def restarts(self, broker_id: int, after_offset: int, up_to_offset: int | None = None) -> list[BrokerState]:
+        """The registrations of new incarnations with after_offset < offset <= up_to_offset."""
+        states = self.states.get(broker_id, [])
+        first = bisect_right(states, after_offset, key=lambda s: s.offset)
+        behind = len(states) if up_to_offset is None else bisect_right(states, up_to_offset, key=lambda s: s.offset)
+        found = []
+        for index in range(first, behind):
+            incarnation = states[index].incarnation_id
+            earlier = states[index - 1].incarnation_id if index else None
+            if incarnation is not None and incarnation != earlier:
+                found.append(states[index])
+        return found
+
     def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
         """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
+        return bool(self.restarts(broker_id, after_offset, up_to_offset))
+
+    def latest(self) -> list[BrokerState]:
+        """The last state of every broker."""
+        return [states[-1] for states in self.states.values() if states]
+
+    def steady(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
+        """True when the broker was active, in one incarnation, for all of that time."""
         states = self.states.get(broker_id, [])
-        for previous, state in zip([None, *states], states, strict=False):
-            if not after_offset < state.offset <= up_to_offset or state.incarnation_id is None:
-                continue
-            if previous is None or previous.incarnation_id != state.incarnation_id:
-                return True
-        return False
+        first = bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1
+        behind = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
+        during = states[max(first, 0) : behind]
+        return first >= 0 and all(s.active for s in during) and len({s.incarnation_id for s in during}) == 1
 
 
 def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:

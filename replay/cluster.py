@@ -72,7 +72,7 @@ class ClusterState:
 def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]]) -> LogShape:
     """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path of every distinct batch.
 
-    Errors: ConflictError when one epoch has different bytes at one offset (EVIDENCE.md 25).
+    Errors: ConflictError when one epoch has different bytes at one offset.
     """
     _refuse_conflicts(batches)
     epoch = np.array([b["epoch"] for b in batches], dtype=np.int64)
@@ -106,7 +106,7 @@ def resolve_cluster(
     provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
     static: node id -> server.properties of the nodes whose file was captured.
     """
-    records = _in_order(shape, logged, snapshot)
+    records = _with_resets(_in_order(shape, logged, snapshot))
     markers = [(r["offset"], r["type"]) for r in records if r["type"] in _TRANSACTION_TYPES]
     resolved = transactions(markers, shape.log_end)
     visible = resolved.visible(np.array([r["offset"] for r in records], dtype=np.int64))
@@ -142,6 +142,57 @@ def _in_order(shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row]) -
             at = row["snapshot_end_offset"] - 1
             records.append({**row, "offset": at, "batch_base_offset": at, "place": row["offset"]})
     return sorted(records, key=lambda r: (r["offset"], r.get("place", 0)))
+
+
+def _with_resets(records: list[Row]) -> list[Row]:
+    """A snapshot behind a gap is the whole state: what was there before and is not in it went away in the gap.
+
+    Adds, in front of such a snapshot's records, the records that say so.
+    """
+    result: list[Row] = []
+    live: dict[tuple[Any, ...], Row] = {}
+    behind = 0
+    for index, record in enumerate(records):
+        if "place" in record and index >= behind:
+            behind = index
+            while behind < len(records) and records[behind]["offset"] == record["offset"]:
+                behind += 1
+            kept = {_subject(r) for r in records[index:behind]}
+            undone = [_undone(r) for subject, r in live.items() if subject not in kept]
+            result += [{**record, **u} for u in undone if u]
+            live = {subject: r for subject, r in live.items() if subject in kept}
+        subject = _subject(record)
+        if subject is not None:
+            live[subject] = record
+        result.append(record)
+    return result
+
+
+def _subject(record: Row) -> tuple[Any, ...] | None:
+    """What a record is about, if it is something that a snapshot would hold."""
+    data, kind = record["data"], record["type"]
+    if kind in ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"):
+        return "topic", data["topicId"]
+    if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
+        return "broker", data["brokerId"]
+    if kind == "CONFIG_RECORD":
+        return "config", data["resourceType"], data["resourceName"], data["name"]
+    return ("feature", data["name"]) if kind == "FEATURE_LEVEL_RECORD" else None
+
+
+def _undone(record: Row) -> Row | None:
+    """Type and data of the record that takes this one back; None if it took something back itself."""
+    data, kind = record["data"], record["type"]
+    if kind == "TOPIC_RECORD":
+        return {"type": "REMOVE_TOPIC_RECORD", "data": {"topicId": data["topicId"]}}
+    if kind == "REGISTER_BROKER_RECORD":
+        taken = {"brokerId": data["brokerId"], "brokerEpoch": data["brokerEpoch"]}
+        return {"type": "UNREGISTER_BROKER_RECORD", "data": taken}
+    if kind == "CONFIG_RECORD" and data["value"] is not None:
+        return {"type": kind, "data": {**data, "value": None}}
+    if kind == "FEATURE_LEVEL_RECORD" and data["featureLevel"] > 0:
+        return {"type": kind, "data": {**data, "featureLevel": 0}}
+    return None
 
 
 class _Topics:

@@ -24,7 +24,8 @@ SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A ConfigRecord: value None deletes. resource is a topic name, a node id as text, or "" for the cluster default."""
+    """A ConfigRecord. value None deletes; resource is a topic name, a node id as text, or "" for the cluster
+    default."""
 
     offset: int
     resource_type: int
@@ -82,9 +83,10 @@ def config_timeline(
     """
     topics: dict[str, tuple[list[int], list[str | None]]] = {}
     relevant = [c for c in changes if c.name == key]
-    events = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
-    named = {name for _, name, _ in events}
-    events += [(offset, name, None) for offset, name in removed_topics if name in named]
+    settings = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
+    named = {name for _, name, _ in settings}
+    # First the removals: a snapshot has the settings of a topic created anew at the same offset.
+    events = [*((offset, name, None) for offset, name in removed_topics if name in named), *settings]
     for offset, name, value in sorted(events, key=lambda e: e[0]):
         entry = topics.setdefault(name, ([], []))
         entry[0].append(offset)
@@ -125,7 +127,7 @@ def _below_topic(
         return broker[str(active)], "broker"
     if "" in broker:
         return broker[""], "cluster"
-    if active in static:
+    if active is not None and active in static:
         file = static[active]
         return (file[key], "static") if key in file else (DEFAULTS[key], "default")
     return DEFAULTS[key], "assumed_default"

@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay import explain, policies, tables
-from replay.brokers import BrokerTimeline
-from replay.elections import States, build_elections, leader_changes, previous_leaders, states_of
+from replay.cases import Case, Cluster, Facts, facts_of, partition_cases
+from replay.elections import States, build_elections, states_of
 from replay.lists import Array
-from replay.offsets import Clock, Replica, Row, last_seen
-from replay.verdicts import EXCLUDED, RULE, RULE_VERSION, SEVERITY, Election, Judgement, Lineage, judge
-from replay.windows import Windows, build_windows
+from replay.offsets import PROPAGATION_MS, Replica, Row, index_rows, last_seen
+from replay.verdicts import EXCLUDED, RULE, RULE_VERSION, SEVERITY, Judgement, judge
+from replay.windows import build_windows
+
+__all__ = ["Cluster", "Detected", "detect", "finding_id"]
 
 KIND = "hwm_regression"
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """What holds for the whole cluster. elr_enabled: whether ELR was on at an offset (FeatureLevelRecord)."""
-
-    cluster_id: str
-    brokers: BrokerTimeline
-    elr_enabled: Callable[[int], bool]
-    clock: Clock
+_PLACE = ["topic_id", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +37,48 @@ class Detected:
     counterfactuals: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A case with the recorded states around it (rows of the history) and its judgement."""
+
+    case: Case
+    start: Row
+    before: Row
+    after: Row
+    end: Row | None
+    judgement: Judgement
+    situation: policies.Situation
+    finding_id: str
+
+
 def finding_id(*parts: object) -> str:
     """A stable id: the same cluster, kind, partition and place give the same id whenever it is computed."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
-    """Judge every window. history: tables.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with
-    their topic_id filled in."""
-    order = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-    history = history.sort_by(order).combine_chunks()
+    """Judge every window.
+
+    history: tables.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id filled
+    in.
+    """
+    history = history.sort_by([(n, "ascending") for n in (*_PLACE, "offset")]).combine_chunks()
     states = states_of(history)
-    windows = build_windows(states, _contradicted(history, states, offsets))
+    facts = facts_of(history, states, cluster)
+    suspicious = _contradicted(history, states, facts, offsets, cluster)
+    windows = build_windows(states, suspicious)
+    cases = _cases(history, states, facts, offsets, windows.election, cluster)
+    around = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
     findings: list[Row] = []
     counterfactuals: list[Row] = []
-    judged = set(states.key[windows.election].tolist())
-    evidence = _by_partition(offsets, history, states, judged)
-    for key, positions in _groups(states.key[windows.election]):
-        lineage = Lineage()
-        for position in positions:
-            case = _Case(history, states, windows, position, cluster, evidence[key])
-            judgement = judge(case.election, case.rows, lineage, cluster.clock)
-            lineage = judgement.lineage
-            picks = _counterfactuals(case, judgement)
-            findings.append(_finding(case, judgement, picks))
-            counterfactuals += picks
+    for start, election, end in zip(
+        windows.start.tolist(), windows.election.tolist(), windows.end.tolist(), strict=True
+    ):
+        rows = (around[start], around[election - 1], around[election], around[end] if end >= 0 else None)
+        seen = _see(cases[election], rows, cluster)
+        picks = _counterfactuals(seen)
+        findings.append(_finding(seen, picks))
+        counterfactuals += picks
     return Detected(
         build_elections(history, states, cluster.brokers),
         pa.Table.from_pylist(findings, schema=tables.FINDINGS),
@@ -76,163 +86,119 @@ def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
     )
 
 
-def _contradicted(history: pa.Table, states: States, offsets: pa.Table) -> Array:
-    """Elections whose leader's log ended below a high watermark reported at any time: worth judging, nothing more."""
+def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.Table, cluster: Cluster) -> Array:
+    """Elections whose leader's log ended below a high watermark read before them: worth judging, nothing more."""
     result = np.zeros(len(states.key), dtype=bool)
-    rows = leader_changes(states)
-    rows = rows[states.leader[rows] >= 0]
-    starts = offsets.filter(offsets["epoch_start_offset"].is_valid())
-    marks = offsets.filter(offsets["high_watermark"].is_valid())
-    if not len(rows) or not len(starts) or not len(marks):
+    rows = np.flatnonzero(facts.changes & (states.leader >= 0))
+    lines = offsets.filter(offsets["epoch_start_offset"].is_valid())
+    marks = offsets.filter(pc.and_(offsets["high_watermark"].is_valid(), offsets["captured_at_ms"].is_valid()))
+    if not len(rows) or not len(lines) or not len(marks):
         return result
-    place = ["topic_id", "partition"]
-    first = starts.group_by([*place, "leader_epoch"]).aggregate([("epoch_start_offset", "min")])
-    highest = marks.group_by(place).aggregate([("high_watermark", "max")])
-    elected = history.select([*place, "leader_epoch"]).take(pa.array(rows)).append_column("row", pa.array(rows))
-    joined = elected.join(first, [*place, "leader_epoch"], join_type="inner").join(highest, place, join_type="inner")
-    below = joined["epoch_start_offset_min"].to_numpy() < joined["high_watermark_max"].to_numpy()
-    result[joined["row"].to_numpy()[below]] = True
+    first = lines.group_by([*_PLACE, "leader_epoch"]).aggregate([("epoch_start_offset", "min")])
+    elected = history.select([*_PLACE, "leader_epoch"]).take(pa.array(rows)).append_column("row", pa.array(rows))
+    joined = elected.join(first, [*_PLACE, "leader_epoch"], join_type="inner")
+    rows, starts = joined["row"].to_numpy(), joined["epoch_start_offset_min"].to_numpy()
+    # The highest mark read so far, by partition and time, looked up at every election.
+    keys = _keys(marks, history, states)
+    read_ms = marks["captured_at_ms"].to_numpy() + pc.fill_null(marks["uncertainty_ms"], 0).to_numpy()
+    values = marks["high_watermark"].to_numpy()
+    at = np.concatenate([read_ms + cluster.clock.error_ms, facts.timestamp_ms[rows]])
+    where = np.concatenate([keys, states.key[rows]])
+    # An election is below a mark only if the mark was read before it: at the same time elections sort first.
+    order = np.lexsort((np.arange(len(at)) < len(values), at, where))
+    mark = np.concatenate([values, np.full(len(rows), -1)])[order]
+    _, part = np.unique(where[order], return_inverse=True)
+    step = int(mark.max()) + 2
+    highest = np.maximum.accumulate(mark + part * step) - part * step
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = highest
+    result[rows[starts < found[len(values) :]]] = True
     return result
 
 
-def _groups(keys: Array) -> Iterator[tuple[int, list[int]]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for position, key in enumerate(keys.tolist()):
-        groups[key].append(position)
-    yield from groups.items()
+def _keys(rows: pa.Table, history: pa.Table, states: States) -> Array:
+    """The key that `states` gives the partition of each row; -1 if the history does not have it."""
+    begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1]))
+    known = history.select(_PLACE).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
+    numbered = rows.select(_PLACE).append_column("row", pa.array(np.arange(len(rows))))
+    joined = numbered.join(known, _PLACE, join_type="inner")
+    keys = np.full(len(rows), -1, dtype=np.int64)
+    keys[joined["row"].to_numpy()] = joined["key"].to_numpy()
+    return keys
 
 
-def _by_partition(offsets: pa.Table, history: pa.Table, states: States, judged: set[int]) -> dict[int, list[Row]]:
-    """The evidence rows of the judged partitions, by the key that `states` gives a partition."""
-    rows = np.flatnonzero(states.begins & np.isin(states.key, list(judged)))
-    names = history.select(["topic_id", "partition"]).take(pa.array(rows)).to_pylist()
-    keys = {(n["topic_id"], n["partition"]): int(k) for n, k in zip(names, states.key[rows], strict=True)}
-    wanted = pa.table({"topic_id": [k[0] for k in keys], "partition": pa.array([k[1] for k in keys], type=pa.int32())})
-    result: dict[int, list[Row]] = defaultdict(list)
-    if keys:
-        for row in offsets.join(wanted, ["topic_id", "partition"], join_type="inner").to_pylist():
-            result[keys[row["topic_id"], row["partition"]]].append(row)
+def _cases(
+    history: pa.Table, states: States, facts: Facts, offsets: pa.Table, rows: Array, cluster: Cluster
+) -> dict[int, Case]:
+    """The cases by row of the election. Only evidence of the judged partitions is looked at."""
+    if not len(rows):
+        return {}
+    judged = np.unique(states.key[rows])
+    keys = _keys(offsets, history, states)
+    wanted = np.isin(keys, judged)
+    evidence: dict[int, list[Row]] = defaultdict(list)
+    for key, row in zip(keys[wanted].tolist(), offsets.filter(pa.array(wanted)).to_pylist(), strict=True):
+        evidence[key].append(row)
+    firsts = np.searchsorted(states.key, judged, "left").tolist()
+    behinds = np.searchsorted(states.key, judged, "right").tolist()
+    groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
+    result = {}
+    for key, first, behind, group in zip(judged.tolist(), firsts, behinds, groups, strict=True):
+        indexed = index_rows(evidence[key])
+        for case in partition_cases(facts, states, (first, behind), group.tolist(), indexed, cluster):
+            result[case.row] = case
     return result
 
 
-class _Case:
-    """One judged election with everything that is asked about it."""
-
-    def __init__(
-        self, history: pa.Table, states: States, windows: Windows, position: int, cluster: Cluster, rows: list[Row]
-    ) -> None:
-        at = int(windows.election[position])
-        end = int(windows.end[position])
-        self.cluster, self.rows, self.states, self.at = cluster, rows, states, at
-        self.first = int(np.flatnonzero(states.begins[: at + 1])[-1])
-        # The partition's known states up to the election, and the next one: all that a verdict looks at.
-        self.timeline = history.slice(self.first, at - self.first + 1).to_pylist()
-        self.after, self.before = self.timeline[-1], self.timeline[-2]
-        self.start = self.timeline[int(windows.start[position]) - self.first]
-        self.end = history.slice(end, 1).to_pylist()[0] if end >= 0 else None
-        self.previous_leader = int(previous_leaders(_slice(states, self.first, at + 1))[-1])
-        self.replaced_ms = self._replaced(history)
-        self.election = self._election()
-
-    def _replaced(self, history: pa.Table) -> int | None:
-        epoch = self.after["leader_epoch"]
-        for index in range(self.at + 1, len(self.states.key)):
-            if self.states.key[index] != self.states.key[self.at] or self.states.begins[index]:
-                return None
-            if self.states.leader_epoch[index] != epoch:
-                return int(history["timestamp_ms"][index].as_py())
-        return None
-
-    def _election(self) -> Election:
-        winner = self.after["leader"]
-        held = winner in self.before["isr"] or winner in self.before["elr"]
-        joined = self.before
-        for state in reversed(self.timeline[:-1]):
-            if winner not in state["isr"] and winner not in state["elr"]:
-                break
-            joined = state
-        restarted = self.cluster.brokers.restarted(winner, joined["offset"], self.after["offset"])
-        # With ELR on, the controller itself takes a broker that restarted uncleanly off the ISR and the ELR.
-        vouched = self.cluster.elr_enabled(self.after["offset"])
-        frozen, leaders = self._frozen()
-        return Election(
-            leader=winner,
-            leader_epoch=self.after["leader_epoch"],
-            elected_ms=self.after["timestamp_ms"],
-            replaced_ms=self.replaced_ms,
-            frozen=frozen,
-            leaders=leaders,
-            held=held,
-            restarted=restarted and not vouched,
-        )
-
-    def _frozen(self) -> tuple[tuple[int, int] | None, tuple[int, ...]]:
-        """The stretch right before the election in which |ISR| < min ISR kept the high watermark where it was."""
-        start, leaders = None, set()
-        for state in reversed(self.timeline[:-1]):
-            if state["min_isr_source"] == "assumed_default" or len(state["isr"]) >= state["min_isr"]:
-                break
-            start = state["timestamp_ms"]
-            leaders.add(state["leader"])
-        if start is None:
-            return None, ()
-        return (start, self.after["timestamp_ms"]), tuple(leaders - {-1})
-
-    def seen(self) -> dict[int, Replica]:
-        found = {}
-        for broker in self.after["replicas"]:
-            replica = last_seen(self.rows, broker, self.after["timestamp_ms"], self.cluster.clock)
-            if replica:
-                found[broker] = replica
-        return found
-
-    def situation(self) -> policies.Situation:
-        known = self.before["last_known_elr"]
-        batch = self.after["batch_base_offset"]
-        return policies.Situation(
-            replicas=self.after["replicas"],
-            isr=self.before["isr"],
-            elr=self.before["elr"],
-            alive=[b for b in self.after["replicas"] if self.cluster.brokers.active(b, batch)],
-            waited_for=known[0] if len(known) == 1 else self.previous_leader if self.previous_leader >= 0 else None,
-            seen=self.seen(),
-            recorded=self.after["leader"],
-        )
-
-    def finding_id(self) -> str:
-        place = (self.after["topic_id"], self.after["partition"], self.after["offset"])
-        return finding_id(self.cluster.cluster_id, KIND, *place)
+def _states_around(history: pa.Table, rows: list[Array]) -> dict[int, Row]:
+    wanted = np.unique(np.concatenate(rows))
+    wanted = wanted[wanted >= 0]
+    return dict(zip(wanted.tolist(), history.take(pa.array(wanted)).to_pylist(), strict=True))
 
 
-def _slice(states: States, start: int, end: int) -> States:
-    return States(*(getattr(states, name)[start:end] for name in States.__slots__))
+def _see(case: Case, rows: tuple[Row, Row, Row, Row | None], cluster: Cluster) -> _Seen:
+    start, before, after, end = rows
+    known, batch = before["last_known_elr"], after["batch_base_offset"]
+    replicas = (last_seen(case.evidence, b, after["timestamp_ms"], cluster.clock) for b in after["replicas"])
+    situation = policies.Situation(
+        replicas=after["replicas"],
+        isr=before["isr"],
+        elr=before["elr"],
+        alive=[b for b in after["replicas"] if cluster.brokers.active(b, batch)],
+        waited_for=known[0] if len(known) == 1 else case.previous_leader if case.previous_leader >= 0 else None,
+        seen={r.broker_id: r for r in replicas if r},
+        recorded=after["leader"],
+    )
+    return _Seen(
+        case=case,
+        start=start,
+        before=before,
+        after=after,
+        end=end,
+        judgement=judge(case.election, case.evidence, case.floor, case.log_end_min, cluster.clock),
+        situation=situation,
+        finding_id=finding_id(cluster.cluster_id, KIND, after["topic_id"], after["partition"], after["offset"]),
+    )
 
 
-def _counterfactuals(case: _Case, judgement: Judgement) -> list[Row]:
+def _counterfactuals(seen: _Seen) -> list[Row]:
     """What each policy would have picked; nothing for an excluded window."""
-    if judgement.verdict == EXCLUDED:
+    if seen.judgement.verdict == EXCLUDED:
         return []
-    situation = case.situation()
-    return [_counterfactual(case, judgement, situation, policies.pick(name, situation)) for name in policies.POLICIES]
+    return [_counterfactual(seen, policies.pick(name, seen.situation)) for name in policies.POLICIES]
 
 
-def _counterfactual(case: _Case, judgement: Judgement, situation: policies.Situation, pick: policies.Pick) -> Row:
-    replica = situation.seen.get(pick.leader) if pick.leader is not None else None
+def _counterfactual(seen: _Seen, pick: policies.Pick) -> Row:
+    replica = seen.situation.seen.get(pick.leader) if pick.leader is not None else None
     loss_min: int | None = None
     loss_max: int | None = None
-    if pick.leader == situation.recorded:
-        loss_min, loss_max = judgement.loss_min, judgement.loss_max
+    if pick.leader == seen.situation.recorded:
+        loss_min, loss_max = seen.judgement.loss_min, seen.judgement.loss_max
     elif replica:
-        if judgement.floor.value is not None:
-            loss_min = max(0, judgement.floor.value - replica.log_end_offset)
-        if judgement.ceiling.value is not None:
-            loss_max = max(0, judgement.ceiling.value - replica.log_end_offset)
+        loss_min, loss_max = _loss(seen, replica)
     return {
-        "finding_id": case.finding_id(),
-        "topic_id": case.after["topic_id"],
-        "topic": case.after["topic"],
-        "partition": case.after["partition"],
-        "offset": case.after["offset"],
+        "finding_id": seen.finding_id,
+        **{n: seen.after[n] for n in ("topic_id", "topic", "partition", "offset")},
         "policy": pick.policy,
         "outcome": pick.outcome,
         "leader": pick.leader,
@@ -240,36 +206,47 @@ def _counterfactual(case: _Case, judgement: Judgement, situation: policies.Situa
         "log_end_offset": replica.log_end_offset if replica else None,
         "loss_min": loss_min,
         "loss_max": loss_max,
-        "differs": None if pick.leader is None else pick.leader != situation.recorded,
+        "differs": None if pick.leader is None else pick.leader != seen.situation.recorded,
         "explanation": pick.explanation,
     }
 
 
-def _finding(case: _Case, judgement: Judgement, picks: list[Row]) -> Row:
+def _loss(seen: _Seen, replica: Replica) -> tuple[int, int | None]:
+    """What electing the replica would have lost. Its log may have grown after it was last seen, unless nobody led; and
+    it may have parted from the partition's log, unless it had records of the last leader's epoch."""
+    floor, ceiling, case = seen.judgement.floor.value, seen.judgement.ceiling.value, seen.case
+    since = case.leaderless_ms
+    still = since is not None and replica.row["captured_at_ms"] > since + PROPAGATION_MS
+    loss_min = max(0, floor - replica.log_end_offset) if floor is not None and still else 0
+    same = replica.last_written_leader_epoch == case.last_epoch
+    return loss_min, max(0, ceiling - replica.log_end_offset) if ceiling is not None and same else None
+
+
+def _finding(seen: _Seen, picks: list[Row]) -> Row:
     differing = next((p for p in picks if p["policy"] == policies.ALL_REPLICAS and p["differs"]), None)
+    judgement, after, end = seen.judgement, seen.after, seen.end
     finding: dict[str, Any] = {
-        "finding_id": case.finding_id(),
+        "finding_id": seen.finding_id,
         "kind": KIND,
-        "topic_id": case.after["topic_id"],
-        "topic": case.after["topic"],
-        "partition": case.after["partition"],
-        "start_offset": case.start["offset"],
-        "end_offset": case.end["offset"] if case.end else None,
-        "start_timestamp_ms": case.start["timestamp_ms"],
-        "end_timestamp_ms": case.end["timestamp_ms"] if case.end else None,
-        "election_offset": case.after["offset"],
+        **{n: after[n] for n in ("topic_id", "topic", "partition")},
+        "start_offset": seen.start["offset"],
+        "end_offset": end["offset"] if end else None,
+        "start_timestamp_ms": seen.start["timestamp_ms"],
+        "end_timestamp_ms": end["timestamp_ms"] if end else None,
+        "election_offset": after["offset"],
         "verdict": judgement.verdict,
         "severity": SEVERITY[judgement.verdict],
         "loss_min": judgement.loss_min,
         "loss_max": judgement.loss_max,
         "first_lost_offset": judgement.first_lost_offset,
-        "unacked_max": 0 if judgement.verdict == EXCLUDED else None,
-        "recorded_leader": case.after["leader"],
+        # The old leader's log end when it stopped would bound this; no source tells when that was.
+        "unacked_max": None,
+        "recorded_leader": after["leader"],
         "would_be_leader": differing["leader"] if differing else None,
         "policy": differing["policy"] if differing else None,
         "rule": RULE,
         "rule_version": RULE_VERSION,
-        "evidence": explain.evidence_rows(case.before, case.after, case.start, judgement, case.situation().seen),
+        "evidence": explain.evidence_rows(seen.before, after, seen.start, judgement, seen.situation.seen),
     }
-    finding["explanation"] = explain.prose(finding, case.election, judgement, case.before, case.after)
+    finding["explanation"] = explain.prose(finding, seen.case.election, judgement, seen.before, after)
     return finding

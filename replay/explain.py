@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from replay.offsets import Bound, Replica, Row
+from replay.offsets import Replica, Row
 from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN, Election, Judgement
 
 
@@ -17,11 +17,12 @@ def evidence_rows(
     """tables.EVIDENCE_ROW dicts: the states around the election, the bounds, the last sight of every replica."""
     rows = [_state("window_start", start), _state("state_before", before), _state("election", after)]
     bounds = [
-        ("high_watermark_floor", judgement.floor),
-        ("high_watermark_ceiling", judgement.ceiling),
-        ("leader_log_end", judgement.log_end_max),
+        ("high_watermark_floor", "high_watermark", judgement.floor.row),
+        ("high_watermark_limit", "epoch_start_offset", judgement.floor.limit),
+        ("high_watermark_ceiling", "log_end_offset", judgement.ceiling.row),
+        ("leader_log_end", "epoch_start_offset", judgement.log_end_max.row),
     ]
-    rows += [_bound(role, bound) for role, bound in bounds if bound.row is not None]
+    rows += [_bound(role, column, row) for role, column, row in bounds if row is not None]
     rows += [
         {**_place(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
         for _, r in sorted(seen.items())
@@ -53,9 +54,10 @@ def _place(row: Row, role: str) -> dict[str, Any]:
     }
 
 
-def _bound(role: str, bound: Bound) -> dict[str, Any]:
-    row = bound.row or {}
-    return {**_place(row, role), "value": bound.value, "leader_epoch": row["leader_epoch"]}
+def _bound(role: str, column: str, row: Row) -> dict[str, Any]:
+    """column: the one that was used; a leader's log end may come from a sample of its log end, too."""
+    value = row["log_end_offset"] if row[column] is None else row[column]
+    return {**_place(row, role), "value": value, "leader_epoch": row["leader_epoch"]}
 
 
 def prose(finding: Row, election: Election, judgement: Judgement, before: Row, after: Row) -> str:
@@ -77,7 +79,7 @@ def prose(finding: Row, election: Election, judgement: Judgement, before: Row, a
 
 def _why(election: Election, judgement: Judgement) -> str:
     if judgement.verdict == EXCLUDED and election.held:
-        return "It was a member of the ISR or ELR and so held every record below the high watermark; no evidence contradicts."
+        return "As a member of the ISR or ELR it held every record below the high watermark; no evidence contradicts."
     if election.held and election.restarted:
         return "It was in the ISR, but restarted since it joined, and nothing vouches for its log."
     if election.held:
@@ -101,7 +103,11 @@ def _numbers(judgement: Judgement) -> str:
         top = "no upper bound is known" if judgement.loss_max is None else f"at most {judgement.loss_max}"
         return f"{known} Proven: at least {judgement.loss_min} acknowledged offsets are gone; {top}."
     if judgement.verdict == EXCLUDED:
-        return known if floor is not None or end is not None else ""
+        known = known if floor is not None or end is not None else ""
+        ceiling = judgement.ceiling.value
+        return (
+            known if ceiling is None else f"{known} The high watermark was at most {ceiling}: nothing below it is gone."
+        )
     if judgement.verdict == POSSIBLE:
         top = (
             "without a known upper bound" if judgement.loss_max is None else f"of at most {judgement.loss_max} offsets"

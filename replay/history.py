@@ -98,8 +98,8 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
 
     source is the row in `changes` (in `events` for _CLEAR and _REMOVE).
     """
-    encoded = changes["topic_id"].combine_chunks().dictionary_encode()
-    topic_ids, topic = encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+    topic_ids = changes["topic_id"].unique().sort()
+    topic = pc.index_in(changes["topic_id"], value_set=topic_ids).to_numpy().astype(np.int64)
     partition = changes["partition"].to_numpy().astype(np.int64)
     kind = np.where(changes["full"].to_numpy(zero_copy_only=False), _FULL, _CHANGE)
     keys = np.unique(topic << 32 | partition)
@@ -142,17 +142,18 @@ def _orphans(rows: dict[str, Array]) -> Array:
 def _fill(rows: dict[str, Array], changes: pa.Table, name: str) -> Array:
     """For every row, the row in `changes` that gave the list column its value; -1 for an empty list set by a clear.
 
-    Every partition begins with a full record, which sets every column, so one running maximum serves all of them.
+    Every partition begins with a full record, which sets every column (a null list of it is an empty one), so one
+    running maximum serves all of them.
     """
     from_change = rows["kind"] <= _CHANGE
     valid = changes[name].is_valid().to_numpy(zero_copy_only=False)
-    sets = np.zeros(len(from_change), dtype=bool)
-    sets[from_change] = valid[rows["source"][from_change]]
+    given = np.zeros(len(from_change), dtype=bool)
+    given[from_change] = valid[rows["source"][from_change]]
+    sets = given | (rows["kind"] == _FULL)
     if name in ("elr", "last_known_elr"):
         sets |= rows["kind"] == _CLEAR
     setter = np.maximum.accumulate(np.where(sets, np.arange(len(sets)), 0))
-    cleared = rows["kind"][setter] == _CLEAR
-    return np.where(cleared, -1, rows["source"][setter])
+    return np.where(given[setter], rows["source"][setter], -1)
 
 
 def _drop_idle_clears(
@@ -234,15 +235,19 @@ def _assemble(
 
 
 def _default_directories(directories: pa.Array, replicas: pa.Array) -> pa.Array:
-    """An explicit empty list means MIGRATING for every replica (PartitionRegistration.defaultToMigrating)."""
-    bare = (to_lengths(directories) == 0) & (to_lengths(replicas) > 0)
-    if not bare.any():
+    """Where every directory is MIGRATING, or none is named, it is MIGRATING for every replica that there is now
+    (PartitionRegistration.defaultToMigrating)."""
+    count, known = to_lengths(replicas), to_lengths(directories)
+    if (count == known).all():
         return directories
-    filled = [
-        [MIGRATING] * n if empty else d
-        for d, n, empty in zip(directories.to_pylist(), to_lengths(replicas).tolist(), bare.tolist(), strict=True)
-    ]
-    return pa.array(filled, type=directories.type)
+    values = pc.list_flatten(directories)
+    named = np.append(0, np.cumsum(pc.not_equal(values, MIGRATING).to_numpy(zero_copy_only=False)))
+    ends = np.cumsum(known)
+    bare = named[ends] == named[ends - known]
+    offsets = np.append(0, np.cumsum(np.where(bare, count, 0)))
+    every = pa.array([MIGRATING]).take(pa.array(np.zeros(offsets[-1], dtype=np.int64)))
+    migrating = pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), every)
+    return pc.if_else(pa.array(bare), migrating.cast(directories.type), directories)
 
 
 def _recovery_names(codes: Array) -> pa.Array:
@@ -270,7 +275,7 @@ def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Arra
 
 
 def _configs(rows: dict[str, Array], topic: Sequence[str], replicas: pa.Array, context: Context) -> dict[str, pa.Array]:
-    """Effective min ISR and unclean election, with the layers they come from (RULES C14, C15)."""
+    """Effective min ISR and unclean election, with the layers they come from (Kafka's getTopicEffectiveMinIsr)."""
     values, sources = context.min_isr.resolve(topic, rows["offset"])
     wanted = np.array([int(v) for v in values], dtype=np.int64)
     unclean, unclean_sources = context.unclean.resolve(topic, rows["offset"])

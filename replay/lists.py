@@ -1,4 +1,4 @@
-"""Ragged integer lists (replicas, ISR, ELR) as NumPy: padded matrices and bit masks over each row's own replica list."""
+"""Ragged integer lists (replicas, ISR, ELR) as NumPy: padded matrices, bit masks over each row's own replica list."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ def masks(replicas: Array, members: Array) -> Array:
     replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks; Python integers
     (dtype object) where a row has more than 64 replicas. A member that is no replica sets no bit.
     """
-    wide = replicas.shape[1] > WORD_BITS
-    result = np.zeros(len(replicas), dtype=object if wide else np.uint64)
+    kind = np.dtype(object) if replicas.shape[1] > WORD_BITS else np.dtype(np.uint64)
+    result = np.zeros(len(replicas), dtype=kind)
     for j in range(replicas.shape[1]):
         column = replicas[:, j]
         hit = (members == column[:, None]).any(axis=1) & (column != PAD)
-        result |= np.where(hit, (1 << j) if wide else np.uint64(1 << j), 0 if wide else np.uint64(0))
+        bit = np.zeros(len(replicas), dtype=kind)
+        bit[hit] = 1 << j
+        result |= bit
     return result
 
 

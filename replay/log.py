@@ -133,7 +133,8 @@ def replayable_runs(
     """Which stretches of the surviving log have a known start state.
 
     base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot (but uses
-    the one at 0, if it is there); behind a gap, and where the log begins later, state is unknown up to the next snapshot.
+    the one at 0, if it is there); behind a gap, and where the log begins later, state is unknown up to the next
+    snapshot.
     """
     runs: list[Run] = []
     problems: list[Problem] = []
@@ -161,11 +162,10 @@ def replayable_runs(
             message = f"state is unknown from offset {before} up to the snapshot at {anchor[0]}"
             problems.append(Problem("unknown_prefix", before, message))
         runs.append(Run(anchor[0], end, anchor))
+    log_end = int(last_offset.max()) + 1 if len(last_offset) else 0
     tail = known[-1] if known else None
-    if tail and tail[0] > (runs[-1].end if runs else 0):
-        problems.append(
-            Problem("unobserved", runs[-1].end if runs else 0, f"the snapshot at {tail[0]} is newer than the log's end")
-        )
+    if tail and tail[0] > log_end:
+        problems.append(Problem("unobserved", log_end, f"the snapshot at {tail[0]} is newer than the log's end"))
         runs.append(Run(tail[0], tail[0], tail))
     return runs, problems
 

@@ -6,6 +6,8 @@ Every rule below is one-sided on purpose: a value that cannot be ordered against
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +20,15 @@ PROPAGATION_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound on an offset and the row that gives it; value None: open."""
+    """A bound on an offset and the row that gives it; value None: open. limit: the row that lowered the value, if one
+    did (see `lineage.floors`)."""
 
     value: int | None = None
     row: Row | None = None
+    limit: Row | None = None
+
+
+OPEN = Bound()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +40,16 @@ class Clock:
     def surely_before(self, row: Row, timestamp_ms: int) -> bool:
         """True when the row's value was read before the time, whatever the clocks and the capture's duration did."""
         begin = row["captured_at_ms"]
-        return begin is not None and begin + (row["uncertainty_ms"] or 0) + self.error_ms < timestamp_ms
+        return begin is not None and read_by(row) + self.error_ms < timestamp_ms
 
     def surely_after(self, row: Row, timestamp_ms: int) -> bool:
         begin = row["captured_at_ms"]
         return begin is not None and begin - self.error_ms > timestamp_ms
+
+
+def read_by(row: Row) -> int:
+    """The latest time at which the value of a row with a capture time was read."""
+    return int(row["captured_at_ms"]) + (row["uncertainty_ms"] or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,106 +62,157 @@ class Replica:
     row: Row
 
 
-def high_watermark_floor(rows: Iterable[Row], before_ms: int, clock: Clock) -> Bound:
-    """The largest high watermark that any replica surely reported before the time: a high watermark never goes back
-    under the same leader, and a checkpointed one is never above the true one."""
-    known = [r for r in rows if r["high_watermark"] is not None and clock.surely_before(r, before_ms)]
-    best = max(known, key=lambda r: r["high_watermark"], default=None)
-    return Bound(best["high_watermark"], best) if best else Bound()
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """A line of a replica's leader-epoch-checkpoint. previous: the epoch of the line before it, None for the first."""
+
+    broker_id: int
+    start_offset: int
+    previous: int | None
+    row: Row
+
+    @property
+    def exact(self) -> bool:
+        """Deleting the log's start moves the first line's offset up with it; every other line stays as written
+        (Kafka's LeaderEpochFileCache.truncateFromStart)."""
+        return self.previous is not None or self.start_offset == 0
 
 
-def high_watermark_ceiling(
-    rows: Iterable[Row], frozen: tuple[int, int] | None, leaders: Sequence[int], before_ms: int, clock: Clock
-) -> Bound:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The rows of one partition, ready to be asked. Rows without a capture time are in `entries` only.
+
+    marks: high watermarks. entries: lines of leader-epoch-checkpoints by leader epoch. log_ends and epoch_rows (such
+    lines again): by broker. All in order of capture.
+    """
+
+    marks: list[Row]
+    entries: dict[int, list[EpochEntry]]
+    log_ends: dict[int, list[Row]]
+    epoch_rows: dict[int, list[Row]]
+
+
+def index_rows(rows: Iterable[Row]) -> Evidence:
+    """Evidence from LOG_END_OFFSETS rows, in any order: what comes out does not depend on it."""
+    ordered = sorted(rows, key=_place)
+    marks = [r for r in ordered if r["high_watermark"] is not None and r["captured_at_ms"] is not None]
+    log_ends: dict[int, list[Row]] = defaultdict(list)
+    epoch_rows: dict[int, list[Row]] = defaultdict(list)
+    files: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in ordered:
+        if row["log_end_offset"] is not None and row["captured_at_ms"] is not None:
+            log_ends[row["broker_id"]].append(row)
+        if row["epoch_start_offset"] is not None:
+            files[row["broker_id"], row["captured_at_ms"], row["path"], row["sha256"]].append(row)
+            if row["captured_at_ms"] is not None:
+                epoch_rows[row["broker_id"]].append(row)
+    entries: dict[int, list[EpochEntry]] = defaultdict(list)
+    for lines in files.values():
+        previous: int | None = None
+        for row in sorted(lines, key=lambda r: r["leader_epoch"]):
+            entry = EpochEntry(row["broker_id"], row["epoch_start_offset"], previous, row)
+            entries[row["leader_epoch"]].append(entry)
+            previous = row["leader_epoch"]
+    return Evidence(marks, dict(entries), dict(log_ends), dict(epoch_rows))
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    at = row["captured_at_ms"]
+    where = (row["capture"] or "", row["path"] or "", row["sha256"] or "", row["position"] or 0)
+    values = [-1 if row[n] is None else row[n] for n in ("high_watermark", "log_end_offset", "epoch_start_offset")]
+    return (at is None, at or 0, row["broker_id"], row["source"], *where, *values, row["uncertainty_ms"] or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """Who led a partition in which leader epoch, ascending, from the epoch `since` on: what was before is not known."""
+
+    since: int
+    epochs: Sequence[int]
+    brokers: Sequence[int]
+
+
+def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> Bound:
+    """Up to where the winner's log was the partition's log when it was elected; open if that is not known.
+
+    A leader writes its log end into its leader-epoch-checkpoint when it is elected. The line before tells the last
+    epoch that it had records of: if somebody led after that, the logs may part where that leader began to write
+    (KIP-101, KIP-279: the same offset means the same record only within the same epoch).
+    """
+    best = OPEN
+    for entry in _own(evidence, leader, leader_epoch):
+        end: int | None = entry.start_offset
+        if entry.previous is not None:
+            following = bisect_right(leaders.epochs, entry.previous)
+            if entry.previous < leaders.since:
+                end = None
+            elif following < len(leaders.epochs) and leaders.epochs[following] < leader_epoch:
+                parted = _own(evidence, leaders.brokers[following], leaders.epochs[following])
+                end = min([entry.start_offset, *(p.start_offset for p in parted)]) if parted else None
+        if end is not None and (best.value is None or end < best.value):
+            best = Bound(end, entry.row)
+    return best
+
+
+def _own(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:
+    return [e for e in evidence.entries.get(leader_epoch, []) if e.broker_id == broker and e.exact]
+
+
+def log_end_ceiling(evidence: Evidence, leader: int, leader_epoch: int, term: tuple[int, int], clock: Clock) -> Bound:
+    """An upper bound of the winner's log end when it was elected. term: from when to when it surely led, in ms.
+
+    The entry in its own file is its log end. Other replicas' entries for its epoch and its log end while it led are
+    never below that. A log end of 0 is left out: a metric shows it, too, while the log is not loaded yet.
+    """
+    entries = _own(evidence, leader, leader_epoch) or evidence.entries.get(leader_epoch, [])
+    above = [(e.start_offset, e.row) for e in entries]
+    if not any(e.broker_id == leader and e.exact for e in entries):
+        elected, until = term
+        seen = _log_ends(evidence, leader, elected + PROPAGATION_MS, until, clock)
+        above += [(r["log_end_offset"], r) for r in seen if r["log_end_offset"] > 0]
+    best = min(above, key=lambda pair: pair[0], default=None)
+    return Bound(best[0], best[1]) if best else OPEN
+
+
+def high_watermark_ceiling(evidence: Evidence, frozen: tuple[int, int, int] | None, clock: Clock) -> Bound:
     """An upper bound of the high watermark at the end of a stretch in which it could not advance.
 
-    frozen: (start, end) in ms of the stretch with |ISR| < min ISR right before the election, None if there is none:
-    then the bound is open, since a leader may have written after it was last seen. In the stretch the high watermark
-    stands still (KIP-966; Kafka's Partition.maybeIncrementLeaderHW), and a leader's log end is never below it.
+    frozen: (leader, start, end), times in ms: the leader's part of the stretch with |ISR| < min ISR right before the
+    election. None if there is no such stretch: then the bound is open, since a leader may have written after it was
+    last seen. In the stretch the high watermark stands still (KIP-966; Kafka's Partition.maybeIncrementLeaderHW), and
+    the leader's log end is never below it.
     """
     if frozen is None:
-        return Bound()
-    start, end = frozen
-    seen = [
-        r
-        for r in rows
-        if r["log_end_offset"] is not None
-        and r["broker_id"] in leaders
-        and clock.surely_after(r, start + PROPAGATION_MS)
-        and clock.surely_before(r, min(end, before_ms))
-    ]
+        return OPEN
+    leader, start, end = frozen
+    seen = _log_ends(evidence, leader, start + PROPAGATION_MS, end, clock)
     best = min(seen, key=lambda r: r["log_end_offset"], default=None)
-    return Bound(best["log_end_offset"], best) if best else Bound()
+    return Bound(best["log_end_offset"], best) if best else OPEN
 
 
-def election_log_end(
-    rows: Iterable[Row], leader: int, leader_epoch: int, term: tuple[int, int | None], clock: Clock
-) -> tuple[Bound, Bound]:
-    """(lower, upper) bound of the winner's log end when it was elected. term: (elected, replaced) in ms.
-
-    The start offset of its epoch in its own leader-epoch-checkpoint is exact. Another replica's entry for that epoch,
-    and the winner's log end while it led, are never below it.
-    """
-    rows = list(rows)
-    entries = [r for r in rows if r["leader_epoch"] == leader_epoch and r["epoch_start_offset"] is not None]
-    own = [r for r in entries if r["broker_id"] == leader]
-    if own:
-        exact = min(own, key=lambda r: r["epoch_start_offset"])
-        bound = Bound(exact["epoch_start_offset"], exact)
-        return bound, bound
-    elected, replaced = term
-    above = [(r["epoch_start_offset"], r) for r in entries]
-    above += [
-        (r["log_end_offset"], r)
-        for r in rows
-        if r["log_end_offset"] is not None
-        and r["broker_id"] == leader
-        and clock.surely_after(r, elected + PROPAGATION_MS)
-        and (replaced is None or clock.surely_before(r, replaced))
-    ]
-    best = min(above, key=lambda pair: pair[0], default=None)
-    return Bound(), Bound(best[0], best[1]) if best else Bound()
+def _log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Row]:
+    """The broker's log ends surely read between two times."""
+    rows = evidence.log_ends.get(broker, [])
+    result = []
+    for row in rows[bisect_right(rows, after_ms, key=lambda r: r["captured_at_ms"]) :]:
+        if row["captured_at_ms"] >= before_ms:
+            break
+        if clock.surely_after(row, after_ms) and clock.surely_before(row, before_ms):
+            result.append(row)
+    return result
 
 
-def last_seen(rows: Iterable[Row], broker: int, before_ms: int, clock: Clock) -> Replica | None:
+def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
     """The replica as it was last seen before the time, or None. Its epoch is read from the leader-epoch-checkpoint of
     the same round of capturing; an epoch that begins at the log's end was opened but not written."""
-    rows = [r for r in rows if r["broker_id"] == broker and clock.surely_before(r, before_ms)]
-    ends = [r for r in rows if r["log_end_offset"] is not None]
-    latest = max(ends, key=lambda r: r["captured_at_ms"], default=None)
+    rows = evidence.log_ends.get(broker, [])
+    at = bisect_right(rows, before_ms, key=lambda r: r["captured_at_ms"])
+    latest = next((r for r in reversed(rows[:at]) if clock.surely_before(r, before_ms)), None)
     if latest is None:
         return None
     end = latest["log_end_offset"]
-    epochs = [
-        r["leader_epoch"]
-        for r in rows
-        if r["epoch_start_offset"] is not None
-        and r["captured_at_ms"] == latest["captured_at_ms"]
-        and r["epoch_start_offset"] < end
-    ]
+    captured = evidence.epoch_rows.get(broker, [])
+    first = bisect_right(captured, latest["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
+    behind = bisect_right(captured, latest["captured_at_ms"], key=lambda r: r["captured_at_ms"])
+    epochs = [r["leader_epoch"] for r in captured[first:behind] if r["epoch_start_offset"] < end]
     return Replica(broker, end, max(epochs, default=None), latest)
-
-
-def fresh_high_watermark(rows: Iterable[Row], since_ms: int, leader_epoch: int, before_ms: int, clock: Clock) -> Bound:
-    """The largest high watermark that surely belongs to the log of `leader_epoch` or later.
-
-    A checkpoint file outlives its broker, so a copy taken after an election may still speak of the log before it. A
-    value counts when the same replica showed another value after the election (the file was written since), and its
-    leader-epoch-checkpoint of the same round has an epoch >= leader_epoch (it follows the new log).
-    """
-    after = [r for r in rows if clock.surely_after(r, since_ms) and clock.surely_before(r, before_ms)]
-    current = {
-        (r["broker_id"], r["captured_at_ms"])
-        for r in after
-        if r["epoch_start_offset"] is not None and r["leader_epoch"] >= leader_epoch
-    }
-    best = Bound()
-    earlier: dict[int, set[int]] = {}
-    for row in sorted((r for r in after if r["high_watermark"] is not None), key=lambda r: r["captured_at_ms"]):
-        broker, value = row["broker_id"], row["high_watermark"]
-        seen = earlier.setdefault(broker, set())
-        rewritten = bool(seen - {value})
-        seen.add(value)
-        if rewritten and (broker, row["captured_at_ms"]) in current and (best.value is None or value > best.value):
-            best = Bound(value, row)
-    return best

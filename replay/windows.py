@@ -1,7 +1,7 @@
 """Exposure windows: from the record that put a partition's high watermark at risk to the one that made it safe again.
 
-A window opens when the partition becomes leaderless, or when everyone who held the high watermark (ISR and ELR) has
-left at once; it closes with the first state that has a leader and |ISR| >= min ISR (EVIDENCE.md 2). Vectorised.
+A window opens when the partition becomes leaderless, or is led by a replica that did not hold the high watermark (was
+in neither ISR nor ELR); it closes with the first state that has a leader and |ISR| >= min ISR. Vectorised.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.elections import States, leader_changes
-from replay.lists import Array
+from replay.lists import PAD, Array, mask_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,11 @@ class Windows:
 
 
 def exposing(states: States) -> Array:
-    """True on rows that open a window or keep it open: leaderless, or led by nobody of the former ISR and ELR.
-
-    Replica lists of neighbouring rows differ only in reassignments; there the new ISR is compared by its own bits, and
-    a row whose replica list changed exposes only when it is leaderless.
-    """
-    index = np.arange(len(states.key))
-    before = np.maximum(index - 1, 0)
-    same = (states.replicas == states.replicas[before]).all(axis=1) & ~states.begins
-    swapped = same & ((states.isr & states.holders[before]) == 0) & (states.isr != 0)
-    result: Array = ~states.removed & ((states.leader < 0) | swapped)
+    """True on rows that open a window or keep it open: leaderless, or led by a replica that was in neither the ISR nor
+    the ELR of the row before, whatever the recovery state says."""
+    before = np.maximum(np.arange(len(states.key)) - 1, 0)
+    held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
+    result: Array = ~states.removed & ((states.leader < 0) | ~(held | states.begins))
     return result
 
 
@@ -50,7 +45,9 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     ends = np.append(begins[1:], True) if count else begins
     segment_end = np.minimum.accumulate(np.where(ends, index, count)[::-1])[::-1] if count else index
     exposed = exposing(states)
-    safe = (states.leader >= 0) & (states.isr_size >= states.min_isr) & ~states.removed
+    # The controller caps min ISR by the replicas of partition 0; no ISR can outgrow the partition's own.
+    wanted = np.minimum(states.min_isr, (states.replicas != PAD).sum(axis=1))
+    safe = (states.leader >= 0) & (states.isr_size >= wanted) & ~states.removed
     elected = np.zeros(count, dtype=bool)
     rows = leader_changes(states)
     elected[rows] = states.leader[rows] >= 0

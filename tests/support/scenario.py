@@ -1,0 +1,183 @@
+"""Small histories in a line a state, for tests that are about rules and not about records.
+
+    states("10 isr=1,2,3 leader=1", "20 isr= elr=1 leader=-1", "30 isr=2 elr= leader=2 recovering")
+
+A line begins with the metadata offset; one offset is one second (`ms`). What a line leaves out stays as it was; the
+leader epoch rises by one when the leader changes, unless the line gives one. Words: checkpoint (the state is a
+snapshot's), removed, recovering, recovered, assumed (min ISR is only assumed).
+
+    evidence("12 b1 hw=80 leo=80 e0@0", "40 b2 hw=100 e0@0 e2@80")
+
+is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
+leader-epoch-checkpoint. A time of "?" is not known.
+
+    sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
+
+is the brokers' registrations: offset, what, broker, and for a registration its incarnation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from evidence.tables import LOG_END_OFFSETS
+from replay.brokers import BrokerTimeline, broker_timeline
+from replay.tables import PARTITION_HISTORY
+
+Row = dict[str, Any]
+
+TOPIC_ID = "T" * 22
+UNCERTAINTY_MS = 500
+
+_LISTS = {
+    "replicas": "replicas",
+    "isr": "isr",
+    "elr": "elr",
+    "lke": "last_known_elr",
+    "removing": "removing_replicas",
+    "adding": "adding_replicas",
+}
+_NUMBERS = {"leader": "leader", "epoch": "leader_epoch", "min": "min_isr"}
+_START: Row = {
+    "replicas": [1, 2, 3],
+    "isr": [1, 2, 3],
+    "elr": [],
+    "last_known_elr": [],
+    "removing_replicas": [],
+    "adding_replicas": [],
+    "leader": 1,
+    "leader_epoch": 0,
+    "partition_epoch": -1,
+    "leader_recovery_state": "RECOVERED",
+    "min_isr": 2,
+    "min_isr_source": "topic",
+    "unclean_leader_election_enable": False,
+    "unclean_leader_election_enable_source": "default",
+    "removed": False,
+}
+
+
+def ms(offset: float) -> int:
+    return int(offset * 1000)
+
+
+def states(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition: int = 0) -> pa.Table:
+    """tables.PARTITION_HISTORY of one partition."""
+    rows: list[Row] = []
+    state = _START
+    for line in lines:
+        state = _next(state, line.split(), {"topic_id": topic_id, "topic": topic, "partition": partition})
+        rows.append(state)
+    for row, following in zip(rows, rows[1:], strict=False):
+        row["end_offset"], row["end_timestamp_ms"] = following["offset"], following["timestamp_ms"]
+    return pa.Table.from_pylist([_shown(r) for r in rows], schema=PARTITION_HISTORY)
+
+
+def together(*partitions: pa.Table) -> pa.Table:
+    """Several partitions' histories as one table, in order."""
+    order = [(name, "ascending") for name in ("topic_id", "partition", "offset")]
+    return pa.concat_tables(partitions).sort_by(order).combine_chunks()
+
+
+def _next(before: Row, words: list[str], place: Row) -> Row:
+    offset = int(words[0])
+    state = {
+        **before,
+        **place,
+        "offset": offset,
+        "batch_base_offset": offset,
+        "timestamp_ms": ms(offset),
+        "controller_epoch": 1,
+        "partition_epoch": before["partition_epoch"] + 1,
+        "origin": "checkpoint" if "checkpoint" in words else "log",
+        "removed": "removed" in words,
+        "end_offset": None,
+        "end_timestamp_ms": None,
+        "capture": "c",
+        "path": "log",
+        "sha256": "00",
+        "position": offset,
+    }
+    values = dict(word.split("=", 1) for word in words if "=" in word)
+    state |= {_LISTS[k]: [int(b) for b in v.split(",") if b] for k, v in values.items() if k in _LISTS}
+    state |= {_NUMBERS[k]: int(v) for k, v in values.items() if k in _NUMBERS}
+    state |= {"min_isr_source": values["source"]} if "source" in values else {}
+    state |= {"timestamp_ms": ms(float(values["at"]))} if "at" in values else {}
+    state |= {"min_isr_source": "assumed_default"} if "assumed" in words else {}
+    for word in ("recovering", "recovered"):
+        state |= {"leader_recovery_state": word.upper()} if word in words else {}
+    if "epoch" not in values and state["leader"] != before["leader"] and before is not _START:
+        state["leader_epoch"] = before["leader_epoch"] + 1
+    return {**state, "directories": ["d"] * len(state["replicas"])}
+
+
+def _shown(row: Row) -> Row:
+    if not row["removed"]:
+        return row
+    return {**row, **{n: None for n in (*_START, "directories") if n != "removed"}}
+
+
+def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition: int = 0) -> list[Row]:
+    """LOG_END_OFFSETS rows of one partition; `offsets_table` makes a table of them."""
+    rows: list[Row] = []
+    for line in lines:
+        time, broker, *words = line.split()
+        common = dict.fromkeys(LOG_END_OFFSETS.names) | {
+            "broker_id": int(broker[1:]),
+            "topic": topic,
+            "topic_id": topic_id,
+            "partition": partition,
+            "captured_at_ms": None if time == "?" else ms(float(time)),
+            "uncertainty_ms": None if time == "?" else UNCERTAINTY_MS,
+            "capture": "c",
+            "sha256": "00",
+        }
+        rows += [{**common, **_value(word), "path": f"{time}/{broker}", "position": i} for i, word in enumerate(words)]
+    return rows
+
+
+def _value(word: str) -> Row:
+    if "@" in word:
+        epoch, start = word[1:].split("@")
+        return {"source": "leader_epoch", "leader_epoch": int(epoch), "epoch_start_offset": int(start)}
+    name, value = word.split("=")
+    column = {"hw": "high_watermark", "leo": "log_end_offset", "start": "log_start_offset"}[name]
+    source = {"hw": "replication_offset", "leo": "jmx_exporter", "start": "log_start_offset"}[name]
+    return {"source": source, column: int(value)}
+
+
+def offsets_table(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=LOG_END_OFFSETS)
+
+
+def sessions(*lines: str) -> BrokerTimeline:
+    """The brokers' sessions. A broker's epoch is the offset of its last registration."""
+    records: list[Row] = []
+    epochs: dict[int, int] = {}
+    for line in lines:
+        offset, what, broker, *incarnation = line.split()
+        number = int(broker)
+        if what == "register":
+            epochs[number] = int(offset)
+        epoch = epochs.get(number, -1)
+        data: Row = {"brokerId": number, "brokerEpoch": epoch}
+        kind = "BROKER_REGISTRATION_CHANGE_RECORD"
+        if what == "register":
+            kind = "REGISTER_BROKER_RECORD"
+            data |= {"incarnationId": incarnation[0], "fenced": True, "inControlledShutdown": False}
+        elif what == "unregister":
+            kind = "UNREGISTER_BROKER_RECORD"
+        elif what == "shutdown":
+            data |= {"fenced": 0, "inControlledShutdown": 1}
+        else:
+            data |= {"fenced": {"fence": 1, "unfence": -1}[what], "inControlledShutdown": 0}
+        place = {"offset": int(offset), "batch_base_offset": int(offset), "timestamp_ms": ms(int(offset))}
+        records.append({**place, "type": kind, "data": data})
+    return broker_timeline(records)
+
+
+def running(*brokers: int) -> BrokerTimeline:
+    """Brokers that registered and were unfenced before anything else happened."""
+    return sessions(*(f"0 {what} {b} inc{b}" for b in brokers for what in ("register", "unfence")))

@@ -1,0 +1,83 @@
+"""What KIP-966's unclean recovery would have picked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replay.offsets import Replica
+from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, POLICIES, Situation, pick
+
+
+def situation(**given: Any) -> Situation:
+    """Replicas 1, 2 and 3; seen as broker -> (last written epoch, log end)."""
+    seen = {b: Replica(b, end, epoch, {}) for b, (epoch, end) in given.pop("seen", {}).items()}
+    around = {"replicas": [1, 2, 3], "isr": [], "elr": [], "alive": [1, 2, 3], "waited_for": None, "recorded": 1}
+    return Situation(**{**around, **given}, seen=seen)
+
+
+SEEN = {1: (4, 100), 2: (5, 80), 3: (5, 90)}
+
+
+def picked(policy: str, **given: Any) -> tuple[str, int | None]:
+    answer = pick(policy, situation(**given))
+    assert answer.policy == policy
+    assert answer.explanation
+    return answer.outcome, answer.leader
+
+
+@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED])
+def test_an_isr_member_that_is_alive_comes_first_then_an_elr_member(policy: str) -> None:
+    assert picked(policy, isr=[2], elr=[3], seen=SEEN) == ("elected", 2)
+    assert picked(policy, isr=[2], elr=[3], alive=[1, 3], seen=SEEN) == ("elected", 3)
+    assert picked(policy, elr=[3, 2], recorded=1) == ("elected", 2)
+    assert picked(policy, elr=[3, 2], recorded=3) == ("elected", 3)
+
+
+def test_the_highest_epoch_wins_then_the_longest_log() -> None:
+    assert picked(AGGRESSIVE, seen=SEEN) == ("elected", 3)
+    assert picked(AGGRESSIVE, seen=SEEN, alive=[1, 2]) == ("elected", 2)
+
+
+def test_aggressive_asks_only_who_is_alive() -> None:
+    assert picked(AGGRESSIVE, seen={1: (4, 100), 2: (5, 80)}, alive=[1]) == ("elected", 1)
+
+
+def test_all_replicas_asks_the_dead_too_whatever_isr_and_elr_say() -> None:
+    assert picked(ALL_REPLICAS, isr=[1], alive=[1], seen=SEEN) == ("elected", 3)
+
+
+def test_balanced_waits_for_the_last_known_leader() -> None:
+    assert picked(BALANCED, seen=SEEN, waited_for=3, alive=[1, 2]) == ("waits", None)
+    assert picked(BALANCED, seen=SEEN, waited_for=None, alive=[1, 2]) == ("waits", None)
+    assert picked(BALANCED, seen=SEEN, waited_for=2, alive=[1, 2]) == ("elected", 2)
+
+
+@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED])
+def test_nobody_alive(policy: str) -> None:
+    assert picked(policy, seen=SEEN, alive=[], waited_for=1) == ("waits", None)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_tie_keeps_the_recorded_leader(policy: str) -> None:
+    tied = {1: (5, 90), 2: (5, 90), 3: (5, 90)}
+    assert picked(policy, seen=tied, waited_for=1, recorded=2) == ("elected", 2)
+    assert picked(policy, seen={**tied, 2: (5, 89)}, waited_for=1, recorded=2) == ("elected", 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_replica_that_was_not_seen_could_be_any_length(policy: str) -> None:
+    assert picked(policy, seen={1: (5, 90), 2: (5, 80)}, waited_for=1) == ("undetermined", None)
+    assert picked(policy, seen={**SEEN, 3: (None, 900)}, waited_for=1) == ("undetermined", None)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_single_candidate_needs_no_comparison(policy: str) -> None:
+    assert picked(policy, replicas=[2], alive=[2], waited_for=2, recorded=2) == ("elected", 2)
+
+
+def test_the_answer_says_who_is_missing() -> None:
+    answer = pick(ALL_REPLICAS, situation(seen={1: (5, 90)}))
+    assert "broker(s) 2, 3" in answer.explanation
+    assert "broker 7" in pick(BALANCED, situation(waited_for=7)).explanation
