@@ -1,4 +1,4 @@
-"""Regression cases: a folder each under tests/cases, with the bytes, what must come of them, and why the case exists."""
+"""Regression cases: a folder each in tests/cases, with the bytes, what must come of them, and why it exists."""
 
 from __future__ import annotations
 
