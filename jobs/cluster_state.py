@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def load_cluster_state(lake: Lake, cluster: str) -> ClusterState:
-    """Read and resolve. Errors: KraftForensicsError when captures contradict each other (EVIDENCE.md 25)."""
+    """Read and resolve. Errors: KraftForensicsError when captures contradict each other."""
     batches = lake.rows("log_batches", cluster, ("epoch", "base_offset", "last_offset", "crc", "path"))
     wanted = "type in ({})".format(", ".join(f"'{t}'" for t in sorted(CLUSTER_TYPES | {"SNAPSHOT_HEADER"})))
     snapshot = lake.rows("snapshot_records", cluster, ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS), wanted)
