@@ -256,8 +256,8 @@ class _Partition:
             inside = np.arange(stretch, self.behind)
             inside = inside[self.facts.stretch[inside] == stretch]
             opened = inside[(self.states.leader[inside] >= 0) & (self.facts.changes[inside] | (inside == stretch))]
-            since, epochs = int(self.states.leader_epoch[stretch]), self.states.leader_epoch[opened].tolist()
-            self.leaders[stretch] = Leaders(since, epochs, self.states.leader[opened].tolist())
+            epochs, brokers = self.states.leader_epoch[opened].tolist(), self.states.leader[opened].tolist()
+            self.leaders[stretch] = Leaders(epochs, brokers)
         winner, epoch = int(self.states.leader[row]), int(self.states.leader_epoch[row])
         return exact_log_end(self.evidence, self.leaders[stretch], winner, epoch)
 

@@ -6,10 +6,11 @@ Every rule below is one-sided on purpose: a value that cannot be ordered against
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 Row = dict[str, Any]
@@ -64,18 +65,28 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class EpochEntry:
-    """A line of a replica's leader-epoch-checkpoint. previous: the epoch of the line before it, None for the first."""
+    """A line of a replica's leader-epoch-checkpoint. lines: (epoch, start offset) of the whole file, number: which of
+    them this is; whole: no line of the file is missing."""
 
     broker_id: int
-    start_offset: int
-    previous: int | None
+    lines: list[tuple[int, int]]
+    number: int
+    whole: bool
     row: Row
+
+    @property
+    def start_offset(self) -> int:
+        return self.lines[self.number][1]
+
+    @property
+    def before(self) -> list[tuple[int, int]]:
+        return self.lines[: self.number]
 
     @property
     def exact(self) -> bool:
         """Deleting the log's start moves the first line's offset up with it; every other line stays as written
         (Kafka's LeaderEpochFileCache.truncateFromStart)."""
-        return self.previous is not None or self.start_offset == 0
+        return self.whole and (self.number > 0 or self.start_offset == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +118,22 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
             if row["captured_at_ms"] is not None:
                 epoch_rows[row["broker_id"]].append(row)
     entries: dict[int, list[EpochEntry]] = defaultdict(list)
-    for lines in files.values():
-        previous: int | None = None
-        for row in sorted(lines, key=lambda r: r["leader_epoch"]):
-            entry = EpochEntry(row["broker_id"], row["epoch_start_offset"], previous, row)
-            entries[row["leader_epoch"]].append(entry)
-            previous = row["leader_epoch"]
+    for file in files.values():
+        file.sort(key=lambda r: r["leader_epoch"])
+        whole, lines = _is_whole(file), [(r["leader_epoch"], r["epoch_start_offset"]) for r in file]
+        for number, row in enumerate(file):
+            entries[row["leader_epoch"]].append(EpochEntry(row["broker_id"], lines, number, whole, row))
     return Evidence(marks, dict(entries), dict(log_ends), dict(epoch_rows))
+
+
+def _is_whole(lines: list[Row]) -> bool:
+    """Whether these are all lines of a leader-epoch-checkpoint: version, count, then an epoch and its offset each."""
+    position = len(f"0\n{len(lines)}\n")
+    for row in lines:
+        if row["position"] != position:
+            return False
+        position += len(f"{row['leader_epoch']} {row['epoch_start_offset']}\n")
+    return True
 
 
 def _place(row: Row) -> tuple[Any, ...]:
@@ -125,9 +145,8 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """Who led a partition in which leader epoch, ascending, from the epoch `since` on: what was before is not known."""
+    """Who led a partition in which leader epoch, ascending, as far as states are known without a break."""
 
-    since: int
     epochs: Sequence[int]
     brokers: Sequence[int]
 
@@ -135,23 +154,35 @@ class Leaders:
 def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> Bound:
     """Up to where the winner's log was the partition's log when it was elected; open if that is not known.
 
-    A leader writes its log end into its leader-epoch-checkpoint when it is elected. The line before tells the last
-    epoch that it had records of: if somebody led after that, the logs may part where that leader began to write
-    (KIP-101, KIP-279: the same offset means the same record only within the same epoch).
+    A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
+    before it tell where the two logs part: the same offset means the same record only within the same epoch (KIP-101,
+    KIP-279).
     """
-    best = OPEN
+    led = bisect_left(leaders.epochs, leader_epoch) - 1
+    ends: list[tuple[int, Row]] = []
     for entry in _own(evidence, leader, leader_epoch):
-        end: int | None = entry.start_offset
-        if entry.previous is not None:
-            following = bisect_right(leaders.epochs, entry.previous)
-            if entry.previous < leaders.since:
-                end = None
-            elif following < len(leaders.epochs) and leaders.epochs[following] < leader_epoch:
-                parted = _own(evidence, leaders.brokers[following], leaders.epochs[following])
-                end = min([entry.start_offset, *(p.start_offset for p in parted)]) if parted else None
-        if end is not None and (best.value is None or end < best.value):
-            best = Bound(end, entry.row)
-    return best
+        if entry.start_offset == 0:
+            ends.append((0, entry.row))
+        elif led >= 0 and entry.lines[entry.number - 1][0] == leaders.epochs[led]:
+            ends.append((entry.start_offset, entry.row))
+        elif led >= 0:
+            earlier = _own(evidence, leaders.brokers[led], leaders.epochs[led])
+            found = [_parting(entry, other) for other in earlier]
+            ends += [(end, entry.row) for end in found if end is not None]
+    end, row = min(ends, key=lambda pair: pair[0], default=(None, None))
+    return Bound(end, row)
+
+
+def _parting(entry: EpochEntry, leader: EpochEntry) -> int | None:
+    """Where the log in front of the entry parts from the leader's log, whose end is open; None if the files share no
+    epoch."""
+    mine = [*entry.before, (-1, entry.start_offset)]
+    ends = {epoch: end for (epoch, _), (_, end) in pairwise(mine)}
+    theirs = leader.lines[: leader.number + 1]
+    shared = [epoch for epoch, _ in theirs if epoch in ends]
+    if not shared:
+        return None
+    return min([ends[shared[-1]], *(start for epoch, start in theirs if epoch > shared[-1])])
 
 
 def _own(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:

@@ -13,7 +13,8 @@ Row = dict[str, Any]
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
 STATE = (*LISTS, "leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
-_FROM_RECORD = ("offset", "timestamp_ms", "controller_epoch", "batch_base_offset", "capture", "path", "sha256", "position")
+_PROVENANCE = ("batch_base_offset", "capture", "path", "sha256", "position")
+_FROM_RECORD = ("offset", "timestamp_ms", "controller_epoch", *_PROVENANCE)
 
 
 def reduce_rows(changes: Iterable[Row], topic_events: Iterable[Row]) -> tuple[list[Row], list[Row]]:

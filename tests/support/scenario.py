@@ -18,6 +18,7 @@ is the brokers' registrations: offset, what, broker, and for a registration its 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -70,7 +71,7 @@ def states(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition: i
     for line in lines:
         state = _next(state, line.split(), {"topic_id": topic_id, "topic": topic, "partition": partition})
         rows.append(state)
-    for row, following in zip(rows, rows[1:], strict=False):
+    for row, following in pairwise(rows):
         row["end_offset"], row["end_timestamp_ms"] = following["offset"], following["timestamp_ms"]
     return pa.Table.from_pylist([_shown(r) for r in rows], schema=PARTITION_HISTORY)
 
@@ -134,7 +135,13 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
             "capture": "c",
             "sha256": "00",
         }
-        rows += [{**common, **_value(word), "path": f"{time}/{broker}", "position": i} for i, word in enumerate(words)]
+        position = {"leader_epoch": len(f"0\n{sum('@' in word for word in words)}\n")}
+        for word in words:
+            value = _value(word)
+            at = position.setdefault(value["source"], 0)
+            rows.append({**common, **value, "path": f"{time}/{broker}/{value['source']}", "position": at})
+            # As in the files themselves: a line for each word.
+            position[value["source"]] += len(word.strip("e").replace("@", " ")) + 1
     return rows
 
 

@@ -1,9 +1,10 @@
 """A partition that lives: three replicas with real logs, a controller, and somebody who copies files now and then.
 
-It knows what nobody can see from outside, the truth: which records were below the high watermark, and which of them each
-new leader did not have. The tests hold verdicts from the copied files against it. Brokers follow Kafka's rules: a follower
-is cut back to where its log parts from the leader's, a leader writes its log end into its leader-epoch-checkpoint, the
-high watermark is the least log end of the ISR and stands still below min ISR (on clusters with ELR; others let it rise).
+It knows what nobody can see from outside, the truth: which records were below the high watermark, and which of them
+each new leader did not have. The tests hold verdicts from the copied files against it. Brokers follow Kafka's rules: a
+follower is cut back to where its log parts from the leader's, a leader writes its log end into its
+leader-epoch-checkpoint, the high watermark is the least log end of the ISR and stands still below min ISR (on clusters
+with ELR; others let it rise).
 """
 
 from __future__ import annotations
@@ -102,11 +103,15 @@ def common(left: list[int], right: list[int]) -> int:
     return end
 
 
-class Partition:
-    """The simulation. elr: whether the ELR feature is on."""
+def _offset(line: str) -> int:
+    return int(line.split()[0])
 
-    def __init__(self, elr: bool, steps: list[Step]) -> None:
-        self.elr = elr
+
+class Partition:
+    """The simulation. elr: whether the ELR feature is on; skews: by how many seconds each broker's clock is fast."""
+
+    def __init__(self, elr: bool, skews: tuple[int, int, int], steps: list[Step]) -> None:
+        self.elr, self.skews = elr, dict(zip(REPLICAS, skews, strict=True))
         self.now = 10
         self.replicas = {b: Replica() for b in REPLICAS}
         self.leader, self.epoch = 1, 0
@@ -129,17 +134,34 @@ class Partition:
 
     # What others get to see.
 
-    def table(self) -> pa.Table:
-        return states(*self.history)
+    def table(self, gap: tuple[int, int] | None = None) -> pa.Table:
+        """The history. gap: what was logged at from < offset < to is missing, and a snapshot tells the state at
+        `to`."""
+        if gap is None:
+            return states(*self.history)
+        start, end = gap
+        kept = [line for line in self.history if not start < _offset(line) <= end]
+        base = [line for line in self.history if _offset(line) <= end][-1:]
+        kept += [f"{end} checkpoint {line.split(maxsplit=1)[1]}" for line in base]
+        return states(*sorted(kept, key=_offset))
 
-    def brokers(self) -> BrokerTimeline:
-        return sessions(*self.sessions)
+    def brokers(self, gap: tuple[int, int] | None = None) -> BrokerTimeline:
+        if gap is None:
+            return sessions(*self.sessions)
+        start, end = gap
+        kept = [line for line in self.sessions if not start < _offset(line) <= end]
+        for broker in map(str, REPLICAS):
+            mine = [w for w in map(str.split, self.sessions) if w[2] == broker and int(w[0]) <= end]
+            registered = [w for w in mine if w[1] == "register"][-1:]
+            kept += [f"{end} {' '.join(words[1:])}" for words in (*registered, *mine[-1:])]
+        return sessions(*sorted(kept, key=_offset))
 
     def evidence(self) -> list[Row]:
         return evidence(*self.copies)
 
-    def cluster(self) -> Cluster:
-        return Cluster("simulated", self.brokers(), lambda _: self.elr, Clock(0), self.now * 1000)
+    def cluster(self, gap: tuple[int, int] | None = None) -> Cluster:
+        error_ms = (max(self.skews.values()) - min([0, *self.skews.values()])) * 1000
+        return Cluster("simulated", self.brokers(gap), lambda _: self.elr, Clock(error_ms), self.now * 1000)
 
     # The controller.
 
@@ -170,6 +192,7 @@ class Partition:
             self._lead()
         if leader >= 0:
             self.replicas[leader].isr = isr
+            self._advance()
 
     def _lead(self) -> None:
         winner = self.replicas[self.leader]
@@ -203,7 +226,7 @@ class Partition:
             return
         if broker in self.isr:
             self._change(self.isr, broker)
-        elif not self.isr and (broker in self.elrs or self.lke == [broker] and not self.elrs):
+        elif not self.isr and (broker in self.elrs or (self.lke == [broker] and not self.elrs)):
             self._change([broker], broker)
         elif allow_unclean:
             self.isr = []
@@ -223,11 +246,14 @@ class Partition:
         self._advance()
 
     def _advance(self) -> None:
-        """High watermarks of those who believe to lead. What the last real leader promised counts until the next one."""
+        """High watermarks of those who believe to lead. What the last real leader promised counts until the next
+        one."""
         for number, replica in self.replicas.items():
             if not replica.alive or replica.led is None:
                 continue
-            if not self.elr or len(replica.isr) >= MIN_ISR:
+            # Nobody fetches from one that is cut off: it can only go on alone.
+            stuck = number != self.leader and replica.isr != [number]
+            if not stuck and (not self.elr or len(replica.isr) >= MIN_ISR):
                 end = min(common(self.replicas[b].log, replica.log) for b in replica.isr)
                 replica.high_watermark = max(replica.high_watermark, end)
             current = number == self.leader or (self.leader < 0 and replica.led == self.epoch - 1)
@@ -259,7 +285,7 @@ class Partition:
                 continue
             words = [f"hw={replica.file}", *(f"e{e}@{s}" for e, s in replica.entries)]
             words += [f"leo={replica.end}"] if replica.alive else []
-            self.copies.append(f"{self.now} b{number} {' '.join(words)}")
+            self.copies.append(f"{self.now + self.skews[number]} b{number} {' '.join(words)}")
         self.now += 1
 
     def _crash(self, broker: int, much: int) -> None:
@@ -297,7 +323,7 @@ class Partition:
             self.sessions.append(f"{self.now} register {broker} i{self.incarnations[broker]}")
             if much % 5 == 0:
                 self.now += 1
-                self.copies.append(f"{self.now} b{broker} leo=0")
+                self.copies.append(f"{self.now + self.skews[broker]} b{broker} leo=0")
         self._unfenced(broker, allow_unclean=much % 2 == 0)
 
     def _shrink(self, broker: int, _: int) -> None:

@@ -57,7 +57,14 @@ def test_layers_shadow_each_other() -> None:
 
 
 def test_deletions_uncover_the_layer_below() -> None:
-    layers = [broker(1, "2"), broker(1, "3", "3000"), topic(1, "4"), topic(5, None), broker(6, None, "3000"), broker(7, None)]
+    layers = [
+        broker(1, "2"),
+        broker(1, "3", "3000"),
+        topic(1, "4"),
+        topic(5, None),
+        broker(6, None, "3000"),
+        broker(7, None),
+    ]
     found = [at(o, *layers, controllers=((0, 3000),)) for o in (4, 5, 6, 7)]
     assert found == [("4", "topic"), ("3", "broker"), ("2", "cluster"), ("1", "assumed_default")]
 
@@ -70,7 +77,10 @@ def test_the_broker_layer_is_the_active_controllers() -> None:
 
 def test_the_static_file_is_the_active_controllers() -> None:
     static = {3000: {MIN_ISR: "2"}, 3001: {MIN_ISR: "3"}}
-    assert [at(o, controllers=((4, 3000), (8, 3001)), static=static) for o in (5, 9)] == [("2", "static"), ("3", "static")]
+    assert [at(o, controllers=((4, 3000), (8, 3001)), static=static) for o in (5, 9)] == [
+        ("2", "static"),
+        ("3", "static"),
+    ]
 
 
 def test_removing_a_topic_deletes_its_configs() -> None:

@@ -162,7 +162,12 @@ def event(offset: int, topic: str = TOPICS[0], removes: bool = False) -> Row:
 
 def test_every_state_ends_where_the_partitions_next_one_begins() -> None:
     rows = build([created(1), changed(5, isr=[1]), created(2, partition=1), changed(9, leader=2)], []).table.to_pylist()
-    assert [(r["offset"], r["partition"], r["end_offset"]) for r in rows] == [(1, 0, 5), (5, 0, 9), (9, 0, None), (2, 1, None)]
+    assert [(r["offset"], r["partition"], r["end_offset"]) for r in rows] == [
+        (1, 0, 5),
+        (5, 0, 9),
+        (9, 0, None),
+        (2, 1, None),
+    ]
     at = {r["offset"]: r["timestamp_ms"] for r in rows}
     assert [r["end_timestamp_ms"] for r in rows] == [at[5], at[9], None, None]
 
@@ -215,7 +220,9 @@ def test_null_lists_of_a_full_record_are_empty_and_nothing_leaks_from_the_partit
 def test_a_topic_created_anew_is_another_topic() -> None:
     new = TOPICS[1]
     about = context({TOPICS[0]: "orders", new: "orders"})
-    rows = build([created(1), changed(4, isr=[1]), created(9, topic=new)], [event(6, removes=True)], about).table.to_pylist()
+    rows = build(
+        [created(1), changed(4, isr=[1]), created(9, topic=new)], [event(6, removes=True)], about
+    ).table.to_pylist()
     assert [(r["offset"], r["topic_id"], r["removed"], r["end_offset"]) for r in rows] == [
         (1, TOPICS[0], False, 4),
         (4, TOPICS[0], False, 6),

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from replay.lists import PAD, mask_of, masks, to_lengths, to_matrix
 
 ids = st.one_of(st.integers(0, 6), st.sampled_from([-7, -1, 10_001, 10_002, 2**31 - 1, -(2**31)]))
-rows_of = st.lists(st.tuples(st.lists(ids, max_size=8, unique=True), st.lists(ids, max_size=8, unique=True)), max_size=6)
+rows_of = st.lists(
+    st.tuples(st.lists(ids, max_size=8, unique=True), st.lists(ids, max_size=8, unique=True)), max_size=6
+)
 
 
 def column(rows: list[list[int] | None]) -> pa.Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,8 @@ def test_an_epoch_that_wrote_nothing_further_on_keeps_everything() -> None:
 
 
 def test_two_controllers_diverge_in_a_real_capture() -> None:
-    """Node 3001 was cut off as the leader of epoch 1 and wrote offsets 46 to 51, which the others replaced in epoch 3."""
+    """Node 3001 was cut off as the leader of epoch 1 and wrote offsets 46 to 51, which the others replaced in epoch
+    3."""
     batches = decoded("diverge").batches
     epoch = np.array([b["epoch"] for b in batches])
     base = np.array([b["base_offset"] for b in batches])
@@ -58,7 +61,7 @@ def test_two_controllers_diverge_in_a_real_capture() -> None:
     assert min(b["base_offset"] for b in lost) == 46
     assert max(b["last_offset"] for b in lost) == 51
     live = sorted((b["base_offset"], b["last_offset"]) for b, k in zip(batches, keep.tolist(), strict=True) if k)
-    assert all(after[0] == before[1] + 1 for before, after in zip(live, live[1:], strict=False))
+    assert all(after[0] == before[1] + 1 for before, after in pairwise(live))
     last = np.array([b["last_offset"] for b in batches])
     states = commit_states(epoch, base, last, [b["nodes"] for b in batches], VOTERS, 0)
     assert {s for s, k in zip(states, keep.tolist(), strict=True) if not k} == {UNCOMMITTED}
@@ -89,7 +92,11 @@ def test_a_snapshot_proves_commitment_and_an_unknown_quorum_proves_nothing() -> 
 
 
 def test_a_cut_off_batch_is_uncommitted_whoever_holds_it() -> None:
-    assert commits((1, 0, 4, [3000, 3001]), (1, 5, 6, [3000, 3001]), (2, 5, 5, [3002])) == [COMMITTED, UNCOMMITTED, UNKNOWN]
+    assert commits((1, 0, 4, [3000, 3001]), (1, 5, 6, [3000, 3001]), (2, 5, 5, [3002])) == [
+        COMMITTED,
+        UNCOMMITTED,
+        UNKNOWN,
+    ]
 
 
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
@@ -125,7 +132,8 @@ def test_no_transactions() -> None:
 def runs(
     *stretches: tuple[int, int], snapshots: list[tuple[int, int]] | None = None
 ) -> tuple[list[tuple[int, int, int | None]], list[tuple[str, int]]]:
-    """stretches: first and last offset of batches, here cut in two each. Gives (start, end, snapshot's end) and problems."""
+    """stretches: first and last offset of batches, here cut in two each. Gives (start, end, snapshot's end) and
+    problems."""
     base, last = [], []
     for first, final in stretches:
         middle = (first + final) // 2

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import numpy as np
 
 from replay.elections import states_of
 from replay.windows import build_windows
@@ -117,7 +116,13 @@ def test_no_history() -> None:
     assert of() == []
 
 
-STATES = ["isr=1,2 elr= leader=1", "isr=2 elr=1 leader=2", "isr= elr=2 leader=-1", "isr=3 elr= leader=3", "isr=1,2,3 elr="]
+STATES = [
+    "isr=1,2 elr= leader=1",
+    "isr=2 elr=1 leader=2",
+    "isr= elr=2 leader=-1",
+    "isr=3 elr= leader=3",
+    "isr=1,2,3 elr=",
+]
 
 
 @settings(max_examples=60, deadline=None)
