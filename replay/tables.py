@@ -22,7 +22,7 @@ _PROVENANCE = [
     column("capture", pa.string(), "capture that holds the record"),
     column("path", pa.string(), "file that holds the record"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
-    column("position", pa.int64(), "byte position of the record's batch in that file"),
+    column("position", pa.int64(), "byte position of the record in that file; of its batch where that is compressed"),
 ]
 
 PARTITION_HISTORY = pa.schema(
