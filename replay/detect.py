@@ -18,7 +18,7 @@ from replay import explain, policies, tables
 from replay.cases import Case, Cluster, Facts, facts_of, partition_cases
 from replay.elections import States, build_elections, states_of
 from replay.lists import Array
-from replay.offsets import PROPAGATION_MS, Replica, Row, index_rows, last_seen
+from replay.offsets import PROPAGATION_MS, Clock, Replica, Row, index_rows, last_seen
 from replay.verdicts import EXCLUDED, RULE, RULE_VERSION, SEVERITY, Judgement, judge
 from replay.windows import build_windows
 
@@ -48,6 +48,7 @@ class _Seen:
     end: Row | None
     judgement: Judgement
     situation: policies.Situation
+    clock: Clock
     finding_id: str
 
 
@@ -177,6 +178,7 @@ def _see(case: Case, rows: tuple[Row, Row, Row, Row | None], cluster: Cluster) -
         end=end,
         judgement=judge(case.election, case.evidence, case.floor, case.log_end_min, cluster.clock),
         situation=situation,
+        clock=cluster.clock,
         finding_id=finding_id(cluster.cluster_id, KIND, after["topic_id"], after["partition"], after["offset"]),
     )
 
@@ -212,11 +214,14 @@ def _counterfactual(seen: _Seen, pick: policies.Pick) -> Row:
 
 
 def _loss(seen: _Seen, replica: Replica) -> tuple[int, int | None]:
-    """What electing the replica would have lost. Its log may have grown after it was last seen, unless nobody led; and
-    it may have parted from the partition's log, unless it had records of the last leader's epoch."""
+    """What electing the replica would have lost.
+
+    Its log may have grown after it was last seen, unless nobody led any more and it was not the last leader, which may
+    not know that. And it may have parted from the partition's log, unless it had records of the last leader's epoch.
+    """
     floor, ceiling, case = seen.judgement.floor.value, seen.judgement.ceiling.value, seen.case
-    since = case.leaderless_ms
-    still = since is not None and replica.row["captured_at_ms"] > since + PROPAGATION_MS
+    since = case.leaderless_ms if replica.broker_id != case.previous_leader else None
+    still = since is not None and seen.clock.surely_after(replica.row, since + PROPAGATION_MS)
     loss_min = max(0, floor - replica.log_end_offset) if floor is not None and still else 0
     same = replica.last_written_leader_epoch == case.last_epoch
     return loss_min, max(0, ceiling - replica.log_end_offset) if ceiling is not None and same else None

@@ -425,6 +425,12 @@ def test_a_log_that_may_have_grown_since_it_was_seen_bounds_nothing_from_below()
     assert counterfactuals(*early, brokers=running(2, 3))["aggressive"]["loss_min"] == 0
 
 
+def test_the_last_leader_may_go_on_writing_without_knowing_better() -> None:
+    lines = ("25 b1 hw=150 leo=150 e0@0", "35 b1 leo=120 e0@0", "36 b2 leo=80 e0@0", "36 b3 leo=70 e0@0", LOST[1])
+    row = counterfactuals(*lines)["all_replicas"]
+    assert (row["leader"], row["log_end_offset"], row["loss_min"]) == (1, 120, 0)
+
+
 def test_only_a_log_that_goes_on_from_the_last_leaders_is_bounded_from_above() -> None:
     lines = ("28.5 b1 hw=150 leo=150 e0@0", "36 b3 leo=100 e0@0", LOST[1])
     assert counterfactuals(*lines, brokers=running(3))["aggressive"]["loss_max"] == 50
