@@ -95,13 +95,11 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
     lifetimes = history.groupBy("topic_id").agg(
         F.max("topic").alias("topic"),
         F.min("timestamp_ms").alias("created_ms"),
-        F.max(F.when(F.col("removed"), F.col("timestamp_ms"))).alias("removed_ms"),
     )
     named = offsets.where("topic_id is not null")
     open_end = F.col("captured_at_ms") + F.col("uncertainty_ms")
-    existed = F.coalesce(F.col("created_ms") <= open_end, F.lit(True)) & F.coalesce(
-        F.col("removed_ms") >= F.col("captured_at_ms"), F.lit(True)
-    )
+    # A removed topic counts, too: the checkpoint file of a broker that is down may still speak of it.
+    existed = F.coalesce(F.col("created_ms") <= open_end, F.lit(True))
     unnamed = offsets.where("topic_id is null").drop("topic_id")
     matched = unnamed.join(
         F.broadcast(lifetimes.withColumnRenamed("topic", "name")), (F.col("topic") == F.col("name")) & existed
