@@ -38,7 +38,10 @@ _BUDGET = 32
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch's head. position and size_bytes are in bytes, timestamps in ms since the Unix epoch."""
+    """One batch's head. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
+
+    extent_bytes: what it takes in the file where that is not size_bytes: in kafka-dump-log's text. 0: size_bytes.
+    """
 
     position: int
     size_bytes: int
@@ -50,6 +53,12 @@ class Batch:
     base_timestamp_ms: int
     max_timestamp_ms: int
     record_count: int
+    extent_bytes: int = 0
+
+    @property
+    def end(self) -> int:
+        """The byte position in the file behind the batch."""
+        return self.position + (self.extent_bytes or self.size_bytes)
 
     @property
     def is_control(self) -> bool:
@@ -205,7 +214,7 @@ def scan_batches(data: bytes) -> Scan:
             message += "; too much damage: the search for later batches was given up"
         damage.append(Damage(position, following - position, head.offset, reason, message))
         position = following
-    good, flipped = _check_continuity(batches)
+    good, flipped = check_continuity(batches)
     damage = _place(sorted([*damage, *flipped], key=lambda d: d.position), good)
     parsed = sum(b.size_bytes for b in good)
     return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
@@ -229,7 +238,7 @@ def _continues(before: Batch, batch: Batch) -> bool:
     return batch.base_offset == before.last_offset + 1 and in_epoch
 
 
-def _check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
+def check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
     """Take out batches whose base offset or epoch, which the CRC does not cover, the other batches contradict.
 
     Facts: a Raft log is dense (KafkaRaftClient), its epochs never go back, and each begins with a LeaderChange control
@@ -243,9 +252,9 @@ def _check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
         for index, message in wrong.items():
             batch = batches[index]
             following = batches[index + 1] if index + 1 < len(batches) else None
-            touched = following and following.position == batch.position + batch.size_bytes and index + 1 not in wrong
+            touched = following and following.position == batch.end and index + 1 not in wrong
             offset = following.base_offset - batch.record_count if following and touched else None
-            damage.append(Damage(batch.position, batch.size_bytes, offset, reason, message))
+            damage.append(Damage(batch.position, batch.end - batch.position, offset, reason, message))
         batches = [b for i, b in enumerate(batches) if i not in wrong]
     return batches, damage
 
@@ -289,7 +298,7 @@ def _runs(batches: list[Batch]) -> list[list[int]]:
     runs: list[list[int]] = []
     for index, batch in enumerate(batches):
         last = batches[index - 1] if runs else None
-        if last and last.position + last.size_bytes == batch.position:
+        if last and last.end == batch.position:
             runs[-1].append(index)
         else:
             runs.append([index])

@@ -173,7 +173,7 @@ def _compile_type(record: str, field: dict[str, Any]) -> Reader:
 def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
     plain = [(camel(f["name"]), _compile_type(record, f)) for f in fields if f["type"] != "tagged_fields"]
     tagged: dict[str, Any] = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
-    tags = {int(tag): (camel(f["name"]), _compile_type(record, f), _default(record, f)) for tag, f in tagged.items()}
+    tags = {int(tag): (camel(f["name"]), _compile_type(record, f), default_of(record, f)) for tag, f in tagged.items()}
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -203,7 +203,8 @@ def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
     return read
 
 
-def _default(record: str, field: dict[str, Any]) -> Any:
+def default_of(record: str, field: dict[str, Any]) -> Any:
+    """The value of a tagged field that is absent."""
     if (record, field["name"]) in _TAG_DEFAULTS:
         return _TAG_DEFAULTS[record, field["name"]]
     if field["type"].startswith(_NULLABLE):

@@ -1,0 +1,37 @@
+"""JSON as Kafka writes it, and nothing else: exact integers, no key twice, no NaN, no bombs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from evidence.errors import DecodeError
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+
+
+def read_object(text: bytes) -> dict[str, Any]:
+    """One JSON object. Errors: DecodeError saying what is wrong, without showing a value."""
+    try:
+        value = _DECODER.decode(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise DecodeError("bad_text", f"bytes that are not UTF-8, at {error.start}", error.start) from None
+    except RecursionError:
+        raise DecodeError("bad_json", "nested deeper than any metadata record", 0) from None
+    except ValueError as error:
+        raise DecodeError("bad_json", f"not JSON as Kafka writes it: {str(error)[:100]}", 0) from None
+    if type(value) is not dict:
+        raise DecodeError("bad_json", "a JSON value that is not an object", 0)
+    return value
