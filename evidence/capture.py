@@ -12,11 +12,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from evidence import archive, kinds
 from evidence.errors import CaptureError, printable
+from evidence.manifest import NAMES, Manifest, read_manifest
+from evidence.sniff import HEAD_BYTES, sniff
 from evidence.text_files import read_properties
 
 
@@ -24,7 +26,9 @@ from evidence.text_files import read_properties
 class EvidenceFile:
     """One file of a capture. local: where its bytes can be read; path: its name inside the capture.
 
-    modified_ns: its modification time when it was hashed; None: `read` does not compare it.
+    captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: how far that clock may be from the
+    controllers'. snapshot_duration_ms: how long copying took; None: as the settings say. modified_ns: its modification
+    time when it was hashed; None: `read` does not compare it.
     """
 
     local: Path
@@ -35,6 +39,8 @@ class EvidenceFile:
     node_id: int | None
     captured_at_ms: int | None
     modified_ns: int | None = None
+    clock_error_ms: int = 0
+    snapshot_duration_ms: int | None = None
 
     def read(self) -> bytes:
         """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
@@ -54,6 +60,12 @@ class Capture:
     cluster_id: str | None
     files: list[EvidenceFile]
     refused: list[tuple[str, str]] = field(default_factory=list)
+    manifest: Manifest | None = None
+
+    @property
+    def nodes(self) -> set[int]:
+        """Every node that a file is from."""
+        return {f.node_id for f in self.files if f.node_id is not None}
 
 
 def capture_name(location: Path) -> str:
@@ -93,21 +105,29 @@ def open_capture(location: Path) -> Iterator[Capture]:
 
 
 def _single_file(location: Path) -> Capture:
-    kind = kinds.classify(PurePosixPath(*location.parts[-3:]))
+    kind = _kind(PurePosixPath(*location.parts[-3:]), location)
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(location, location.name, kind, None, None)])
+    return Capture(capture_name(location), None, [_entry(location, location.name, kind)])
 
 
-def _entry(local: Path, path: str, kind: str, node_id: int | None, captured_at_ms: int | None) -> EvidenceFile:
+def _kind(path: PurePosixPath, local: Path) -> str:
+    """What a file is: by its name and folder, else by what it begins with. The output of a tool may be called
+    anything."""
+    kind = kinds.classify(path)
+    if kind != kinds.OTHER or kinds.is_unfinished(path):
+        return kind
+    with _readable(local), local.open("rb") as stream:
+        return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
+
+
+def _entry(local: Path, path: str, kind: str) -> EvidenceFile:
     with _readable(local):
         before = local.stat()
         sha256 = sha256_of(local)
         after = local.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise _changed(local)
-    return EvidenceFile(
-        local, printable(path), kind, before.st_size, sha256, node_id, captured_at_ms, before.st_mtime_ns
-    )
+    return EvidenceFile(local, printable(path), kind, before.st_size, sha256, None, None, before.st_mtime_ns)
 
 
 def _changed(local: Path) -> CaptureError:
@@ -143,7 +163,10 @@ def _register(location: Path, root: Path, refused: list[tuple[str, str]]) -> Cap
     found, special = _walk(root)
     if not found:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
+    manifest = _manifest(root, location)
     nodes, clusters = _identities(root, found)
+    if manifest and manifest.cluster_id:
+        clusters.add(manifest.cluster_id)
     if len(clusters) > 1:
         raise CaptureError(
             f"{location}: files of {len(clusters)} clusters ({', '.join(sorted(clusters))}) in one capture. "
@@ -152,10 +175,39 @@ def _register(location: Path, root: Path, refused: list[tuple[str, str]]) -> Cap
     entries = []
     for local in found:
         path = PurePosixPath(local.relative_to(root).as_posix())
-        node = next((nodes[p] for p in path.parents if p in nodes), None)
-        node = kinds.node_in_path(path) if node is None else node
-        entries.append(_entry(local, str(path), kinds.classify(path), node, kinds.captured_at(path)))
-    return Capture(capture_name(location), next(iter(clusters), None), entries, [*refused, *special])
+        entry = _entry(local, str(path), _kind(path, local))
+        entries.append(_placed(entry, path, nodes, manifest or Manifest()))
+    return Capture(capture_name(location), next(iter(clusters), None), entries, [*refused, *special], manifest)
+
+
+def _placed(
+    entry: EvidenceFile, path: PurePosixPath, nodes: dict[PurePosixPath, int], manifest: Manifest
+) -> EvidenceFile:
+    """The file with its node and time: what a file beside it says, then the manifest, then its path."""
+    named = next((nodes[p] for p in path.parents if p in nodes), None)
+    listed = manifest.node_of(path)
+    node = named if named is not None else listed.id if listed else kinds.node_in_path(path)
+    facts = manifest.facts_of(path, node)
+
+    def first(name: str) -> int | None:
+        return next((value for f in facts if (value := getattr(f, name)) is not None), None)
+
+    at = kinds.captured_at(path)
+    return replace(
+        entry,
+        node_id=node,
+        captured_at_ms=first("captured_at") if at is None else at,
+        clock_error_ms=first("clock_error_ms") or 0,
+        snapshot_duration_ms=first("snapshot_duration_ms"),
+    )
+
+
+def _manifest(root: Path, location: Path) -> Manifest | None:
+    found = [name for name in NAMES if (root / name).is_file()]
+    if len(found) > 1:
+        raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}: which of them holds? Leave one.")
+    with _readable(location):
+        return read_manifest((root / found[0]).read_bytes(), str(location / found[0])) if found else None
 
 
 def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:

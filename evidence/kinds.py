@@ -20,10 +20,23 @@ META_PROPERTIES = "meta_properties"
 SERVER_PROPERTIES = "server_properties"
 PARTITION_METADATA = "partition_metadata"
 QUORUM_STATE = "quorum_state"
+CLEAN_SHUTDOWN = "clean_shutdown"
+MANIFEST = "manifest"
+DUMP_LOG = "dump_log"
+JMX_TOOL = "jmx_tool"
+LOG_DIRS = "log_dirs"
+GET_OFFSETS = "get_offsets"
+TOPICS_DESCRIBE = "topics_describe"
+QUORUM_STATUS = "quorum_status"
+QUORUM_REPLICATION = "quorum_replication"
+REPLICA_LOG_INFO = "replica_log_info"
+DESCRIBE_QUORUM = "describe_quorum"
+DESCRIBE_TOPIC_PARTITIONS = "describe_topic_partitions"
+DESCRIBE_LOG_DIRS = "describe_log_dirs"
 OTHER = "other"
 
 # Kinds that are registered and hashed, and not parsed.
-NOT_READ = (OTHER, REPLICA_SEGMENT, BOOTSTRAP_CHECKPOINT, QUORUM_STATE)
+NOT_READ = (OTHER,)
 
 _BY_NAME = {
     "bootstrap.checkpoint": BOOTSTRAP_CHECKPOINT,
@@ -36,6 +49,9 @@ _BY_NAME = {
     "controller.properties": SERVER_PROPERTIES,
     "partition.metadata": PARTITION_METADATA,
     "quorum-state": QUORUM_STATE,
+    ".kafka_cleanshutdown": CLEAN_SHUTDOWN,
+    "capture.toml": MANIFEST,
+    "capture.json": MANIFEST,
 }
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -55,17 +71,22 @@ def classify(path: PurePosixPath) -> str:
     """The kind of a captured file, by name and folder; OTHER for what is only registered and hashed."""
     name = path.name
     in_replica_dir = partition_of(path) is not None
-    if name.endswith(_UNFINISHED):
+    if is_unfinished(path):
         return OTHER
     if _CHECKPOINT.fullmatch(name):
         return METADATA_CHECKPOINT
     if _SEGMENT.fullmatch(name):
         return REPLICA_SEGMENT if in_replica_dir else METADATA_SEGMENT
     if name == "leader-epoch-checkpoint":
-        return LEADER_EPOCH if in_replica_dir else OTHER
+        return LEADER_EPOCH if in_replica_dir or path.parent.name == METADATA_LOG_DIR else OTHER
     if name.endswith(_METRICS_SUFFIXES):
         return JMX_EXPORTER
     return _BY_NAME.get(name, OTHER)
+
+
+def is_unfinished(path: PurePosixPath) -> bool:
+    """Whether a file's name says that it is not yet whole, or on its way out."""
+    return path.name.endswith(_UNFINISHED)
 
 
 def is_segment(path: PurePosixPath) -> bool:
@@ -80,7 +101,8 @@ def checkpoint_name(name: str) -> tuple[int, int] | None:
 
 
 def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
-    """(topic, partition) of the replica's log directory that a file lies in, or None (also for the metadata log).
+    """(topic, partition) of the replica's log directory that a file lies in, or None (also for the metadata log, whose
+    segments are no replica's data).
 
     A folder controller-<id> is a node's folder, not partition <id> of a topic `controller`.
     """

@@ -1,5 +1,6 @@
 """Where the test data lies. Nothing outside the repository is read."""
 
+import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,3 +13,10 @@ def capture(name: str) -> Path:
     """The archive of a real capture, by name."""
     bundled = EXAMPLES / f"{name}.tar.xz"
     return bundled if bundled.is_file() else CAPTURES / f"{name}.tar.xz"
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """A real capture, unpacked below `folder`."""
+    with tarfile.open(capture(name)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / name

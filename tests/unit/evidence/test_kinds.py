@@ -30,7 +30,7 @@ SEGMENT = "00000000000000000000.log"
         ("bootstrap.checkpoint", kinds.BOOTSTRAP_CHECKPOINT),
         ("data/orders-12/leader-epoch-checkpoint", kinds.LEADER_EPOCH),
         ("data/orders-12-3/leader-epoch-checkpoint", kinds.LEADER_EPOCH),
-        ("__cluster_metadata-0/leader-epoch-checkpoint", kinds.OTHER),
+        ("__cluster_metadata-0/leader-epoch-checkpoint", kinds.LEADER_EPOCH),
         ("data/leader-epoch-checkpoint", kinds.OTHER),
         ("data/orders-0.0123456789abcdef-delete/leader-epoch-checkpoint", kinds.OTHER),
         ("data/orders-0.0123456789abcdef-future/leader-epoch-checkpoint", kinds.OTHER),

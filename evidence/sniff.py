@@ -1,0 +1,49 @@
+"""What a text file is, by its first bytes: for the output of tools, which may be called anything."""
+
+from __future__ import annotations
+
+import re
+
+from evidence import kinds
+
+HEAD_BYTES = 64 << 10
+
+_BATCH_LINE = rb"baseOffset: \d+ lastOffset: "
+_PAYLOAD = rb'\{"type":"[A-Z_]+_RECORD","version":\d+,'
+_OFFSET_LINE = rb"[a-zA-Z0-9._-]{1,249}:\d{1,10}:-?\d*\r?"
+# Whole lines that nothing else has; the first that fits decides.
+_LINES = (
+    (kinds.DUMP_LOG, rb"Dumping \S.*\r?$|" + _BATCH_LINE + rb"|(\| .*payload: )?" + _PAYLOAD),
+    (kinds.TOPICS_DESCRIBE, rb"\s*Topic: \S+\s+(TopicId: \S+\s+)?(PartitionCount: ?\d|Partition: ?\d)"),
+    (kinds.QUORUM_REPLICATION, rb"NodeId\s+(DirectoryId\s+)?LogEndOffset\s+Lag\s"),
+    (kinds.JMX_TOOL, rb'"?time"?,"?[^,"]*:type=.*|time(,"|\t|=)[^\n]*\r?\n[^:\n]{1,200}:(type|name)=[^\n]*:'),
+    (kinds.JMX_EXPORTER, rb"(# (HELP|TYPE) )?kafka_[a-zA-Z0-9_:]+[ {]"),
+)
+_LINE_KINDS = [(kind, re.compile(rb"^(?:" + pattern + rb")", re.MULTILINE)) for kind, pattern in _LINES]
+_STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
+_FIRST_LINES = 50
+# Of JSON: field names that only this answer has together.
+_JSON_KINDS = (
+    (kinds.LOG_DIRS, (b'"brokers"', b'"logDirs"')),
+    (kinds.REPLICA_LOG_INFO, (b'"topicPartitionLogInfoList"',)),
+    (kinds.DESCRIBE_LOG_DIRS, (b'"results"', b'"logDir"')),
+    (kinds.DESCRIBE_TOPIC_PARTITIONS, (b'"topics"', b'"replicaNodes"', b'"isrNodes"')),
+    (kinds.DESCRIBE_QUORUM, (b'"topics"', b'"currentVoters"', b'"highWatermark"')),
+)
+_JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
+
+
+def sniff(head: bytes) -> str | None:
+    """The kind that the first HEAD_BYTES of a file show, or None."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    start = b"\n".join(head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])
+    for kind, pattern in _LINE_KINDS:
+        if pattern.search(start):
+            return kind
+    if all(re.search(pattern, start, re.MULTILINE) for pattern in _STATUS):
+        return kinds.QUORUM_STATUS
+    if _JSON_START.search(head):
+        return next((kind for kind, names in _JSON_KINDS if all(name in head for name in names)), None)
+    lines = [line for line in start.split(b"\n") if line.strip()]
+    is_offsets = lines and all(re.fullmatch(_OFFSET_LINE, line) for line in lines[:-1] or lines)
+    return kinds.GET_OFFSETS if is_offsets else None
