@@ -14,6 +14,7 @@ from evidence.errors import Damage
 from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
+_FUTURE_LABELS = ("is-future", "is_future", "isFuture")
 _PARTITION = re.compile(r"[0-9]{1,10}")
 
 
@@ -54,15 +55,20 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Da
         try:
             if not ended:
                 raise ValueError("the line does not end: its value may lack digits")
-            samples.append(_sample(raw.decode("utf-8").strip(), position, wanted[metric], names))
+            sample = _sample(raw.decode("utf-8").strip(), position, wanted[metric], names)
+            if sample is not None:
+                samples.append(sample)
         except (ValueError, LookupError, ArithmeticError) as error:
             damage.append(Damage(position, len(raw), None, "bad_metric", f"not a sample of {metric}: {error}"))
     return samples, damage
 
 
-def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample:
+def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample | None:
+    """The sample of a line; None for a future replica, which is not yet one (KIP-113)."""
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
+    if any(sample.labels.get(label) == "true" for label in _FUTURE_LABELS):
+        return None
     value = int(sample.value)
     if value != sample.value or not 0 <= value <= MAX_INT64:
         raise ValueError(f"{sample.value} is not an offset")

@@ -1,4 +1,4 @@
-"""Log-end offsets, high watermarks and leader epochs of replicas, from every source a capture has -> one table.
+"""Log-end offsets, printed partition states and quorum views, from every source a capture has -> three tables.
 
 A source proves only what it says: replication-offset-checkpoint is the replica's high watermark (ReplicaManager),
 leader-epoch-checkpoint's start offset of an epoch is the log end offset of that epoch's leader at its election.
@@ -6,17 +6,21 @@ leader-epoch-checkpoint's start offset of an epoch is the log end offset of that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 
-from evidence import kinds, tables
+from evidence import kinds, responses, tables, tool_output
 from evidence.capture import EvidenceFile
 from evidence.errors import Damage
+from evidence.jmx_tool import read_jmx_tool
 from evidence.metrics import MetricNames, read_metrics
-from evidence.segments import provenance
+from evidence.replica_log import read_tail
+from evidence.segments import Account, provenance
 from evidence.text_files import MAX_INT32, Line, partition_topic_id, read_checkpoint
 
 _CHECKPOINT_COLUMN = {
@@ -24,79 +28,202 @@ _CHECKPOINT_COLUMN = {
     kinds.RECOVERY_POINT: "recovery_point_offset",
     kinds.LOG_START_OFFSET: "log_start_offset",
 }
-SOURCES = (*_CHECKPOINT_COLUMN, kinds.LEADER_EPOCH, kinds.JMX_EXPORTER)
+# Sources that name the nodes they speak of themselves, or speak of no node.
+_NAME_NODES = frozenset(
+    {
+        kinds.LOG_DIRS,
+        kinds.GET_OFFSETS,
+        kinds.TOPICS_DESCRIBE,
+        kinds.DESCRIBE_TOPIC_PARTITIONS,
+        kinds.QUORUM_STATUS,
+        kinds.QUORUM_REPLICATION,
+        kinds.DESCRIBE_QUORUM,
+    }
+)
 
 Row = dict[str, Any]
 
 
-def read_offsets(
-    capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int
-) -> tuple[pa.Table, dict[str, list[Damage]]]:
-    """tables.LOG_END_OFFSETS of a capture, and the damage by file path.
+@dataclass(slots=True)
+class Found:
+    """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note."""
 
-    uncertainty_ms: how long one round of capturing may have taken: a value was read within that time after the time
-    in its path. Rows of one replica and source are kept apart, nothing is joined here.
+    offsets: list[Row] = field(default_factory=list)
+    partitions: list[Row] = field(default_factory=list)
+    quorum: list[Row] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    trailing_bytes: int = 0
+    note: str | None = None
+
+
+Reader = Callable[[EvidenceFile], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTables:
+    """tables.LOG_END_OFFSETS, DESCRIBED_PARTITIONS and QUORUM_REPORTS of a capture; accounts: of every file read."""
+
+    log_end_offsets: pa.Table
+    described_partitions: pa.Table
+    quorum_reports: pa.Table
+    accounts: dict[str, Account]
+
+
+def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int) -> OffsetTables:
+    """Read every file that is no metadata log, snapshot or dump.
+
+    uncertainty_ms: how long one round of capturing may have taken, unless the manifest says: a value was read within
+    that time after the file's capture time; the clock's error widens it on both sides. Rows of one replica and source
+    are kept apart, nothing is joined here.
     """
     files = list(files)
+    readers = _readers(files, names)
+    offsets: list[Row] = []
+    partitions: list[Row] = []
+    quorum: list[Row] = []
+    accounts: dict[str, Account] = {}
+    for file in files:
+        if file.kind not in readers:
+            continue
+        found = readers[file.kind](file)
+        if file.node_id is None and file.kind not in _NAME_NODES and (found.offsets or found.quorum):
+            message = (
+                "nothing says which node this is from: put meta.properties beside it or name the folder broker-<id>"
+            )
+            found = Found(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
+        accounts[file.path] = _account(file, found)
+        common = {"source": file.kind, **_when(file, file.captured_at_ms, uncertainty_ms)}
+        speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
+        for row in found.offsets:
+            when = _when(file, row["captured_at_ms"], uncertainty_ms) if "captured_at_ms" in row else {}
+            offsets.append({**common, **speaker, **row, **when, **provenance(capture, file, row["position"])})
+        partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
+        node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
+        quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
+    accounts |= {f.path: Account(f.size_bytes) for f in files if f.kind in _READ_ELSEWHERE}
+    return OffsetTables(
+        pa.Table.from_pylist(offsets, schema=tables.LOG_END_OFFSETS),
+        pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
+        pa.Table.from_pylist(quorum, schema=tables.QUORUM_REPORTS),
+        accounts,
+    )
+
+
+# Small files that are read where a capture is opened, or beside others.
+_READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
+
+
+def _account(file: EvidenceFile, found: Found) -> Account:
+    quarantined = sum(d.length_bytes for d in found.damage)
+    note = found.note or (found.damage[0].message if found.damage else None)
+    parsed = file.size_bytes - quarantined - found.trailing_bytes
+    return Account(parsed, quarantined, found.trailing_bytes, note, found.damage)
+
+
+def _when(file: EvidenceFile, at_ms: int | None, uncertainty_ms: int) -> Row:
+    """The earliest time a value was read and how long after that it may have been."""
+    if at_ms is None:
+        return {"captured_at_ms": None, "uncertainty_ms": None}
+    duration = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
+    return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": duration + 2 * file.clock_error_ms}
+
+
+def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]:
+    """The reader of each kind."""
     topic_ids = {
         str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
         for f in files
         if f.kind == kinds.PARTITION_METADATA
     }
-    rows: list[Row] = []
-    damage: dict[str, list[Damage]] = {}
-    for file in files:
-        if file.kind not in SOURCES:
-            continue
-        topic_id = topic_ids.get(str(PurePosixPath(file.path).parent))
-        found, bad = _read_file(file, names, topic_id)
-        if file.node_id is None and found:
-            message = (
-                "nothing says which broker this is from: put meta.properties beside it or name the folder broker-<id>"
-            )
-            found, bad = [], [Damage(0, file.size_bytes, None, "unknown_node", message)]
-        if bad:
-            damage[file.path] = bad
-        common: Row = {
-            "broker_id": file.node_id,
-            "source": file.kind,
-            "captured_at_ms": file.captured_at_ms,
-            "uncertainty_ms": None if file.captured_at_ms is None else uncertainty_ms,
+    last = _last_segments(files)
+    lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
+        kinds.GET_OFFSETS: tool_output.read_get_offsets,
+        kinds.QUORUM_REPLICATION: tool_output.read_quorum_replication,
+        kinds.LOG_DIRS: responses.read_log_dirs,
+        kinds.DESCRIBE_LOG_DIRS: responses.read_describe_log_dirs,
+        kinds.REPLICA_LOG_INFO: responses.read_replica_log_info,
+        kinds.CLEAN_SHUTDOWN: responses.read_clean_shutdown,
+    }
+    result: dict[str, Reader] = {kind: partial(_offset_file, read) for kind, read in lines.items()}
+    return {
+        **result,
+        **dict.fromkeys(_CHECKPOINT_COLUMN, _offset_checkpoint),
+        kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
+        kinds.JMX_EXPORTER: partial(_exporter, names),
+        kinds.JMX_TOOL: _jmx_tool,
+        kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last),
+        kinds.TOPICS_DESCRIBE: partial(_described, tool_output.read_topics),
+        kinds.DESCRIBE_TOPIC_PARTITIONS: partial(_described, responses.read_describe_topic_partitions),
+        kinds.QUORUM_STATUS: partial(_reported, tool_output.read_quorum_status),
+        kinds.QUORUM_STATE: partial(_reported, responses.read_quorum_state),
+        kinds.DESCRIBE_QUORUM: _describe_quorum,
+    }
+
+
+def _offset_file(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(offsets=rows, damage=damage)
+
+
+def _described(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(partitions=rows, damage=damage)
+
+
+def _reported(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(quorum=rows, damage=damage)
+
+
+def _describe_quorum(file: EvidenceFile) -> Found:
+    replicas, reports, damage = responses.read_describe_quorum(file.read())
+    return Found(offsets=replicas, quorum=reports, damage=damage)
+
+
+def _exporter(names: MetricNames, file: EvidenceFile) -> Found:
+    samples, damage = read_metrics(file.read(), names)
+    rows = [{"topic": s.topic, "partition": s.partition, s.field: s.value, "position": s.position} for s in samples]
+    return Found(offsets=rows, damage=damage)
+
+
+def _jmx_tool(file: EvidenceFile) -> Found:
+    samples, damage = read_jmx_tool(file.read())
+    rows = [
+        {
+            "topic": s.topic,
+            "partition": s.partition,
+            s.field: s.value,
+            "position": s.position,
+            # A report with a formatted date has no time that can be placed; the file's own is not the report's.
+            "captured_at_ms": s.captured_at_ms,
         }
-        rows += [{**common, **row, **provenance(capture, file, row["position"])} for row in found]
-    return pa.Table.from_pylist(rows, schema=tables.LOG_END_OFFSETS), damage
+        for s in samples
+    ]
+    return Found(offsets=rows, damage=damage)
 
 
-def _read_file(file: EvidenceFile, names: MetricNames, topic_id: str | None) -> tuple[list[Row], list[Damage]]:
-    data = file.read()
-    if file.kind == kinds.JMX_EXPORTER:
-        samples, damage = read_metrics(data, names)
-        rows = [
-            {"topic": s.topic, "partition": s.partition, s.field: s.value, "position": s.position}
-            for s in samples
-            if f"{s.topic}-{s.partition}" != kinds.METADATA_LOG_DIR
-        ]
-        return rows, damage
-    if file.kind == kinds.LEADER_EPOCH:
-        return _leader_epochs(file, data, topic_id)
-    lines, damage = read_checkpoint(data, 2)
-    column = _CHECKPOINT_COLUMN[file.kind]
+def _offset_checkpoint(file: EvidenceFile) -> Found:
+    lines, damage = read_checkpoint(file.read(), 2)
     rows = []
     for line in lines:
-        topic = line.words[0].decode("utf-8", "replace")
         partition, value = int(line.words[-2]), int(line.words[-1])
         if len(line.words) != 3 or not 0 <= partition <= MAX_INT32 or value < 0:
             damage.append(_not_an("offset", line))
-        elif f"{topic}-{partition}" != kinds.METADATA_LOG_DIR:
-            rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
-    return rows, damage
+            continue
+        topic = line.words[0].decode("utf-8", "replace")
+        column = _CHECKPOINT_COLUMN[file.kind]
+        rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
+    return Found(offsets=rows, damage=damage)
 
 
-def _leader_epochs(file: EvidenceFile, data: bytes, topic_id: str | None) -> tuple[list[Row], list[Damage]]:
-    place = kinds.partition_of(PurePosixPath(file.path))
+def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Found:
+    path, data = PurePosixPath(file.path), file.read()
+    is_metadata = path.parent.name == kinds.METADATA_LOG_DIR
+    place = (tool_output.METADATA_TOPIC, 0) if is_metadata else kinds.partition_of(path)
     if place is None:
-        return [], [Damage(0, len(data), None, "unknown_partition", "the folder names no partition")]
+        return Found(damage=[Damage(0, len(data), None, "unknown_partition", "the folder names no partition")])
     lines, damage = read_checkpoint(data, 2)
+    topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     rows = []
     for line in lines:
         epoch, start = (int(w) for w in line.words[-2:])
@@ -105,9 +232,32 @@ def _leader_epochs(file: EvidenceFile, data: bytes, topic_id: str | None) -> tup
             continue
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "position": line.position}
         rows.append({**row, "leader_epoch": epoch, "epoch_start_offset": start})
-    return rows, damage
+    return Found(offsets=rows, damage=damage)
 
 
 def _not_an(what: str, line: Line) -> Damage:
     message = f"not an entry with a valid {what}: {b' '.join(line.words)[:60]!r}"
     return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)
+
+
+def _last_segments(files: list[EvidenceFile]) -> set[str]:
+    """Of each replica's folder the segment with the log's end."""
+    last: dict[PurePosixPath, str] = {}
+    for path in sorted(f.path for f in files if f.kind == kinds.REPLICA_SEGMENT):
+        last[PurePosixPath(path).parent] = path
+    return set(last.values())
+
+
+def _replica_segment(topic_ids: dict[str, str | None], last: set[str], file: EvidenceFile) -> Found:
+    """The log end of a replica, from its last segment; the others hold nothing but records."""
+    path = PurePosixPath(file.path)
+    place = kinds.partition_of(path)
+    if place is None or file.path not in last:
+        return Found(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
+    tail = read_tail(file.local, int(path.stem))
+    found = Found(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
+    if tail.log_end_offset is not None:
+        row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
+        end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
+        found.offsets.append({**row, **end, "position": tail.position})
+    return found

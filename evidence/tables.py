@@ -71,7 +71,7 @@ QUARANTINE = pa.schema(
         column("offset", pa.int64(), "metadata offset at that place, as far as it is known"),
         column("reason", pa.string(), "short code, e.g. crc_mismatch, torn_batch, not_a_segment"),
         column("message", pa.string(), "the whole error, with file, byte position and offset"),
-        column("raw", pa.binary(), "the bytes themselves, at most 1 MiB of them"),
+        column("raw", pa.binary(), "the bytes themselves, at most 1 MiB of them; null where they may hold a secret"),
     ]
 )
 
@@ -93,7 +93,7 @@ LOG_BATCHES = pa.schema(
 )
 
 _RECORD = [
-    column("offset", pa.int64(), "offset of the record"),
+    column("offset", pa.int64(), "offset of the record; null where the source does not tell its place in the log"),
     column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch of its batch)"),
     column("timestamp_ms", pa.int64(), "timestamp of the record"),
     column(
@@ -112,7 +112,11 @@ METADATA_RECORDS = pa.schema(_RECORD)
 
 SNAPSHOT_RECORDS = pa.schema(
     [
-        column("snapshot_end_offset", pa.int64(), "metadata offset of the snapshot (exclusive)"),
+        column(
+            "snapshot_end_offset",
+            pa.int64(),
+            "metadata offset of the snapshot (exclusive); null for bootstrap.checkpoint",
+        ),
         column("snapshot_epoch", pa.int32(), "epoch in the snapshot's name"),
         *_RECORD,
     ]
@@ -120,12 +124,14 @@ SNAPSHOT_RECORDS = pa.schema(
 
 LOG_END_OFFSETS = pa.schema(
     [
-        column("broker_id", pa.int32(), "the replica's broker"),
-        column("topic", pa.string(), "topic name as the source has it"),
-        column("topic_id", pa.string(), "topic id, where partition.metadata beside the source names it"),
+        column("broker_id", pa.int32(), "the replica's broker (or controller); null if the source does not say"),
+        column("topic", pa.string(), "topic name as the source has it; null if it names only the id, or no partition"),
+        column("topic_id", pa.string(), "topic id, where the source or partition.metadata beside it names it"),
         column("partition", pa.int32(), "partition"),
         column(
-            "source", pa.string(), "jmx_exporter, replication_offset, recovery_point, log_start_offset, leader_epoch"
+            "source",
+            pa.string(),
+            "kind of the file that says so, e.g. jmx_exporter, replication_offset, replica_segment",
         ),
         column("captured_at_ms", pa.int64(), "earliest time the value was read; null if nothing says"),
         column("uncertainty_ms", pa.int64(), "the value was read within this many ms after captured_at_ms"),
@@ -135,6 +141,54 @@ LOG_END_OFFSETS = pa.schema(
         column("recovery_point_offset", pa.int64(), "offset up to which the replica's log was flushed"),
         column("leader_epoch", pa.int32(), "an epoch in the replica's leader-epoch-checkpoint"),
         column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
+        column("last_written_leader_epoch", pa.int32(), "leader epoch of the last batch in the replica's log"),
+        column("current_leader_epoch", pa.int32(), "leader epoch that the replica knew of"),
+        column("broker_epoch", pa.int64(), "the broker's epoch: the metadata offset of its registration"),
+        column("offset_lag", pa.int64(), "kafka-log-dirs: how far the LEO is behind the high watermark; not a LEO"),
+        *PROVENANCE,
+    ]
+)
+
+DESCRIBED_PARTITIONS = pa.schema(
+    [
+        column("source", pa.string(), "kind of the file: topics_describe or describe_topic_partitions"),
+        column("captured_at_ms", pa.int64(), "earliest time the state was read; null if nothing says"),
+        column("uncertainty_ms", pa.int64(), "the state was read within this many ms after captured_at_ms"),
+        column("topic", pa.string(), "topic name"),
+        column("topic_id", pa.string(), "topic id; null if the source does not print it"),
+        column("partition", pa.int32(), "partition"),
+        column("leader", pa.int32(), "leader; -1 for none"),
+        column("leader_epoch", pa.int32(), "leader epoch; null if the source does not print it"),
+        column("replicas", INT32_LIST, "replicas, in the printed order"),
+        column("isr", INT32_LIST, "in-sync replicas"),
+        column("elr", INT32_LIST, "eligible leader replicas; null if the source does not print them"),
+        column("last_known_elr", INT32_LIST, "last known ELR; null if the source does not print it"),
+        *PROVENANCE,
+    ]
+)
+
+QUORUM_REPORTS = pa.schema(
+    [
+        column("source", pa.string(), "kind of the file: quorum_state, quorum_status or describe_quorum"),
+        column("node_id", pa.int32(), "node whose view this is; null if the source does not say"),
+        column("captured_at_ms", pa.int64(), "earliest time it was read; null if nothing says"),
+        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
+        column("quorum_cluster_id", pa.string(), "cluster id that the source names"),
+        column("leader_id", pa.int32(), "leader of the metadata quorum; -1 for none"),
+        column("leader_epoch", pa.int32(), "its epoch"),
+        column("voted_id", pa.int32(), "candidate that this node voted for in that epoch; -1 for none"),
+        column("high_watermark", pa.int64(), "metadata offsets below this are committed"),
+        column("voters", INT32_LIST, "voters, ascending; null if the source does not name them"),
+        column("observers", INT32_LIST, "observers, ascending; null if the source does not name them"),
+        *PROVENANCE,
+    ]
+)
+
+CAPTURES = pa.schema(
+    [
+        column("kafka_release", pa.string(), "Kafka release, as the manifest says; null if it does not"),
+        column("clock_error_ms", pa.int64(), "how far the capturer's clock may have been from the controllers'"),
+        column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: as the settings say"),
         *PROVENANCE,
     ]
 )

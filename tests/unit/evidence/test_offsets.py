@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,30 +11,37 @@ from evidence import tables
 from evidence.capture import open_capture
 from evidence.errors import Damage
 from evidence.metrics import MetricNames
-from evidence.offsets import read_offsets
-from evidence.segments import file_row, quarantine_rows
+from evidence.offsets import OffsetTables, read_offsets
+from evidence.segments import Account, file_row, quarantine_rows
 
 NOW = "1795221569450"
 BROKER = f"snapshots/{NOW}/broker-4"
 
 
-def read(root: Path, files: dict[str, bytes]) -> tuple[list[dict[str, object]], dict[str, list[Damage]]]:
+def read(root: Path, files: dict[str, bytes]) -> tuple[list[dict[str, object]], dict[str, Sequence[Damage]]]:
+    """The rows, and the damage of the files that have some; every byte is accounted for."""
+    tables_, accounts = read_all(root, files)
+    return tables_.log_end_offsets.to_pylist(), {path: a.damage for path, a in accounts.items() if a.damage}
+
+
+def read_all(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, Account]]:
     for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
     with open_capture(root) as capture:
-        table, damage = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-        assert table.schema == tables.LOG_END_OFFSETS
+        found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        assert found.log_end_offsets.schema == tables.LOG_END_OFFSETS
         for file in capture.files:
-            bad = damage.get(file.path, [])
-            row = file_row(capture.name, file, None, bad)
+            account = found.accounts.get(file.path)
+            row = file_row(capture.name, file, account, [])
             accounted = (row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"])
             assert min(accounted) >= 0
             assert row["status"] == "registered" or sum(accounted) == file.size_bytes
+            bad = account.damage if account else []
             for entry, item in zip(quarantine_rows(capture.name, file, bad), bad, strict=True):
                 assert entry["raw"] == files[file.path][item.position : item.position + item.length_bytes]
                 assert str(entry["message"]).startswith(f"{file.path}: byte {item.position}")
-        return table.to_pylist(), damage
+        return found, found.accounts
 
 
 @pytest.mark.parametrize(
@@ -48,11 +56,16 @@ def test_an_offset_checkpoint_gives_its_own_column_and_no_other(name: str, colum
     data = b"0\n3\norders 0 12\n__cluster_metadata 0 99\norders 11 13\n"
     rows, damage = read(tmp_path, {f"{BROKER}/{name}": data})
     assert damage == {}
-    assert [(r["topic"], r["partition"], r[column]) for r in rows] == [("orders", 0, 12), ("orders", 11, 13)]
+    expected = [("orders", 0, 12), ("__cluster_metadata", 0, 99), ("orders", 11, 13)]
+    assert [(r["topic"], r["partition"], r[column]) for r in rows] == expected
     values = {"log_end_offset", "high_watermark", "log_start_offset", "recovery_point_offset", "leader_epoch"}
     assert all(r[other] is None for r in rows for other in values - {column})
     assert {(r["broker_id"], r["captured_at_ms"], r["uncertainty_ms"]) for r in rows} == {(4, int(NOW), 5000)}
-    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"orders 0 12", b"orders 11 13"]
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [
+        b"orders 0 12",
+        b"__cluster_metadata 0 99",
+        b"orders 11 13",
+    ]
 
 
 def test_a_leader_epoch_file_gives_the_partition_of_its_folder_and_its_topic_id(tmp_path: Path) -> None:
@@ -65,14 +78,16 @@ def test_a_leader_epoch_file_gives_the_partition_of_its_folder_and_its_topic_id(
     rows, damage = read(tmp_path, files)
     assert damage == {}
     assert [(r["topic"], r["partition"], r["leader_epoch"], r["epoch_start_offset"]) for r in rows] == [
+        ("__cluster_metadata", 0, 0, 0),
+        ("__cluster_metadata", 0, 5, 1234),
         ("or-ders", 2, 0, 0),
         ("or-ders", 2, 5, 1234),
     ]
-    assert {r["topic_id"] for r in rows} == {"AAECAwQFBgcICQoLDA0ODw"}
-    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"0 0", b"5 1234"]
+    assert [r["topic_id"] for r in rows] == [None, None, *["AAECAwQFBgcICQoLDA0ODw"] * 2]
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"0 0", b"5 1234"] * 2
 
 
-def test_metrics_give_log_end_and_log_start_without_the_metadata_log(tmp_path: Path) -> None:
+def test_metrics_give_log_end_and_log_start(tmp_path: Path) -> None:
     data = b"".join(
         b'kafka_log_Log_%s{topic="%s",partition="0"} %d\n' % line
         for line in [
@@ -86,6 +101,7 @@ def test_metrics_give_log_end_and_log_start_without_the_metadata_log(tmp_path: P
     assert [(r["log_end_offset"], r["log_start_offset"], r["source"]) for r in rows] == [
         (7, None, "jmx_exporter"),
         (None, 2, "jmx_exporter"),
+        (9, None, "jmx_exporter"),
     ]
 
 
@@ -135,9 +151,9 @@ def test_an_entry_that_cannot_be_is_damage_at_its_own_bytes(name: str, line: byt
 
 def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
     path = f"{BROKER}/replication-offset-checkpoint"
-    rows, damage = read(tmp_path, {path: b"0\n2\norders 0 12\n"})
-    assert len(rows) == 1
-    assert [d.reason for d in damage[path]] == ["checkpoint_count"]
-    with open_capture(tmp_path) as capture:
-        row = file_row("c", capture.files[0], None, damage[path])
-    assert (row["status"], row["note"]) == ("note", "1 entries, the file's head promises 2")
+    data = b"0\n2\norders 0 12\n"
+    found, accounts = read_all(tmp_path, {path: data})
+    assert found.log_end_offsets.num_rows == 1
+    account = accounts[path]
+    assert [d.reason for d in account.damage] == ["checkpoint_count"]
+    assert (account.note, account.parsed_bytes) == ("1 entries, the file's head promises 2", len(data))

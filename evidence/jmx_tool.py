@@ -1,0 +1,181 @@
+"""Log-end offsets from what Kafka's JmxTool printed (org.apache.kafka.tools.JmxTool), in any of its report formats.
+
+Facts, of 4.3.1. original: a header line of quoted names, "time" first, then "<object name>:<attribute>" in order; one
+line of unquoted values for each report. The beans are looked up once: a partition that comes later has no column, one
+that goes ends the tool. Names are quoted but not escaped; a value of an ObjectName that needs it is (ObjectName.quote).
+csv, tsv, properties: a line for each value, `name,"value"`, `name<tab>value` or `name=value`; a report begins with its
+time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from evidence.errors import Damage
+from evidence.redaction import excerpt
+from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+
+_FIELDS = {"LogEndOffset": "log_end_offset", "LogStartOffset": "log_start_offset"}
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_COLUMN = re.compile(rf'"((?:={_QUOTED}|[^"])*)"(?:,|$)')
+_PROPERTY = re.compile(rf'([^=,:"]+)=({_QUOTED}|[^=,:"]*)(?:,|$)')
+_UNQUOTE = re.compile(r'\\([\\"*?n])|([^\\"*?])')
+_PARTITION = re.compile(r"[0-9]{1,10}")
+_VALUE = re.compile(rb"[0-9]{1,19}")
+# Times from 2001 to 2286 have 13 digits; digits of another length are a date (--date-format yyyyMMddHHmmss has 14).
+_TIME_MS = re.compile(rb"[0-9]{13}")
+_HEADER = b'"time"'
+_TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One replica's value in one report: field is 'log_end_offset' or 'log_start_offset'.
+
+    position: the byte position of the report's line. captured_at_ms: the tool's clock, ms since the Unix epoch; None
+    where --date-format printed a date, whose format and time zone the file does not tell.
+    """
+
+    position: int
+    captured_at_ms: int | None
+    field: str
+    topic: str
+    partition: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    index: int
+    field: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A report of a line for each value: what stands between name and value, and the report's time."""
+
+    separator: bytes
+    captured_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    fields: int
+    columns: list[_Column]
+    error: str | None
+
+
+def read_jmx_tool(data: bytes) -> tuple[list[Sample], list[Damage]]:
+    """The offsets of every report, other beans' columns left aside; damage for each line that cannot be read.
+
+    Files that were put one behind the other may be read at once: each header holds for the lines below it.
+    Errors: none are raised.
+    """
+    samples: list[Sample] = []
+    damage: list[Damage] = []
+    header: _Header | None = None
+    report: _Report | None = None
+    for position, raw, ended in text_lines(data):
+        is_header = raw.startswith(_HEADER)
+        if is_header:
+            header, report = None, None
+        elif time := _TIME_LINE.fullmatch(raw):
+            header, report = None, _Report(time[1], _milliseconds(time[2]))
+        try:
+            if not ended:
+                raise ValueError("the line does not end: its last value may lack digits")
+            if is_header:
+                header = _read_header(raw.decode("utf-8"))
+                if header.error:
+                    raise ValueError(header.error)
+            elif raw and report is None:
+                samples += _read_report(raw, position, header)
+            elif raw and report is not None and not _TIME_LINE.fullmatch(raw):
+                samples += _read_value(raw, position, report)
+        except ValueError as error:
+            message = f"not a line of JmxTool's, {error}: {excerpt(raw)}"
+            damage.append(Damage(position, len(raw), None, "bad_metric", message))
+    return samples, damage
+
+
+def _read_header(text: str) -> _Header:
+    names: list[str] = []
+    at = 0
+    while match := _COLUMN.match(text, at):
+        names.append(match[1])
+        at = match.end()
+    if at != len(text) or text.endswith(","):
+        raise ValueError(f"its names cannot be told apart from character {at} on")
+    columns: list[_Column] = []
+    error = None
+    for index, name in enumerate(names):
+        try:
+            column = _column(name, index)
+        except ValueError as reason:
+            error = error or str(reason)
+            continue
+        if column:
+            columns.append(column)
+    return _Header(len(names), columns, error)
+
+
+def _column(name: str, index: int) -> _Column | None:
+    """The replica that a column is about; None for another bean, and for a future replica, not yet one (KIP-113)."""
+    bean, _, attribute = name.rpartition(":")
+    domain, _, rest = bean.partition(":")
+    if domain != "kafka.log" or attribute != "Value":
+        return None
+    properties = {match[1]: _unquoted(match[2]) for match in _PROPERTY.finditer(rest)}
+    field = _FIELDS.get(properties.get("name", ""))
+    if properties.get("type") != "Log" or field is None or properties.get("is-future") == "true":
+        return None
+    topic, partition = properties.get("topic", ""), properties.get("partition", "")
+    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+        raise ValueError(f"column {index}: topic {topic!r}, partition {partition!r} is no partition")
+    return _Column(index, field, topic, int(partition))
+
+
+def _unquoted(value: str) -> str:
+    """A property's value as it was before ObjectName.quote."""
+    if not value.startswith('"'):
+        return value
+    parts = list(_UNQUOTE.finditer(value, 1, len(value) - 1))
+    if sum(len(part[0]) for part in parts) != len(value) - 2:
+        raise ValueError(f"{value!r} is not quoted as an ObjectName is")
+    return "".join("\n" if part[1] == "n" else part[1] or part[2] for part in parts)
+
+
+def _read_report(raw: bytes, position: int, header: _Header | None) -> list[Sample]:
+    if header is None:
+        raise ValueError("there is neither a header nor a report's time above it")
+    words = raw.split(b",")
+    if len(words) != header.fields:
+        raise ValueError(f"{len(words)} fields, the header has {header.fields}")
+    captured_at_ms = _milliseconds(words[0])
+    samples: list[Sample] = []
+    for column in header.columns:
+        samples.append(_sample(column, words[column.index], position, captured_at_ms))
+    return samples
+
+
+def _read_value(raw: bytes, position: int, report: _Report) -> list[Sample]:
+    """The sample of a line `name<separator>value`, none for another bean."""
+    name, separator, value = raw.rpartition(report.separator)
+    if not separator:
+        raise ValueError("no name and value")
+    column = _column(name.decode("utf-8"), 1)
+    word = value.removesuffix(b'"') if report.separator.endswith(b'"') else value
+    return [_sample(column, word, position, report.captured_at_ms)] if column else []
+
+
+def _sample(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> Sample:
+    if not _VALUE.fullmatch(word) or int(word) > MAX_INT64:
+        raise ValueError(f"field {column.index} is not an offset")
+    return Sample(position, captured_at_ms, column.field, column.topic, column.partition, int(word))
+
+
+def _milliseconds(word: bytes) -> int | None:
+    return int(word) if _TIME_MS.fullmatch(word) else None

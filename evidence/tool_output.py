@@ -1,0 +1,180 @@
+"""What Kafka's command line tools print as text: offsets, partition states, the metadata quorum.
+
+Facts: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1 (run; and their source).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evidence.errors import Damage
+from evidence.redaction import excerpt
+from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+
+Row = dict[str, Any]
+METADATA_TOPIC = "__cluster_metadata"
+
+_OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10}):(-?\d{0,19})")
+_NUMBERS = re.compile(r"-?\d{1,10}(,-?\d{1,10})*")
+
+
+class _UnreadableError(ValueError):
+    """A line that is not what the tool prints."""
+
+
+def read_get_offsets(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-get-offsets: log_end_offsets rows with `high_watermark` only, and no broker.
+
+    The tool asks the leader as a consumer would: what it prints as latest is the high watermark, not the log end
+    (Partition.fetchOffsetForTimestamp). Run with another --time it prints an offset that is never above it, and the
+    text does not say which: as a lower bound of the high watermark it holds either way. A partition whose offset is not
+    known has none.
+    """
+
+    def read(text: str) -> Row | None:
+        match = _OFFSET.fullmatch(text)
+        if match is None:
+            raise _UnreadableError("not topic:partition:offset")
+        if not match[3]:
+            return None
+        return {"topic": match[1], "partition": _int32(match[2]), "high_watermark": _offset(match[3])}
+
+    return _by_line(data, read)
+
+
+def read_quorum_replication(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-metadata-quorum describe --replication: the log end of every controller's and broker's metadata log, as the
+    leader knew it. -1 (not known) gives no row."""
+    columns: list[str] = []
+
+    def read(text: str) -> Row | None:
+        words = [word.strip() for word in text.split("\t")] if "\t" in text else text.split()
+        words = [word for word in words if word]
+        if words[0] == "NodeId":
+            columns[:] = words
+            return None
+        if len(words) != len(columns):
+            raise _UnreadableError(f"{len(words)} columns, the head has {len(columns)}")
+        named = dict(zip(columns, words, strict=True))
+        node, end = _int32(named["NodeId"]), named["LogEndOffset"]
+        if end == "-1":
+            return None
+        return {"broker_id": node, "topic": METADATA_TOPIC, "partition": 0, "log_end_offset": _offset(end)}
+
+    return _by_line(data, read)
+
+
+def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-topics --describe: described_partitions rows. A topic's own line gives the id of its partitions."""
+    topic_ids: dict[str, str] = {}
+
+    def read(text: str) -> Row | None:
+        named = _tabbed(text)
+        topic = named["Topic"]
+        if "Partition" not in named:
+            if "TopicId" in named:
+                topic_ids[topic] = named["TopicId"]
+            return None
+        leader = named["Leader"]
+        return {
+            "topic": topic,
+            "topic_id": named.get("TopicId", topic_ids.get(topic)),
+            "partition": _int32(named["Partition"]),
+            "leader": -1 if leader in ("none", "-1") else _int32(leader),
+            "replicas": _nodes(named["Replicas"]),
+            "isr": _nodes(named["Isr"]),
+            "elr": _nodes(named.get("Elr", "N/A")),
+            "last_known_elr": _nodes(named.get("LastKnownElr", "N/A")),
+        }
+
+    return _by_line(data, read)
+
+
+def read_quorum_status(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-metadata-quorum describe --status: one quorum_reports row, or damage over the whole text."""
+    lines = [line.decode("utf-8", "replace").partition(":") for _, line, ended in text_lines(data) if ended]
+    named = {key.strip(): value.strip() for key, _, value in lines}
+    try:
+        row = {
+            "quorum_cluster_id": named.get("ClusterId") or None,
+            "leader_id": _int32(named["LeaderId"], least=-1),
+            "leader_epoch": _int32(named["LeaderEpoch"]),
+            "high_watermark": _offset(named["HighWatermark"]),
+            "voters": _ids(named.get("CurrentVoters")),
+            "observers": _ids(named.get("CurrentObservers")),
+        }
+    except (KeyError, _UnreadableError) as error:
+        message = f"not what kafka-metadata-quorum prints: {error}"
+        return [], [Damage(0, len(data), None, "bad_tool_output", message)]
+    return [{**row, "position": 0}], []
+
+
+def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row], list[Damage]]:
+    """A row for every line that `read` makes one of; damage for every line that it cannot read or that was cut off."""
+    rows: list[Row] = []
+    damage: list[Damage] = []
+    for position, raw, ended in text_lines(data):
+        text = raw.decode("utf-8", "replace").strip("\r\n ")
+        if not text.strip():
+            continue
+        try:
+            if not ended and not _stands_alone(read, text):
+                raise _UnreadableError("the line does not end: its last number may lack digits")
+            row = read(text)
+        except (_UnreadableError, KeyError, IndexError) as error:
+            message = f"not a line that the tool prints ({error}): {excerpt(raw)}"
+            damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
+            continue
+        if row is not None:
+            rows.append({**row, "position": position})
+    return rows, damage
+
+
+def _stands_alone(read: Callable[[str], Row | None], text: str) -> bool:
+    """Whether a last line without its end can be read all the same: only one that makes no row."""
+    return read(text) is None
+
+
+def _tabbed(text: str) -> dict[str, str]:
+    """The `Name: value` cells of a line of kafka-topics."""
+    cells = (cell.partition(":") for cell in text.split("\t") if cell.strip())
+    named = {name.strip(): value.strip() for name, colon, value in cells if colon}
+    if "Topic" not in named:
+        raise _UnreadableError("no `Topic:`")
+    return named
+
+
+def _nodes(text: str) -> list[int] | None:
+    if text == "N/A":
+        return None
+    if text and not _NUMBERS.fullmatch(text):
+        raise _UnreadableError(f"{text[:40]!r} is not a list of node ids")
+    return [_int32(word, least=-MAX_INT32 - 1) for word in text.split(",") if word]
+
+
+def _ids(text: str | None) -> list[int] | None:
+    """Node ids of `[3000,3001]` or of a list of objects with an id, ascending."""
+    if text is None:
+        return None
+    return sorted(_int32(found) for found in _ids_in(text))
+
+
+def _ids_in(text: str) -> Iterator[str]:
+    if '"id"' in text:
+        yield from re.findall(r'"id":\s*(-?\d{1,10})\b', text)
+    else:
+        yield from (word.strip() for word in text.strip("[] ").split(",") if word.strip())
+
+
+def _int32(text: str, least: int = 0) -> int:
+    if not re.fullmatch(r"-?\d{1,10}", text) or not least <= int(text) <= MAX_INT32:
+        raise _UnreadableError(f"{text[:20]!r} is out of range")
+    return int(text)
+
+
+def _offset(text: str) -> int:
+    if not re.fullmatch(r"\d{1,19}", text) or int(text) > MAX_INT64:
+        raise _UnreadableError(f"{text[:20]!r} is not an offset")
+    return int(text)
