@@ -3,33 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
-from evidence import tables
+from evidence import kinds
 from evidence.batches import Batch, read_head
-from evidence.errors import Damage
+from evidence.dump_records import batches_in, read_dumped, read_unplaced
+from evidence.errors import CaptureError, Damage, DecodeError
 from evidence.records import Record, read_records
-from evidence.segments import DistinctBatch
+from evidence.segments import DistinctBatch, Scanned
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
-NO_LEADER_CHANGE = -2
-NO_RECOVERY_CHANGE = -1
 SPLIT_BYTES = 8 << 20
+LOG, SNAPSHOT, PAYLOADS = "log", "snapshot", "payloads"
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Consecutive batches of one file, [start, end) in bytes: the unit of work of one decoding task."""
+    """Consecutive batches of one file, [start, end) in bytes: the unit of work of one decoding task.
+
+    kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields name it; null for
+    bootstrap.checkpoint, which is of no place in the log) or PAYLOADS (records without offsets).
+    """
 
     local: str
     path: str
     sha256: str
+    kind: str
     start: int
     end: int
+    holds: str = LOG
+    snapshot_end_offset: int | None = None
+    snapshot_epoch: int | None = None
+
+
+def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
+    """Everything to decode: distinct batches of the log, distinct snapshots, records without a place."""
+    work = byte_ranges(scanned.batches(), split_bytes)
+    seen: set[str] = set()
+    for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in seen):
+        seen.add(snapshot.file.sha256)
+        end, epoch = snapshot.end_offset, snapshot.epoch
+        ranges = byte_ranges([DistinctBatch(b, snapshot.file) for b in snapshot.batches], split_bytes)
+        work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
+    for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in seen):
+        seen.add(file.sha256)
+        work.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, start, stop, PAYLOADS))
+    return work
 
 
 def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
@@ -37,25 +58,58 @@ def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) ->
     ranges: list[ByteRange] = []
     ordered = sorted(batches, key=lambda d: (d.file.path, d.batch.position))
     for entry in ordered:
-        begin, end = entry.batch.position, entry.batch.position + entry.batch.size_bytes
+        begin, end = entry.batch.position, entry.batch.end
         last = ranges[-1] if ranges else None
         if last and last.path == entry.file.path and last.end == begin and end - last.start <= split_bytes:
-            ranges[-1] = ByteRange(last.local, last.path, last.sha256, last.start, end)
+            ranges[-1] = replace(last, end=end)
         else:
-            ranges.append(ByteRange(str(entry.file.local), entry.file.path, entry.file.sha256, begin, end))
+            file = entry.file
+            ranges.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, begin, end))
     return ranges
 
 
-def read_range(data: bytes, start: int, end: int) -> Iterator[tuple[Batch, Record | Damage]]:
-    """Every record (or damage) of the batches that lie in data[start:end)."""
+def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[str, Any] | Damage]:
+    """tables.SNAPSHOT_RECORDS rows of a range, damage in its place. data: the whole file.
+
+    The two snapshot columns are null for records of the log; what tells a place is null for payloads.
+    Errors: CaptureError when the file is not what was framed any more.
+    """
+    if work.holds == PAYLOADS:
+        for line in read_unplaced(data, work.start, work.end):
+            yield line if isinstance(line, Damage) else _unplaced_row(work, capture, *line)
+        return
+    snapshot = {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
+    for batch, item in read_range(data, work.start, work.end, work.kind, work.path):
+        if isinstance(item, Damage):
+            yield item
+            continue
+        yield {**snapshot, **record_row(capture, work.path, work.sha256, batch, item)}
+
+
+def read_range(
+    data: bytes, start: int, end: int, kind: str = kinds.METADATA_SEGMENT, path: str = "the file"
+) -> Iterator[tuple[Batch, Record | Damage]]:
+    """Every record (or damage) of the batches that lie in data[start:end), of a segment or of kafka-dump-log's text.
+
+    Errors: CaptureError when there is no batch where one was framed: the file changed meanwhile.
+    """
+    if kind == kinds.DUMP_LOG:
+        try:
+            dumped = batches_in(data, start, end)
+        except DecodeError as error:
+            raise CaptureError(f"{path}: no batch where one was: the file changed ({error})") from error
+        for batch in dumped:
+            for item in read_dumped(data, batch):
+                yield batch, item
+        return
     position = start
     while position < end:
-        batch = read_head(data, position)
-        if isinstance(batch, Damage):
-            raise ValueError(f"no batch at byte {position}: the file changed while it was read ({batch.message})")
-        for item in read_records(data, batch):
-            yield batch, item
-        position += batch.size_bytes
+        head = read_head(data, position)
+        if isinstance(head, Damage):
+            raise CaptureError(f"{path}: no batch at byte {position} any more: the file changed ({head.message})")
+        for item in read_records(data, head):
+            yield head, item
+        position = head.end
 
 
 def partition_change(record: Record) -> dict[str, Any] | None:
@@ -95,6 +149,29 @@ def to_json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
+_PLACE = ("offset", "epoch", "batch_base_offset", "batch_crc")
+
+
+def _unplaced_row(
+    work: ByteRange, capture: str, position: int, type_name: str, version: int, data: dict[str, Any]
+) -> dict[str, Any]:
+    """The row of a bare payload line."""
+    record = Record(0, 0, 0, type_name, version, data, position, is_control=False, is_known=True)
+    return {
+        "timestamp_ms": None,
+        **dict.fromkeys(_PLACE),
+        "type": type_name,
+        "version": version,
+        "is_control": False,
+        "payload": to_json(data),
+        "partition_change": partition_change(record),
+        "capture": capture,
+        "path": work.path,
+        "sha256": work.sha256,
+        "position": position,
+    }
+
+
 def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Record) -> dict[str, Any]:
     """A tables.METADATA_RECORDS row."""
     return {
@@ -113,9 +190,3 @@ def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Recor
         "sha256": sha256,
         "position": record.position,
     }
-
-
-def snapshot_table(rows: Iterable[dict[str, Any]], end_offset: int, epoch: int) -> pa.Table:
-    """tables.SNAPSHOT_RECORDS from the record rows of one snapshot."""
-    added = {"snapshot_end_offset": end_offset, "snapshot_epoch": epoch}
-    return pa.Table.from_pylist([{**added, **row} for row in rows], schema=tables.SNAPSHOT_RECORDS)

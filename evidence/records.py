@@ -45,7 +45,8 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
     """Every record of `batch`, whose head lies in `data` at batch.position.
 
     Yields a Damage for a record that cannot be used and goes on with the next; when the framing itself is lost, one
-    Damage covers the rest of the batch. Never raises for damaged bytes.
+    Damage covers the rest of the batch. A Damage of no bytes is a remark on a record that is used. Never raises for
+    damaged bytes.
     """
     body = data[batch.position + HEAD_BYTES : batch.position + batch.size_bytes]
     try:
@@ -53,6 +54,9 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
     except DecodeError as error:
         yield Damage(batch.position, batch.size_bytes, batch.base_offset, error.reason, str(error))
         return
+    if batch.codec != "none":
+        message = f"compressed with {batch.codec}: no KRaft controller writes that"
+        yield Damage(batch.position, 0, batch.base_offset, "unexpected_codec", message)
     # Positions inside a compressed batch do not exist in the file: its records are found by their batch.
     start = batch.position + HEAD_BYTES if batch.codec == "none" else None
     position = 0
@@ -71,6 +75,13 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
             return
         end = value_at + length
         size = batch.size_bytes if start is None else end - position
+        if length > batch.size_bytes:
+            message = (
+                f"record length {length} in a batch of {batch.size_bytes} compressed bytes: Kafka's reader refuses it"
+            )
+            yield Damage(at, 0, offset, "larger_than_batch", message)
+        if _is_overlong(body, position, value_at):
+            yield Damage(at, 0, offset, "overlong_varint", "its length is written with more bytes than it needs")
         try:
             yield _read_record(body[value_at:end], batch, index, at, show_secrets)
         except DecodeError as error:
@@ -81,6 +92,11 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         left = len(body) - position
         message = f"{left} bytes after the last of {batch.record_count} records"
         yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
+
+
+def _is_overlong(data: bytes, start: int, end: int) -> bool:
+    """Whether the varint data[start:end) ends with a byte that says nothing; Kafka's writer never does that."""
+    return end - start > 1 and data[end - 1] == 0
 
 
 def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secrets: bool) -> Record:

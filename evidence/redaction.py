@@ -28,6 +28,25 @@ _OPEN_CONFIG = re.compile(
 )
 
 
+# What a stretch that cannot be decoded may not show: the frames (version 1, type, version 0) of the record types that
+# carry secrets, and the words around secrets in text.
+_SECRET_FRAME = re.compile(rb"\x01[\x0a\x0b\x1a]\x00")
+_SECRET_WORD = re.compile(rb"scram|delegation|salt|storedkey|serverkey", re.IGNORECASE)
+_MAGIC_AT, _CODEC_AT = 16, 22
+
+
+def may_hold_secrets(raw: bytes) -> bool:
+    """Whether bytes that nobody could decode may hold a secret. Compressed ones may always: nothing can be seen."""
+    compressed = len(raw) > _CODEC_AT and raw[_MAGIC_AT] == 2 and bool(raw[_CODEC_AT] & 0x07)
+    text = raw.decode("latin-1")
+    return compressed or any(p.search(raw) for p in (_SECRET_FRAME, _SECRET_WORD)) or bool(_SECRET_CONFIG.search(text))
+
+
+def excerpt(raw: bytes, limit: int = 60) -> str:
+    """The beginning of a line for an error message; `[redacted]` if the line may hold a secret."""
+    return REDACTED if may_hold_secrets(raw) else repr(raw[:limit])
+
+
 def is_secret_config(name: str) -> bool:
     """True for a config whose value must not be shown."""
     return _SECRET_CONFIG.search(name) is not None and _OPEN_CONFIG.fullmatch(name) is None

@@ -1,4 +1,5 @@
-"""Metadata segments and snapshots of a capture: which batches they hold, which bytes could not be used.
+"""Metadata logs and snapshots of a capture, as bytes or as kafka-dump-log's text: which batches they hold, which bytes
+could not be used.
 
 The same batch held by several nodes is one batch with several holders. Records are decoded later, once per distinct
 batch (evidence/decode.py).
@@ -6,35 +7,77 @@ batch (evidence/decode.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from evidence import kinds, tables
-from evidence.batches import Batch, Scan, scan_batches
+from evidence.batches import Batch, Scan, check_continuity, scan_batches
 from evidence.capture import EvidenceFile
+from evidence.dump_log import scan_dump
 from evidence.errors import Damage
 from evidence.records import Record, read_records
+from evidence.redaction import may_hold_secrets
 
 MAX_RAW_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A scanned metadata file. end_offset is exclusive; both offsets are None without a good batch."""
+class Account:
+    """What became of a file's bytes: parsed + quarantined + trailing = its length."""
+
+    parsed_bytes: int
+    quarantined_bytes: int = 0
+    trailing_bytes: int = 0
+    note: str | None = None
+    damage: Sequence[Damage] = ()
+    is_read: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The batches of one log that a file holds. lacks: what the file does not say of them (kafka-dump-log's text)."""
 
     file: EvidenceFile
-    scan: Scan
+    batches: list[Batch]
+    lacks: str | None = None
 
-    @property
-    def base_offset(self) -> int | None:
-        return self.scan.batches[0].base_offset if self.scan.batches else None
 
-    @property
-    def end_offset(self) -> int | None:
-        return self.scan.batches[-1].last_offset + 1 if self.scan.batches else None
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A whole snapshot; its name says end offset (exclusive) and epoch. Both are None for bootstrap.checkpoint: what
+    the first controller writes into an empty log."""
+
+    file: EvidenceFile
+    batches: list[Batch]
+    end_offset: int | None
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A stretch [start, end) of bytes with records of the metadata log whose offsets nothing tells."""
+
+    file: EvidenceFile
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Scanned:
+    """All metadata files of a capture, framed. accounts: by path."""
+
+    logs: list[Log] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    unplaced: list[Unplaced] = field(default_factory=list)
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    def batches(self) -> list[DistinctBatch]:
+        """Every batch once. Of a batch that several files hold, the fullest counts: bytes, then the fuller text."""
+        return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +89,63 @@ class DistinctBatch:
     nodes: set[int] = field(default_factory=set)
 
 
-def scan_segment(file: EvidenceFile) -> Segment:
-    """Frame a segment; a batch that does not continue the file's name is noted, the bytes are trusted."""
-    return Segment(file, scan_batches(file.read()))
+def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
+    """Frame every metadata segment, snapshot and dump; other files are left alone. A file is read whole, one at a
+    time."""
+    scanned = Scanned()
+    files = list(files)
+    newest = _newest_segments(files)
+    for file in files:
+        if file.kind == kinds.METADATA_SEGMENT:
+            _scan_segment(scanned, file, is_newest=file.path in newest)
+        elif file.kind in (kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT):
+            _scan_snapshot(scanned, file)
+        elif file.kind == kinds.DUMP_LOG:
+            _scan_dump(scanned, file)
+    return scanned
 
 
-def scan_snapshot(file: EvidenceFile) -> Segment:
+def _newest_segments(files: list[EvidenceFile]) -> set[str]:
+    """Of each folder of segments the last: only its end may be torn, all others were closed."""
+    newest: dict[PurePosixPath, str] = {}
+    for path in sorted(f.path for f in files if f.kind == kinds.METADATA_SEGMENT):
+        newest[PurePosixPath(path).parent] = path
+    return set(newest.values())
+
+
+def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
+    """Frame a segment. A name that is not its first offset is reported, the bytes are trusted. A log whose records have
+    another frame version is refused as a whole: nothing in it can be read as what it seems to say."""
+    data = file.read()
+    scan = scan_batches(data)
+    if refusal := _other_frame(data, scan.batches):
+        refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
+        scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
+        return
+    if not is_newest and any(d.reason == "torn_batch" for d in scan.damage):
+        note = f"{scan.note}, although later segments follow: records are missing"
+        scan = replace(
+            scan, quarantined_bytes=scan.quarantined_bytes + scan.trailing_bytes, trailing_bytes=0, note=note
+        )
+    damage = list(scan.damage)
+    path = PurePosixPath(file.path)
+    if scan.batches and kinds.is_segment(path) and int(path.stem) != scan.batches[0].base_offset:
+        first = scan.batches[0].base_offset
+        message = f"the name says base offset {int(path.stem)}, the first batch has {first}; the bytes are trusted"
+        damage.append(Damage(0, 0, first, "name_mismatch", message))
+    scanned.accounts[file.path] = _account(scan, damage)
+    scanned.logs.append(Log(file, scan.batches))
+
+
+def _other_frame(data: bytes, batches: list[Batch]) -> str | None:
+    """Why the first record that is not a control record refuses the whole file, or None."""
+    first = next((b for b in batches if not b.is_control), None)
+    found = read_records(data, first) if first else iter(())
+    item = next((i for i in found if isinstance(i, Record) or i.length_bytes), None)
+    return item.message if isinstance(item, Damage) and item.reason == "frame_version" else None
+
+
+def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     """Frame a snapshot. One without its header first and its footer last is quarantined whole: it is not a state.
 
     Source: Kafka's SnapshotFileReader / RecordsSnapshotReader; KIP-630 for the layout.
@@ -59,12 +153,18 @@ def scan_snapshot(file: EvidenceFile) -> Segment:
     data = file.read()
     scan = scan_batches(data)
     problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
-    if problem is None:
-        return Segment(file, scan)
-    damage = Damage(
-        0, len(data), None, "bad_snapshot", f"the snapshot is not whole: {problem}; it is not used as state"
-    )
-    return Segment(file, Scan([], [damage], 0, len(data), 0, scan.note))
+    if problem is not None:
+        message = f"the snapshot is not whole: {problem}; it is not used as state"
+        damage = Damage(0, len(data), None, "bad_snapshot", message)
+        scanned.accounts[file.path] = Account(0, len(data), note=scan.note, damage=[damage])
+        return
+    end_offset, epoch = kinds.checkpoint_name(PurePosixPath(file.path).name) or (None, None)
+    remarks: list[Damage] = []
+    if epoch is not None and scan.batches[-1].epoch != epoch:
+        message = f"the name says epoch {epoch}, the batches have {scan.batches[-1].epoch}; the name is trusted"
+        remarks.append(Damage(0, 0, end_offset, "snapshot_name_mismatch", message))
+    scanned.accounts[file.path] = _account(scan, remarks)
+    scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
 
 
 def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
@@ -76,17 +176,59 @@ def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
         return "it does not begin with a snapshot header"
     if not isinstance(last, Record) or last.type != "SNAPSHOT_FOOTER":
         return "it does not end with a snapshot footer"
+    if batches[0].base_offset != 0:
+        return f"its records are numbered from {batches[0].base_offset}, not from 0"
     return None
 
 
-def distinct_batches(segments: Iterable[Segment]) -> list[DistinctBatch]:
-    """Every batch once, in (epoch, base offset) order, with the nodes that hold it."""
+def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
+    scan = scan_dump(file.read())
+    lacks = [log.lacks for log in scan.logs if log.lacks]
+    if scan.unplaced:
+        scanned.unplaced.append(Unplaced(file, *scan.unplaced))
+        lacks.append("bare payloads: neither offsets nor epochs nor times; the records cannot be placed in the log")
+    flipped: list[Damage] = []
+    for log in scan.logs:
+        if log.snapshot is None:
+            good, damage = check_continuity(log.batches)
+            flipped += damage
+            scanned.logs.append(Log(file, good, log.lacks))
+        elif log.batches:
+            scanned.snapshots.append(Snapshot(file, log.batches, *log.snapshot))
+    note = "; ".join([*([scan.note] if scan.note else []), *lacks]) or None
+    damage = _with_flipped(scan.damage, flipped, file.size_bytes - scan.trailing_bytes)
+    quarantined = sum(d.length_bytes for d in damage)
+    parsed = file.size_bytes - scan.trailing_bytes - quarantined
+    scanned.accounts[file.path] = Account(parsed, quarantined, scan.trailing_bytes, note, damage)
+
+
+def _with_flipped(damage: list[Damage], flipped: list[Damage], end: int) -> list[Damage]:
+    """Damage together with batches that were taken out afterwards: what is damaged inside of one goes with it."""
+    flipped = sorted(
+        (replace(f, length_bytes=min(f.length_bytes, end - f.position)) for f in flipped), key=lambda f: f.position
+    )
+    begins = [f.position for f in flipped]
+
+    def is_inside(item: Damage) -> bool:
+        index = bisect_right(begins, item.position) - 1
+        return index >= 0 and item.position < begins[index] + flipped[index].length_bytes
+
+    return sorted([*(d for d in damage if not is_inside(d)), *flipped], key=lambda d: d.position)
+
+
+def _account(scan: Scan, damage: Sequence[Damage]) -> Account:
+    note = scan.note or (damage[0].message if damage else None)
+    return Account(scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes, note, damage)
+
+
+def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
+    """Every batch once, in (epoch, base offset) order, with its holders. The first log that has it counts."""
     found: dict[tuple[int, int, int], DistinctBatch] = {}
-    for segment in segments:
-        for batch in segment.scan.batches:
-            entry = found.setdefault(batch.key, DistinctBatch(batch, segment.file))
-            if segment.file.node_id is not None:
-                entry.nodes.add(segment.file.node_id)
+    for log in logs:
+        for batch in log.batches:
+            entry = found.setdefault(batch.key, DistinctBatch(batch, log.file))
+            if log.file.node_id is not None:
+                entry.nodes.add(log.file.node_id)
     return [found[key] for key in sorted(found)]
 
 
@@ -117,37 +259,32 @@ def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=tables.LOG_BATCHES)
 
 
-def quarantine_rows(capture: str, file: EvidenceFile, damage: list[Damage]) -> list[dict[str, object]]:
-    """tables.QUARANTINE rows for a file's damage, with the raw bytes (at most 1 MiB of each stretch)."""
+def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) -> list[dict[str, object]]:
+    """tables.QUARANTINE rows for a file's damage."""
     if not damage:
         return []
     data = file.read()
-    return [
-        {
-            **provenance(capture, file, d.position),
-            "node_id": file.node_id,
-            "length_bytes": d.length_bytes,
-            "offset": d.offset,
-            "reason": d.reason,
-            "message": d.describe(file.path),
-            "raw": data[d.position : d.position + min(d.length_bytes, MAX_RAW_BYTES)],
-        }
-        for d in damage
-    ]
+    place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
+    return [{**place, **damage_columns(data, file.path, d)} for d in damage]
 
 
-def file_row(capture: str, file: EvidenceFile, scan: Scan | None, damage: list[Damage]) -> dict[str, object]:
-    """The tables.EVIDENCE_FILES row. scan None: a file that is read whole (text) or only registered."""
-    note = (scan.note if scan else None) or (damage[0].message if damage else None)
-    if file.kind == kinds.METADATA_SEGMENT and scan and scan.batches:
-        stem, first = PurePosixPath(file.path).stem, scan.batches[0].base_offset
-        named = int(stem) if kinds.is_segment(PurePosixPath(file.path)) else first
-        if named != first:
-            note = f"the name says base offset {named}, the first batch has {first}; the bytes are trusted"
-    is_log = file.kind == kinds.METADATA_SEGMENT and scan is not None and bool(scan.batches)
-    quarantined = scan.quarantined_bytes if scan else sum(d.length_bytes for d in damage)
-    trailing = scan.trailing_bytes if scan else 0
-    read = file.kind not in kinds.NOT_READ
+def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
+    """What tables.QUARANTINE says of one stretch of a file: with its raw bytes, unless they may hold a secret."""
+    raw = data[damage.position : damage.position + damage.length_bytes]
+    return {
+        "position": damage.position,
+        "length_bytes": damage.length_bytes,
+        "offset": damage.offset,
+        "reason": damage.reason,
+        "message": damage.describe(path),
+        "raw": None if may_hold_secrets(raw) else raw[:MAX_RAW_BYTES],
+    }
+
+
+def file_row(capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log]) -> dict[str, object]:
+    """The tables.EVIDENCE_FILES row. account None: a file that is only registered. logs: those that the file holds."""
+    account = account or Account(0, is_read=False)
+    batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
     return {
         "capture": capture,
         "path": file.path,
@@ -156,11 +293,19 @@ def file_row(capture: str, file: EvidenceFile, scan: Scan | None, damage: list[D
         "size_bytes": file.size_bytes,
         "node_id": file.node_id,
         "captured_at_ms": file.captured_at_ms,
-        "base_offset": scan.batches[0].base_offset if scan and is_log else None,
-        "end_offset": scan.batches[-1].last_offset + 1 if scan and is_log else None,
-        "status": "quarantined" if quarantined else "note" if note else "ok" if read else "registered",
-        "parsed_bytes": file.size_bytes - quarantined - trailing if read else 0,
-        "quarantined_bytes": quarantined,
-        "trailing_bytes": trailing,
-        "note": note,
+        "base_offset": min((b.base_offset for b in batches), default=None),
+        "end_offset": max((b.last_offset + 1 for b in batches), default=None),
+        "status": _status(account),
+        "parsed_bytes": account.parsed_bytes,
+        "quarantined_bytes": account.quarantined_bytes,
+        "trailing_bytes": account.trailing_bytes,
+        "note": account.note,
     }
+
+
+def _status(account: Account) -> str:
+    if not account.is_read:
+        return "registered"
+    if account.quarantined_bytes:
+        return "quarantined"
+    return "note" if account.note else "ok"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evidence.errors import Damage
+from evidence.redaction import excerpt
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
@@ -69,19 +70,23 @@ def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]
     if not lines:
         return entries, damage
     if lines[0][1] != b"0":
-        return [], [Damage(0, len(data), None, "bad_checkpoint", f"version line {lines[0][1][:20]!r}, only 0 is known")]
+        return _refused(data, f"version line {excerpt(lines[0][1], 20)}, only 0 is known")
     count = lines[1][1] if len(lines) > 1 else b""
     if not _is_int64(count) or int(count) < 0 or not lines[1][2]:
-        return [], [Damage(0, len(data), None, "bad_checkpoint", f"the second line {count[:20]!r} is not a count")]
+        return _refused(data, f"the second line {excerpt(count, 20)} is not a count")
     for position, text, ended in lines[2:]:
         words = text.split()
         if not ended:
-            damage.append(Damage(position, len(text), None, "cut_line", f"a line without its end: {text[:60]!r}"))
+            damage.append(Damage(position, len(text), None, "cut_line", f"a line without its end: {excerpt(text)}"))
         elif len(words) >= numbers and all(_is_int64(w) for w in words[-numbers:]):
             entries.append(Line(position, len(text), words))
         elif text:
-            damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {text[:60]!r}"))
+            damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))
     if len(entries) + len(damage) != int(count):
         message = f"{len(entries)} entries, the file's head promises {int(count)}"
         damage.append(Damage(0, 0, None, "checkpoint_count", message))
     return entries, damage
+
+
+def _refused(data: bytes, message: str) -> tuple[list[Line], list[Damage]]:
+    return [], [Damage(0, len(data), None, "bad_checkpoint", message)]

@@ -6,9 +6,12 @@ import json
 from collections import defaultdict
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from evidence.errors import KraftForensicsError
 from jobs.lake import Lake
-from replay.cluster import CLUSTER_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
+from replay.cluster import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
+from replay.log import Hole, Problem
 
 _COLUMNS = (
     "offset",
@@ -22,24 +25,100 @@ _COLUMNS = (
     "sha256",
     "position",
 )
+_BATCH_COLUMNS = ("epoch", "base_offset", "last_offset", "crc", "is_control", "record_count", "nodes", "commit_state")
+_PLACE = ("capture", "path", "sha256", "position")
+# Records whose body could not be read (a type or version that this release does not know) keep it raw.
+_RAW = """payload like '{"raw":%'"""
+
+
+class LogConflictError(KraftForensicsError):
+    """Captures contradict each other: nothing of the cluster is replayed. batches: the two that do."""
+
+    def __init__(self, message: str, batches: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.batches = batches
 
 
 def load_cluster_state(lake: Lake, cluster: str) -> ClusterState:
-    """Read and resolve. Errors: KraftForensicsError when captures contradict each other."""
-    batches = lake.rows("log_batches", cluster, ("epoch", "base_offset", "last_offset", "crc", "path"))
-    wanted = "type in ({})".format(", ".join(f"'{t}'" for t in sorted(CLUSTER_TYPES | {"SNAPSHOT_HEADER"})))
-    snapshot = lake.rows("snapshot_records", cluster, ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS), wanted)
-    ends = sorted({(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot})
+    """Read and resolve. Errors: LogConflictError when captures contradict each other."""
+    batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *_PLACE))
+    wanted = f"{_one_of(CLUSTER_TYPES | {'SNAPSHOT_HEADER'})} and not {_RAW}"
+    columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
+    snapshot = lake.rows("snapshot_records", cluster, columns, f"snapshot_end_offset is not null and {wanted}")
+    ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
+    unusable = _unusable_snapshots(lake, cluster)
     try:
-        shape = log_shape(batches, ends)
+        shape = log_shape(batches, sorted(ends - set(unusable)), _holes(lake, cluster, batches))
     except ConflictError as error:
-        raise KraftForensicsError(str(error)) from error
+        raise LogConflictError(str(error), error.batches) from error
+    shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
     static: dict[int, dict[str, str]] = defaultdict(dict)
     for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
         static[row["node_id"]][row["name"]] = row["value"]
-    logged = lake.rows("metadata_records", cluster, _COLUMNS, wanted)
+    logged = lake.rows("metadata_records", cluster, _COLUMNS, f"offset is not null and {wanted}")
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static)
+
+
+def _one_of(types: frozenset[str] | set[str]) -> str:
+    return "type in ({})".format(", ".join(f"'{t}'" for t in sorted(types)))
 
 
 def _parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "data": json.loads(row["payload"])} for row in rows]
+
+
+def _carries_state() -> str:
+    """Records that may carry partition state although nothing can be read of them: a type that is not known may."""
+    return f"{_RAW} and not is_control and (type like 'UNKNOWN%' or {_one_of(STATE_TYPES)})"
+
+
+def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
+    """(end offset, epoch) of snapshots with such a record, and why they are no state."""
+    columns = ("snapshot_end_offset", "snapshot_epoch", "type", "version")
+    return {
+        (r["snapshot_end_offset"], r["snapshot_epoch"]): (
+            f"the snapshot at {r['snapshot_end_offset']} holds a {r['type']} of version {r['version']}, which this "
+            "release does not know; it is not used as state"
+        )
+        for r in lake.rows("snapshot_records", cluster, columns, _carries_state())
+        if r["snapshot_end_offset"] is not None
+    }
+
+
+def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
+    """Records of the log behind which partition state is not known."""
+    unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _carries_state())
+    holes = [
+        Hole(
+            r["offset"],
+            r["epoch"],
+            f"a {r['type']} of version {r['version']}, which this release does not know and which may carry partition "
+            "state: state is unknown from here",
+        )
+        for r in unknown
+        if r["offset"] is not None
+    ]
+    return holes + [
+        Hole(offset, epoch, "the record cannot be read (see quarantine): partition state is unknown from here")
+        for offset, epoch in _unread(lake, cluster, batches)
+    ]
+
+
+def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """(offset, epoch) that lie in a captured batch and have no record."""
+    if not lake.rows("quarantine", cluster, ("reason",), "offset is not null"):
+        return []
+    key = ["epoch", "batch_base_offset", "batch_crc"]
+    records = lake.table("metadata_records", cluster).where("offset is not null")
+    counts = records.groupBy(key).agg(F.count_distinct("offset").alias("n")).toArrow().to_pylist()
+    read = {tuple(row[k] for k in key): row["n"] for row in counts}
+    missing: list[tuple[int, int]] = []
+    for batch in batches:
+        place = (batch["epoch"], batch["base_offset"], batch["crc"])
+        if batch["is_control"] or read.get(place, 0) == batch["record_count"]:
+            continue
+        where = f"epoch = {place[0]} and batch_base_offset = {place[1]} and batch_crc = {place[2]}"
+        there = {r["offset"] for r in lake.rows("metadata_records", cluster, ("offset",), where)}
+        offsets = range(batch["base_offset"], batch["last_offset"] + 1)
+        missing += [(o, batch["epoch"]) for o in offsets if o not in there]
+    return missing

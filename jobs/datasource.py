@@ -15,7 +15,7 @@ Secrets are redacted. A snapshot's records are numbered from 0: `snapshot_end_of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,9 +25,8 @@ from pyspark.sql.types import StructType
 
 from evidence import kinds, tables
 from evidence.batches import Batch, scan_batches
-from evidence.decode import record_row
+from evidence.decode import read_range, record_row
 from evidence.errors import Damage, KraftForensicsError
-from evidence.records import read_records
 from jobs.lake import spark_schema
 
 _HIDDEN = {"capture", "sha256"}
@@ -57,11 +56,12 @@ class _Options:
 
 @dataclass
 class _Split(InputPartition):
-    """The batches of one file that begin in [start, end) bytes."""
+    """Consecutive batches [start, end) in bytes of one file, and what is damaged in front of them."""
 
     path: str
     start: int
     end: int
+    damage: list[Damage]
 
 
 class KraftDataSource(DataSource):
@@ -102,10 +102,7 @@ class _Reader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = _files(Path(self.options.path))
-        step = self.options.split_bytes
-        sizes = [(str(f), f.stat().st_size) for f in files]
-        return [_Split(name, at, min(at + step, size)) for name, size in sizes for at in range(0, size, step)]
+        return [split for file in _files(Path(self.options.path)) for split in _splits(file, self.options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, _Split):
@@ -128,21 +125,38 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
+def _splits(path: Path, options: _Options) -> list[_Split]:
+    """The file's wanted batches in splits of about `split_bytes`; every damage with the batch behind it."""
+    scan = scan_batches(path.read_bytes())
+    splits: list[_Split] = []
+    waiting = list(scan.damage)
+    for batch in (b for b in scan.batches if _wanted(b, options)):
+        ahead = [d for d in waiting if d.position < batch.position]
+        waiting = waiting[len(ahead) :]
+        last = splits[-1] if splits else None
+        if last and not ahead and last.end == batch.position and batch.end - last.start <= options.split_bytes:
+            last.end = batch.end
+        else:
+            splits.append(_Split(str(path), batch.position, batch.end, ahead))
+    return [*splits, _Split(str(path), 0, 0, waiting)] if waiting else splits
+
+
 def _rows(split: _Split, options: _Options) -> Iterator[dict[str, Any]]:
-    data = Path(split.path).read_bytes()
     name = kinds.checkpoint_name(Path(split.path).name)
     snapshot = dict(zip(("snapshot_end_offset", "snapshot_epoch"), name or (None, None), strict=True))
-    scan = scan_batches(data)
-    items: list[Batch | Damage] = sorted([*scan.batches, *scan.damage], key=lambda i: i.position)
-    for item in (i for i in items if split.start <= i.position < split.end):
-        if isinstance(item, Damage):
-            yield _corrupt(split.path, item, options)
-        elif _wanted(item, options):
-            for record in read_records(data, item):
-                if isinstance(record, Damage):
-                    yield _corrupt(split.path, record, options)
-                elif _in_range(record.offset, options) and (not options.types or record.type in options.types):
-                    yield {**snapshot, **record_row("", split.path, "", item, record)}
+    for damage in split.damage:
+        yield _corrupt(split.path, damage, options)
+    with Path(split.path).open("rb") as file:
+        file.seek(split.start)
+        data = file.read(split.end - split.start)
+    for batch, item in read_range(data, 0, len(data), path=split.path):
+        moved = replace(item, position=split.start + item.position)
+        if isinstance(moved, Damage):
+            if not moved.length_bytes:
+                continue  # a remark on a record that is used
+            yield _corrupt(split.path, moved, options)
+        elif _in_range(moved.offset, options) and (not options.types or moved.type in options.types):
+            yield {**snapshot, **record_row("", split.path, "", batch, moved)}
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:

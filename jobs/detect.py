@@ -15,58 +15,55 @@ from pyspark.sql.types import StructField, StructType
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
 from jobs.cluster_state import load_cluster_state
+from jobs.described import compare_with_described
 from jobs.lake import Lake, spark_schema
 from jobs.replay import bucket_count, changes_frame, compare_with_snapshots
 from jobs.settings import Settings
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
-from replay.detect import Cluster, detect, finding_id
+from replay.detect import Cluster, detect
 from replay.elections import build_elections, states_of
+from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
 from replay.log import Problem
 from replay.offsets import Clock
-from replay.verdicts import RULE_VERSION
 
-_INPUTS = ("partition_history", "log_end_offsets", "snapshot_records", "metadata_records")
+_INPUTS = (
+    "partition_history",
+    "log_end_offsets",
+    "snapshot_records",
+    "metadata_records",
+    "log_batches",
+    "quarantine",
+    "described_partitions",
+)
 _ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 
 MAX_ORPHANS = 100_000
 
-# Faults of the log itself, with (verdict, severity): facts about what is there, or about what cannot be known.
-FAULTS = {
-    "snapshot_mismatch": ("proven", "critical"),
-    "truncated_branch": ("proven", "low"),
-    "broker_epoch_mismatch": ("proven", "medium"),
-    "unknown_broker": ("proven", "medium"),
-    "unknown_topic": ("proven", "medium"),
-    "unknown_partition": ("undetermined", "medium"),
-    "nested_transaction": ("proven", "medium"),
-    "stray_transaction_end": ("proven", "medium"),
-    "open_transaction": ("undetermined", "low"),
-    "offset_gap": ("undetermined", "high"),
-    "no_snapshot": ("undetermined", "high"),
-    "unknown_prefix": ("undetermined", "medium"),
-    "unobserved": ("undetermined", "medium"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What detection wrote. compared: partition states held against captured snapshots."""
+    """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
+    contradicted: against what Kafka's tools printed."""
 
     cluster_id: str
-    compared: int
-    mismatches: int
     up_to_date: bool
+    compared: int = 0
+    mismatches: int = 0
+    described: int = 0
+    contradicted: int = 0
 
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms,))
     if lake.mark("findings", cluster) == mark:
-        return Found(cluster, 0, 0, True)
+        return Found(cluster, True)
     state = load_cluster_state(lake, cluster)
-    context = Cluster(cluster, state.brokers, state.elr_enabled, Clock(settings.evidence.clock_error_ms))
+    clock = Clock(settings.evidence.clock_error_ms)
+    log_end_ms = _log_end_ms(lake, cluster, state)
+    context = Cluster(cluster, state.brokers, state.elr_enabled, clock, log_end_ms)
     history = lake.table("partition_history", cluster).persist()
     progress(f"{cluster}: elections")
     buckets = bucket_count(history, settings)
@@ -74,11 +71,16 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     progress(f"{cluster}: judging windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     judged = _judge(history, offsets, context, buckets).persist()
-    progress(f"{cluster}: comparing with snapshots")
+    progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
+    printed = compare_with_described(lake, cluster, history, clock, log_end_ms)
     found = judged.where("finding is not null").select(F.lit(cluster).alias("cluster_id"), "finding.*")
-    problems = [*state.problems, *_orphans(lake, cluster, state, history)]
-    rows = _faults(cluster, state, problems, mismatches)
+    problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
+    rows = [fault(cluster, problem) for problem in problems]
+    rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
+    rows += [_mismatch(cluster, state, row) for row in mismatches]
+    rows += file_faults(cluster, lake.rows("quarantine", cluster, where=f"reason in {FILE_FAULTS}"))
+    rows += printed.findings
     faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
     policies = judged.where("counterfactual is not null").select(F.lit(cluster).alias("cluster_id"), "counterfactual.*")
     lake.replace("counterfactuals", cluster, policies)
@@ -86,7 +88,24 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     lake.replace("findings", cluster, found.unionByName(faults), mark)
     judged.unpersist()
     history.unpersist()
-    return Found(cluster, compared, len(mismatches), False)
+    return Found(cluster, False, compared, len(mismatches), printed.compared, len(printed.findings))
+
+
+def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
+    """The finding of a partition state that is not the captured snapshot's."""
+    end = int(row["snapshot_end_offset"])
+    message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
+    found = fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
+    topic = state.context.topic_names.get(row["topic_id"])
+    return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
+
+
+def _log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
+    """The time of the log's last batch; behind it nothing is known."""
+    last = lake.table("log_batches", cluster).where(F.col("last_offset") < state.shape.log_end)
+    last = last.where("commit_state = 'committed'")
+    found = last.agg(F.max("max_timestamp_ms")).collect()[0][0]
+    return None if found is None else int(found)
 
 
 def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
@@ -158,40 +177,3 @@ def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) 
         Problem("unknown_partition", r["offset"], f"a change of {r['topic_id']}-{r['partition']}, which does not exist")
         for r in rows
     ]
-
-
-def _faults(
-    cluster: str, state: ClusterState, problems: list[Problem], mismatches: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Findings about the log itself."""
-    rows = [_fault(cluster, problem) for problem in problems]
-    if state.shape.truncated:
-        first = min(base for _, base in state.shape.truncated)
-        epochs = sorted({epoch for epoch, _ in state.shape.truncated})
-        message = (
-            f"Captured logs diverge at offset {first}: {len(state.shape.truncated)} batches of epoch(s) {epochs} were "
-            "replaced by a later epoch. They were never committed and are not applied."
-        )
-        rows.append(_fault(cluster, Problem("truncated_branch", first, message)))
-    for row in mismatches:
-        end = int(row["snapshot_end_offset"])
-        message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
-        fault = _fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
-        topic = state.context.topic_names.get(row["topic_id"])
-        rows.append({**fault, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]})
-    return rows
-
-
-def _fault(cluster: str, problem: Problem, place: str = "") -> dict[str, Any]:
-    verdict, severity = FAULTS[problem.kind]
-    return {
-        "finding_id": finding_id(cluster, problem.kind, problem.offset, place or problem.message),
-        "kind": problem.kind,
-        "start_offset": problem.offset,
-        "verdict": verdict,
-        "severity": severity,
-        "rule": problem.kind,
-        "rule_version": RULE_VERSION,
-        "evidence": [],
-        "explanation": problem.message,
-    }

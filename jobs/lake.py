@@ -88,9 +88,10 @@ class Lake:
         columns |= {field.name: table[field.name] for field in target if field.name != "cluster_id"}
         return self.spark.createDataFrame(pa.table(columns, schema=target), schema=spark_schema(target))
 
-    def append_new(self, name: str, rows: DataFrame) -> int:
-        """Append the rows whose key is not there yet; returns how many. Rows are immutable: nothing is updated."""
-        key = ["cluster_id", *TABLES[name].key]
+    def append_new(self, name: str, rows: DataFrame, key: Sequence[str] = ()) -> int:
+        """Append the rows whose key (the table's, unless given) is not there yet; returns how many. Rows are immutable:
+        nothing is updated."""
+        key = ["cluster_id", *(key or TABLES[name].key)]
         new = rows.dropDuplicates(key)
         if self.version(name) > 0:
             known = self.table(name).select(*(F.col(k).alias(f"known_{k}") for k in key))

@@ -213,3 +213,6 @@ def _say_found(result: Found) -> None:
     else:
         compared = f"{result.compared} partition states compared with snapshots"
         say(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
+        if result.described:
+            printed = f"{result.described} partition states compared with what Kafka's tools printed"
+            say(f"{result.cluster_id}: {printed}, {result.contradicted} differ")

@@ -10,15 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import stages
-from jobs.cluster_state import load_cluster_state
+from jobs.cluster_state import LogConflictError, load_cluster_state
 from jobs.lake import Lake, spark_schema
 from jobs.settings import Settings
 from replay.cluster import ClusterState, changes_that_count
+from replay.faults import conflict
 from replay.history import CHANGES, build_history
-from replay.tables import PARTITION_HISTORY
+from replay.tables import FINDINGS, PARTITION_HISTORY
 from replay.validity import clip_validity
 
-_INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs")
+_INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine")
 _STATE = (
     "replicas",
     "isr",
@@ -41,12 +42,22 @@ class Replayed:
 
 
 def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Replayed:
-    """Remake partition_history of one cluster, unless its inputs are unchanged."""
+    """Remake partition_history of one cluster, unless its inputs are unchanged.
+
+    Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
+    """
     mark = stages.fingerprint(lake, _INPUTS)
     if lake.mark("partition_history", cluster) == mark:
         return Replayed(cluster, 0, True)
     progress(f"{cluster}: resolving cluster-wide records")
-    state = load_cluster_state(lake, cluster)
+    try:
+        state = load_cluster_state(lake, cluster)
+    except LogConflictError as error:
+        found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
+        lake.replace("findings", cluster, lake.frame("findings", cluster, found))
+        for name in ("partition_history", "elections", "counterfactuals"):
+            lake.replace(name, cluster, lake.table(name).limit(0))
+        raise
     progress(f"{cluster}: replaying partitions")
     changes = changes_frame(lake, cluster, state)
     history = build(changes, state, settings).withColumn("cluster_id", F.lit(cluster))
@@ -82,7 +93,7 @@ def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
         F.col("partition_change.*"),
         *(F.col(c) for c in ("capture", "path", "sha256", "position")),
     ]
-    records = lake.table("metadata_records", cluster).where("partition_change is not null")
+    records = lake.table("metadata_records", cluster).where("partition_change is not null and offset is not null")
     if state.shape.truncated:
         cut = lake.spark.createDataFrame(state.shape.truncated, "epoch int, batch_base_offset long")
         records = records.join(F.broadcast(cut), ["epoch", "batch_base_offset"], "left_anti")
@@ -112,8 +123,7 @@ def compare_with_snapshots(lake: Lake, cluster: str, state: ClusterState) -> tup
     snapshots = lake.table("snapshot_records", cluster).where("partition_change is not null")
     snapshots = snapshots.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
     expected = snapshots.select("snapshot_end_offset", "partition_change.*")
-    found = lake.table("snapshot_records", cluster).select("snapshot_end_offset").distinct().collect()
-    ends = [int(r[0]) for r in found if any(run.start <= r[0] <= run.end for run in state.shape.runs)]
+    ends = [end for end, _ in state.shape.snapshots if any(run.start <= end <= run.end for run in state.shape.runs)]
     if not ends:
         return 0, []
     points = lake.spark.createDataFrame(

@@ -79,6 +79,13 @@ _ALL = (
         append_only=True,
     ),
     _table(
+        "captures",
+        "What a capture's manifest says of it",
+        evidence.CAPTURES,
+        ("capture", "sha256"),
+        append_only=True,
+    ),
+    _table(
         "log_batches",
         "A distinct record batch of the metadata log and who holds it",
         _with_commit(evidence.LOG_BATCHES),
@@ -102,6 +109,20 @@ _ALL = (
         "A replica's log end, high watermark or epoch as one source saw it",
         evidence.LOG_END_OFFSETS,
         ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "described_partitions",
+        "A partition's state as one of Kafka's tools printed it",
+        evidence.DESCRIBED_PARTITIONS,
+        ("source", "captured_at_ms", "topic", "partition", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "quorum_reports",
+        "The metadata quorum as one node or tool saw it",
+        evidence.QUORUM_REPORTS,
+        ("source", "captured_at_ms", "node_id", "sha256", "position"),
         append_only=True,
     ),
     _table(

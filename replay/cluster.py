@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from replay.branches import Branch, branches, surviving
 from replay.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
-from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline
+from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
 from replay.history import TOPIC_EVENTS, Context
-from replay.log import Problem, Run, Transactions, in_runs, replayable_runs, surviving, transactions
+from replay.lists import Array
+from replay.log import Hole, Problem, Run, Transactions, in_runs, replayable_runs, transactions
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
@@ -34,19 +36,31 @@ CLUSTER_TYPES = (
     }
 )
 
+# What a partition's recorded or effective state follows from.
+STATE_TYPES = (CLUSTER_TYPES - {"LEADER_CHANGE"}) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
+
 Row = dict[str, Any]
 
 
 class ConflictError(ValueError):
-    """Two different batches claim the same place of the same epoch: Raft never writes that."""
+    """Two different batches claim the same place of the same epoch: Raft never writes that. batches: the two rows."""
+
+    def __init__(self, message: str, batches: tuple[Row, Row]) -> None:
+        super().__init__(message)
+        self.batches = batches
 
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """Which batches count and which stretches can be replayed. truncated: (epoch, base offset) of batches cut away."""
+    """Which batches count and which stretches can be replayed. batches: as given. truncated: (epoch, base offset) of
+    batches cut away; branches: the suffixes that they form, in numbers of `batches`; snapshots: (end offset, epoch) of
+    those that are a whole state."""
 
+    batches: Sequence[Row]
     runs: list[Run]
     truncated: list[tuple[int, int]]
+    branches: list[Branch]
+    snapshots: list[tuple[int, int]]
     log_end: int
     problems: list[Problem]
 
@@ -69,8 +83,9 @@ class ClusterState:
         return index > 0 and self.elr_levels[1][index - 1] >= 1
 
 
-def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]]) -> LogShape:
-    """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path of every distinct batch.
+def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = ()) -> LogShape:
+    """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path and nodes of every
+    distinct batch. holes: records of surviving batches that may carry state and cannot be applied.
 
     Errors: ConflictError when one epoch has different bytes at one offset.
     """
@@ -80,9 +95,18 @@ def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]]) -> L
     last = np.array([b["last_offset"] for b in batches], dtype=np.int64)
     kept = surviving(epoch, base)
     order = np.argsort(base[kept])
-    runs, problems = replayable_runs(base[kept][order], last[kept][order], snapshots)
+    live = {"base": base[kept][order], "last": last[kept][order], "epoch": epoch[kept][order]}
+    runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
-    return LogShape(runs, truncated, int(last[kept].max()) + 1 if kept.any() else 0, problems)
+    found = branches(epoch, base, last, [b["nodes"] for b in batches])
+    log_end = int(last[kept].max()) + 1 if kept.any() else 0
+    return LogShape(batches, runs, truncated, found, list(snapshots), log_end, problems)
+
+
+def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
+    """Whether the hole is in the log that went on, not in a branch of the same offsets."""
+    index = int(np.searchsorted(live["base"], hole.offset, side="right")) - 1
+    return index >= 0 and hole.offset <= live["last"][index] and hole.epoch == live["epoch"][index]
 
 
 def _refuse_conflicts(batches: Sequence[Row]) -> None:
@@ -93,7 +117,8 @@ def _refuse_conflicts(batches: Sequence[Row]) -> None:
             raise ConflictError(
                 f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
                 f"{batch['path']}. Raft never writes that: the files are of different clusters, or one was altered. "
-                "Nothing is replayed; ingest the captures into separate lakes."
+                "Nothing is replayed; ingest the captures into separate lakes.",
+                (other, batch),
             )
 
 
@@ -125,7 +150,13 @@ def resolve_cluster(
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
         elr_levels=([o for o, _ in levels], [v for _, v in levels]),
-        problems=[*shape.problems, *resolved.problems, *brokers.problems, *topics.problems],
+        problems=[
+            *shape.problems,
+            *resolved.problems,
+            *brokers.problems,
+            *topics.problems,
+            *_bad_configs(records),
+        ],
     )
 
 
@@ -236,6 +267,15 @@ def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
         k: record[k] for k in ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
     }
     return {**copied, "controller_epoch": record["epoch"], "topic_id": topic_id, "removes": removes}
+
+
+def _bad_configs(records: Sequence[Row]) -> list[Problem]:
+    """Values that no Kafka release could use: what it did then is not known."""
+    return [
+        Problem("bad_config", r["offset"], f"{d['name']}={d['value']!r} of {d['resourceName']!r} is not a number")
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and not is_usable((d := r["data"])["name"], d["value"])
+    ]
 
 
 def _context(records: Sequence[Row], topics: _Topics, static: Mapping[int, Mapping[str, str]]) -> Context:

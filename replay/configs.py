@@ -6,6 +6,7 @@ controller > cluster default (broker resource "") > the active controller's stat
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,17 @@ MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 DEFAULTS = {MIN_ISR: "1", UNCLEAN: "false"}
 
+# What every node's own properties file has and a few configs told by hand lack: the file is all there is to know.
+_WHOLE_FILE = "process.roles"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,10}\s*")
+
 TOPIC, BROKER = 2, 4
 SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
+
+
+def is_usable(key: str, value: str | None) -> bool:
+    """Whether Kafka could use a value of one of the two keys (ConfigDef parses an INT trimmed); null always."""
+    return value is None or key != MIN_ISR or (_INTEGER.fullmatch(value) is not None and int(value) < 1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ def config_timeline(
     removal deletes the topic's configs (Kafka's ReplicationControlManager.replay of RemoveTopicRecord).
     """
     topics: dict[str, tuple[list[int], list[str | None]]] = {}
-    relevant = [c for c in changes if c.name == key]
+    relevant = [c for c in changes if c.name == key and is_usable(key, c.value)]
     settings = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
     named = {name for _, name, _ in settings}
     # First the removals: a snapshot has the settings of a topic created anew at the same offset.
@@ -129,5 +139,8 @@ def _below_topic(
         return broker[""], "cluster"
     if active is not None and active in static:
         file = static[active]
-        return (file[key], "static") if key in file else (DEFAULTS[key], "default")
+        if key in file and is_usable(key, file[key]):
+            return file[key], "static"
+        if key not in file and _WHOLE_FILE in file:
+            return DEFAULTS[key], "default"
     return DEFAULTS[key], "assumed_default"

@@ -105,7 +105,8 @@ class Evidence:
 
 def index_rows(rows: Iterable[Row]) -> Evidence:
     """Evidence from LOG_END_OFFSETS rows, in any order: what comes out does not depend on it."""
-    ordered = sorted(rows, key=_place)
+    # A source that names no broker (kafka-get-offsets) is not a replica's view: it proves nothing here.
+    ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_place)
     marks = [r for r in ordered if r["high_watermark"] is not None and r["captured_at_ms"] is not None]
     log_ends: dict[int, list[Row]] = defaultdict(list)
     epoch_rows: dict[int, list[Row]] = defaultdict(list)

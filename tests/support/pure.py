@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from evidence import kinds
 from evidence.capture import open_capture
-from evidence.decode import read_range, record_row
+from evidence.decode import LOG, ByteRange, decode_range, work_of
+from evidence.errors import Damage
 from evidence.metrics import MetricNames
 from evidence.offsets import read_offsets
-from evidence.segments import distinct_batches, scan_segment, scan_snapshot
-from evidence.text_files import read_properties
+from evidence.segments import batch_table, scan_files
+from evidence.static_configs import static_configs
 from replay.cluster import ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.history import CHANGES, History, build_history
 
@@ -38,45 +39,28 @@ class Decoded:
         return sorted({(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in self.snapshots})
 
 
+@cache
 def decode(location: Path) -> Decoded:
     """Everything that ingest would write, of one capture."""
     with open_capture(location) as capture:
-        segments = [scan_segment(f) for f in capture.files if f.kind == kinds.METADATA_SEGMENT]
-        batches = distinct_batches(segments)
-        records = [row for d in batches for row in _rows(d.file, d.batch.position, d.batch.size_bytes)]
-        snapshots = []
-        seen = set()
-        for segment in (scan_snapshot(f) for f in capture.files if f.kind == kinds.METADATA_CHECKPOINT):
-            end, epoch = kinds.checkpoint_name(Path(segment.file.path).name)
-            if (end, epoch) not in seen:
-                seen.add((end, epoch))
-                added = {"snapshot_end_offset": end, "snapshot_epoch": epoch}
-                for batch in segment.scan.batches:
-                    snapshots += [{**added, **r} for r in _rows(segment.file, batch.position, batch.size_bytes)]
-        static = defaultdict(dict)
-        for file in capture.files:
-            if file.kind == kinds.SERVER_PROPERTIES:
-                static[file.node_id] |= read_properties(file.local.read_bytes())
-        offsets, _ = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-        shapes = [
-            {
-                "epoch": d.batch.epoch,
-                "base_offset": d.batch.base_offset,
-                "last_offset": d.batch.last_offset,
-                "crc": d.batch.crc,
-                "path": d.file.path,
-                "nodes": sorted(d.nodes),
-            }
-            for d in batches
-        ]
-        return Decoded(shapes, records, snapshots, offsets, dict(static))
+        scanned = scan_files(capture.files)
+        rows = [row for work in work_of(scanned) for row in _rows(work)]
+        static: dict[int, dict[str, str]] = defaultdict(dict)
+        for row in static_configs(capture):
+            static[row["node_id"]][row["name"]] = row["value"]
+        return Decoded(
+            batch_table(capture.name, scanned.batches()).to_pylist(),
+            [row for row in rows if row["holds"] == LOG],
+            [row for row in rows if row["snapshot_end_offset"] is not None],
+            read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets,
+            dict(static),
+        )
 
 
-def _rows(file: Any, position: int, size: int) -> list[Row]:
-    data = file.local.read_bytes()
-    items = read_range(data, position, position + size)
-    rows = [record_row("test", file.path, file.sha256, batch, item) for batch, item in items]
-    return [{**row, "data": json.loads(row["payload"])} for row in rows]
+def _rows(work: ByteRange) -> list[Row]:
+    rows = decode_range(Path(work.local).read_bytes(), work, "test")
+    good = (row for row in rows if not isinstance(row, Damage))
+    return [{**row, "holds": work.holds, "data": json.loads(row["payload"])} for row in good]
 
 
 def cluster_state(decoded: Decoded) -> ClusterState:

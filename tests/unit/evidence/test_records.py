@@ -31,7 +31,7 @@ def covers_body(data: bytes, batch: Batch, items: list[Record | Damage]) -> None
     if batch.codec != "none":
         whole = (batch.position, batch.size_bytes)
         assert all(i.position == batch.position for i in items)
-        assert all((i.position, i.length_bytes) == whole for i in items if isinstance(i, Damage))
+        assert all((i.position, i.length_bytes) == whole for i in items if isinstance(i, Damage) and i.length_bytes)
         return
     reached, end = batch.position + 61, batch.position + batch.size_bytes
     for item in items:
@@ -354,13 +354,34 @@ def test_compressed_records_are_the_same_records(codec: str) -> None:
     assert [(i.offset, i.data) for i in packed if isinstance(i, Record)] == [
         (i.offset, i.data) for i in plain if isinstance(i, Record)
     ]
-    assert len(packed) == 50
+    remarks = [i for i in packed if isinstance(i, Damage)]
+    assert len(packed) - len(remarks) == 50
+    # 50 topics take more bytes than they take compressed, but no record is larger than the batch.
+    assert [(r.reason, r.length_bytes, r.offset) for r in remarks] == [("unexpected_codec", 0, 9)]
+
+
+def test_a_record_larger_than_its_compressed_batch_is_read_and_remarked_on() -> None:
+    """Kafka's own reader compares the record with the compressed size and refuses it."""
+    _, remark, item = read(writer.batch([writer.topic("a" * 2000)], 9, codec="gzip"))
+    assert isinstance(item, Record)
+    assert isinstance(remark, Damage)
+    assert (remark.reason, remark.length_bytes, remark.offset) == ("larger_than_batch", 0, 9)
+
+
+def test_a_length_with_more_bytes_than_it_needs_is_read_and_remarked_on() -> None:
+    body = record(GOOD, 0)[1:]
+    length = writer.varint(len(body))
+    overlong = length[:-1] + bytes([length[-1] | 0x80, 0])
+    remark, item = read(writer.batch(base_offset=3, records=overlong + body, count=1))
+    assert isinstance(item, Record)
+    assert isinstance(remark, Damage)
+    assert (remark.reason, remark.length_bytes, remark.offset) == ("overlong_varint", 0, 3)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_batch_that_cannot_be_decompressed_is_damage_as_a_whole(codec: str) -> None:
     data = writer.batch([GOOD] * 3, 9, attributes=writer.CODECS.index(codec))
-    (item,) = read(data)
+    item = read(data)[-1]
     assert isinstance(item, Damage)
     assert (item.position, item.length_bytes, item.offset) == (0, len(data), 9)
     assert item.reason in ("bad_compression", "decompression_bomb")
@@ -368,7 +389,7 @@ def test_a_batch_that_cannot_be_decompressed_is_damage_as_a_whole(codec: str) ->
 
 def test_a_damaged_record_in_a_compressed_batch_is_found_by_its_batch() -> None:
     records = record(GOOD, 0) + record(GOOD, 1, headers=1) + record(GOOD, 2)
-    items = read(writer.batch(base_offset=4, records=records, count=3, codec="zstd"))
+    items = read(writer.batch(base_offset=4, records=records, count=3, codec="zstd"))[1:]
     assert [isinstance(i, Record) for i in items] == [True, False, True]
     assert items[1].offset == 5
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from evidence import tables
 from evidence.capture import EvidenceFile, open_capture
-from evidence.decode import byte_ranges, read_range, record_row, snapshot_table
+from evidence.decode import byte_ranges, decode_range, read_range, record_row, work_of
 from evidence.errors import CaptureError
 from evidence.records import Record
-from evidence.segments import (
-    batch_table,
-    distinct_batches,
-    file_row,
-    quarantine_rows,
-    scan_segment,
-    scan_snapshot,
-)
+from evidence.segments import Account, Scanned, batch_table, file_row, quarantine_rows, scan_files
 from tests.support import writer
 
 LOG = writer.log(batches=4)
@@ -33,6 +27,13 @@ def captured(root: Path, files: dict[str, bytes]) -> list[EvidenceFile]:
         return capture.files
 
 
+def scanned(file: EvidenceFile) -> tuple[Scanned, Account, dict[str, object]]:
+    """What one file holds, its account and its row in evidence_files."""
+    result = scan_files([file])
+    account = result.accounts[file.path]
+    return result, account, file_row("c", file, account, result.logs)
+
+
 def node(number: int, base: int = 0) -> str:
     return f"controllers/{number}/__cluster_metadata-0/{base:020d}.log"
 
@@ -40,7 +41,7 @@ def node(number: int, base: int = 0) -> str:
 def test_a_batch_held_by_several_nodes_is_one_row_with_all_its_holders(tmp_path: Path) -> None:
     whole = b"".join(LOG)
     files = captured(tmp_path, {node(3): whole, node(1): whole, node(2): b"".join(LOG[:2])})
-    batches = distinct_batches(scan_segment(f) for f in files)
+    batches = scan_files(files).batches()
     rows = batch_table("c", batches).to_pylist()
     assert [(r["base_offset"], r["nodes"]) for r in rows] == [
         (0, [1, 2, 3]),
@@ -56,7 +57,7 @@ def test_batches_of_another_epoch_or_with_other_bytes_stay_apart(tmp_path: Path)
     other = writer.log(batches=2, epoch=2)
     rival = [LOG[0], writer.batch([writer.topic("else"), writer.topic("where")], 1)]
     files = captured(tmp_path, {node(1): b"".join(LOG), node(2): b"".join(other), node(3): b"".join(rival)})
-    batches = distinct_batches(scan_segment(f) for f in files)
+    batches = scan_files(files).batches()
     assert [(d.batch.epoch, d.batch.base_offset, d.nodes) for d in batches if d.batch.base_offset <= 1] == [
         (1, 0, {1, 3}),
         (1, 1, {1}) if batches[1].nodes == {1} else (1, 1, {3}),
@@ -66,13 +67,12 @@ def test_batches_of_another_epoch_or_with_other_bytes_stay_apart(tmp_path: Path)
     ]
 
 
-def test_a_segment_whose_name_is_not_its_first_offset_is_noted_and_its_bytes_trusted(tmp_path: Path) -> None:
+def test_a_segment_whose_name_is_not_its_first_offset_is_reported_and_its_bytes_trusted(tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {node(1, base=77): b"".join(LOG)})
-    segment = scan_segment(file)
-    row = file_row("c", file, segment.scan, segment.scan.damage)
-    assert (segment.base_offset, segment.end_offset) == (0, 7)
+    _, account, row = scanned(file)
     assert (row["base_offset"], row["end_offset"], row["status"]) == (0, 7, "note")
     assert row["note"] == "the name says base offset 77, the first batch has 0; the bytes are trusted"
+    assert [(d.reason, d.length_bytes, d.offset) for d in account.damage] == [("name_mismatch", 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -88,37 +88,68 @@ def test_a_segment_whose_name_is_not_its_first_offset_is_noted_and_its_bytes_tru
 )
 def test_a_files_row_says_how_much_of_it_was_used(data: bytes, status: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {node(1): data})
-    scan = scan_segment(file).scan
-    row = file_row("c", file, scan, scan.damage)
+    _, account, row = scanned(file)
     assert row["status"] == status
     assert (row["note"] is None) == (status == "ok")
     used = [row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"]]
     assert sum(n for n in used if isinstance(n, int)) == row["size_bytes"] == len(data)
-    for held in quarantine_rows("c", file, scan.damage):
+    for held in quarantine_rows("c", file, account.damage):
         assert held["raw"] == data[held["position"] :][: held["length_bytes"]]
         assert str(held["message"]).startswith(f"{file.path}: byte {held['position']}")
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "bootstrap.checkpoint", "quorum-state", f"orders-0/{0:020d}.log"])
+def test_only_the_newest_segment_may_have_a_torn_end(tmp_path: Path) -> None:
+    torn, later = b"".join(LOG)[:-3], b"".join(writer.log(2, base_offset=7))
+    files = captured(tmp_path, {node(1): torn, node(1, base=7): later[:-3]})
+    accounts = scan_files(files).accounts
+    first, last = accounts[node(1)], accounts[node(1, base=7)]
+    assert (first.quarantined_bytes, first.trailing_bytes) == (len(LOG[-1]) - 3, 0)
+    assert "although later segments follow" in str(first.note)
+    assert (last.quarantined_bytes, last.trailing_bytes > 0) == (0, True)
+
+
+def test_bytes_that_may_hold_a_secret_are_not_kept(tmp_path: Path) -> None:
+    secret = writer.batch([writer.topic("a"), b"\x01\x0b\x00" + b"hunter2"], 0)
+    (file,) = captured(tmp_path, {node(1): writer.flip(secret, len(secret) - 2)})
+    _, account, _ = scanned(file)
+    (row,) = quarantine_rows("c", file, account.damage)
+    assert (row["reason"], row["raw"], row["length_bytes"]) == ("not_a_segment", None, len(secret))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "x.index", f"{0:020d}.log.deleted"])
 def test_a_file_that_is_not_read_is_registered(name: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {name: b"hello"})
-    row = file_row("c", file, None, [])
+    row = file_row("c", file, scan_files([file]).accounts.get(file.path), [])
     assert (row["status"], row["parsed_bytes"], row["size_bytes"]) == ("registered", 0, 5)
 
 
 def test_a_whole_snapshot_is_read_with_offsets_from_0(tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {CHECKPOINT: writer.snapshot([writer.topic("a"), writer.topic("b")])})
-    segment = scan_snapshot(file)
-    assert segment.scan.damage == []
-    data = file.read()
-    items = [item for _, item in read_range(data, 0, len(data))]
-    assert [i.type for i in items if isinstance(i, Record)] == [
-        "SNAPSHOT_HEADER",
-        "TOPIC_RECORD",
-        "TOPIC_RECORD",
-        "SNAPSHOT_FOOTER",
-    ]
-    assert [i.offset for i in items] == [0, 1, 2, 3]
+    result, account, _ = scanned(file)
+    assert account.damage == []
+    rows = [row for work in work_of(result) for row in decode_range(file.read(), work, "c") if isinstance(row, dict)]
+    assert [r["type"] for r in rows] == ["SNAPSHOT_HEADER", "TOPIC_RECORD", "TOPIC_RECORD", "SNAPSHOT_FOOTER"]
+    assert [r["offset"] for r in rows] == [0, 1, 2, 3]
+    assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in rows} == {(9, 1)}
+
+
+def test_the_bootstrap_file_is_a_snapshot_of_no_place_in_the_log(tmp_path: Path) -> None:
+    data = writer.snapshot([writer.topic("a")])
+    (file,) = captured(tmp_path, {"bootstrap.checkpoint": data})
+    result, account, row = scanned(file)
+    assert (account.parsed_bytes, row["status"], result.logs) == (len(data), "ok", [])
+    rows = [row for work in work_of(result) for row in decode_range(data, work, "c") if isinstance(row, dict)]
+    assert [r["type"] for r in rows] == ["SNAPSHOT_HEADER", "TOPIC_RECORD", "SNAPSHOT_FOOTER"]
+    assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in rows} == {(None, None)}
+
+
+def test_a_snapshot_of_another_epoch_than_its_name_says_is_reported(tmp_path: Path) -> None:
+    (file,) = captured(
+        tmp_path, {CHECKPOINT.replace("-0000000001", "-0000000007"): writer.snapshot([writer.topic("a")])}
+    )
+    result, account, _ = scanned(file)
+    assert [d.reason for d in account.damage] == ["snapshot_name_mismatch"]
+    assert (result.snapshots[0].end_offset, result.snapshots[0].epoch) == (9, 7)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +171,10 @@ def test_a_whole_snapshot_is_read_with_offsets_from_0(tmp_path: Path) -> None:
 )
 def test_a_snapshot_that_is_not_whole_is_no_state(data: bytes, problem: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {CHECKPOINT: data})
-    scan = scan_snapshot(file).scan
-    assert scan.batches == []
-    assert (scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes) == (0, len(data), 0)
-    (damage,) = scan.damage
+    result, account, _ = scanned(file)
+    assert result.snapshots == []
+    assert (account.parsed_bytes, account.quarantined_bytes, account.trailing_bytes) == (0, len(data), 0)
+    (damage,) = account.damage
     assert (damage.reason, damage.length_bytes) == ("bad_snapshot", len(data))
     assert problem in damage.message
 
@@ -153,7 +184,7 @@ def test_a_file_that_changes_after_it_was_hashed_is_refused(tmp_path: Path) -> N
     with file.local.open("ab") as stream:
         stream.write(b"more")
     with pytest.raises(CaptureError, match="the file changed while it was read") as caught:
-        scan_segment(file)
+        scan_files([file])
     assert str(file.local) in str(caught.value)
 
 
@@ -161,14 +192,14 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
     whole = b"".join(LOG)
     hole = LOG[0] + LOG[1] + b"junk" + LOG[2] + LOG[3]
     files = captured(tmp_path, {node(1): whole, node(2, base=100): b"".join(writer.log(3, base_offset=100))})
-    batches = distinct_batches(scan_segment(f) for f in files)
+    batches = scan_files(files).batches()
     for split in (1, 200, 1 << 20):
         ranges = byte_ranges(batches, split)
         reached = {(r.path, b.base_offset) for r in ranges for b, _ in read_range(_bytes(r.local), r.start, r.end)}
         assert reached == {(d.file.path, d.batch.base_offset) for d in batches}
         assert sum(r.end - r.start for r in ranges) == sum(d.batch.size_bytes for d in batches)
     (file,) = captured(tmp_path / "second", {node(1): hole})
-    assert [(r.start, r.end) for r in byte_ranges(distinct_batches([scan_segment(file)]))] == [
+    assert [(r.start, r.end) for r in byte_ranges(scan_files([file]).batches())] == [
         (0, len(LOG[0] + LOG[1])),
         (len(LOG[0] + LOG[1]) + 4, len(hole)),
     ]
@@ -180,7 +211,7 @@ def _bytes(local: str) -> bytes:
 
 def test_a_range_that_no_longer_holds_its_batches_is_an_error() -> None:
     whole = b"".join(LOG)
-    with pytest.raises(ValueError, match="the file changed while it was read"):
+    with pytest.raises(CaptureError, match="the file changed"):
         list(read_range(writer.flip(whole, len(LOG[0]) + 70), 0, len(whole)))
 
 
@@ -192,8 +223,8 @@ def test_partition_records_have_typed_fields_and_unchanged_ones_are_null() -> No
         for batch, item in read_range(data, 0, len(data))
         if isinstance(item, Record)
     ]
-    table = snapshot_table(rows, 80, 3)
-    assert table.schema == tables.SNAPSHOT_RECORDS
+    added = {"snapshot_end_offset": 80, "snapshot_epoch": 3}
+    table = pa.Table.from_pylist([{**added, **row} for row in rows], schema=tables.SNAPSHOT_RECORDS)
     first, second = table.to_pylist()
     assert first["partition_change"] is None
     typed = second["partition_change"]

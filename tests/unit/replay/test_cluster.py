@@ -10,12 +10,14 @@ import pytest
 
 from replay.cluster import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.history import CHANGES
+from replay.log import Hole
 
 Row = dict[str, Any]
 
 
 def batch(base: int, last: int, epoch: int = 1, crc: int | None = None, path: str = "a") -> Row:
-    return {"epoch": epoch, "base_offset": base, "last_offset": last, "crc": base if crc is None else crc, "path": path}
+    offsets = {"base_offset": base, "last_offset": last}
+    return {"epoch": epoch, **offsets, "crc": base if crc is None else crc, "path": path, "nodes": []}
 
 
 def record(offset: int, kind: str, epoch: int = 1, base: int | None = None, **data: Any) -> Row:
@@ -173,3 +175,9 @@ def test_changes_that_count_lie_in_runs_and_outside_dropped_transactions() -> No
     rows = [{"offset": o, "origin": "log"} for o in (10, 55, 60, 72, 76)] + [{"offset": 59, "origin": "checkpoint"}]
     changes = pa.Table.from_pylist(rows, schema=CHANGES)
     assert changes_that_count(changes, state)["offset"].to_pylist() == [10, 60, 76, 59]
+
+
+def test_a_hole_counts_only_in_the_log_that_went_on() -> None:
+    batches = [batch(0, 45), batch(46, 51), batch(46, 99, epoch=3, crc=7)]
+    assert [(r.start, r.end) for r in log_shape(batches, [], [Hole(48, 1, "cut away")]).runs] == [(0, 100)]
+    assert [(r.start, r.end) for r in log_shape(batches, [], [Hole(48, 3, "it counts")]).runs] == [(0, 48)]

@@ -41,7 +41,8 @@ def test_without_anything_the_default_is_an_assumption() -> None:
 
 def test_a_captured_static_file_makes_it_known() -> None:
     assert at(5, controllers=((0, 3000),), static={3000: {MIN_ISR: "3"}}) == ("3", "static")
-    assert at(5, controllers=((0, 3000),), static={3000: {"other": "x"}}) == ("1", "default")
+    assert at(5, controllers=((0, 3000),), static={3000: {"process.roles": "controller"}}) == ("1", "default")
+    assert at(5, controllers=((0, 3000),), static={3000: {"other": "x"}}) == ("1", "assumed_default")
     assert at(5, controllers=((0, 3000),), static={3001: {MIN_ISR: "3"}}) == ("1", "assumed_default")
 
 

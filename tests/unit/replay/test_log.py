@@ -7,18 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from replay.log import (
-    COMMITTED,
-    UNCOMMITTED,
-    UNKNOWN,
-    Problem,
-    Run,
-    commit_states,
-    in_runs,
-    replayable_runs,
-    surviving,
-    transactions,
-)
+from replay.branches import COMMITTED, UNCOMMITTED, UNKNOWN, Point, branches, commit_states, surviving
+from replay.log import Hole, Problem, Run, in_runs, replayable_runs, transactions
 from tests.unit.test_oracle import decoded
 
 VOTERS = frozenset({3000, 3001, 3002})
@@ -29,10 +19,12 @@ def kept(*batches: tuple[int, int]) -> list[bool]:
     return surviving(epoch, base).tolist()
 
 
-def commits(*batches: tuple[int, int, int, list[int]], voters: frozenset[int] = VOTERS, proven: int = 0) -> list[str]:
+def commits(
+    *batches: tuple[int, int, int, list[int]], voters: frozenset[int] = VOTERS, points: tuple[Point, ...] = ()
+) -> list[str]:
     """batches: (epoch, base offset, last offset, holders)."""
     epoch, base, last, holders = zip(*batches, strict=True)
-    return commit_states(np.array(epoch), np.array(base), np.array(last), holders, voters, proven)
+    return commit_states(np.array(epoch), np.array(base), np.array(last), holders, voters, points)
 
 
 def test_a_later_epoch_cuts_off_what_it_overwrites() -> None:
@@ -63,7 +55,7 @@ def test_two_controllers_diverge_in_a_real_capture() -> None:
     live = sorted((b["base_offset"], b["last_offset"]) for b, k in zip(batches, keep.tolist(), strict=True) if k)
     assert all(after[0] == before[1] + 1 for before, after in pairwise(live))
     last = np.array([b["last_offset"] for b in batches])
-    states = commit_states(epoch, base, last, [b["nodes"] for b in batches], VOTERS, 0)
+    states = commit_states(epoch, base, last, [b["nodes"] for b in batches], VOTERS)
     assert {s for s, k in zip(states, keep.tolist(), strict=True) if not k} == {UNCOMMITTED}
     assert COMMITTED in states
 
@@ -88,7 +80,27 @@ def test_with_every_voters_log_at_hand_an_earlier_epoch_counts() -> None:
 
 def test_a_snapshot_proves_commitment_and_an_unknown_quorum_proves_nothing() -> None:
     batches = ((1, 0, 4, [3000, 3001, 3002]), (1, 5, 9, [3000, 3001, 3002]))
-    assert commits(*batches, voters=frozenset(), proven=5) == [COMMITTED, UNKNOWN]
+    assert commits(*batches, voters=frozenset(), points=(Point(5, 1),)) == [COMMITTED, UNKNOWN]
+    assert commits(*batches, voters=frozenset()) == [UNKNOWN, UNKNOWN]
+
+
+def test_a_point_says_nothing_of_a_log_that_does_not_lead_to_it() -> None:
+    """Offsets 5 to 9 of epoch 1 may be the suffix that epoch 3 replaced: the log between was not captured."""
+    batches = ((1, 0, 9, [3001]), (3, 20, 29, [3000]))
+    assert commits(*batches, points=(Point(20, 3),)) == [UNKNOWN, UNKNOWN]
+    same_node = ((1, 0, 9, [3000]), (3, 20, 29, [3000]))
+    assert commits(*same_node, points=(Point(20, 3),)) == [UNKNOWN, UNKNOWN]
+
+
+def test_a_node_that_holds_the_snapshot_has_the_log_before_it() -> None:
+    batches = ((1, 0, 9, [3001]), (1, 10, 19, [3001]))
+    assert commits(*batches, points=(Point(20, 3, frozenset({3001})),)) == [COMMITTED, COMMITTED]
+    assert commits(*batches, points=(Point(20, 3, frozenset({3000})),)) == [UNKNOWN, UNKNOWN]
+
+
+def test_a_high_watermark_of_a_later_epoch_does_not_reach_a_log_without_that_epoch() -> None:
+    """Only the cut off leader's log was captured; the quorum's tool was asked later."""
+    assert commits((1, 0, 51, [3001]), points=(Point(155, 3),)) == [UNKNOWN]
 
 
 def test_a_cut_off_batch_is_uncommitted_whoever_holds_it() -> None:
@@ -200,3 +212,60 @@ def test_offsets_in_runs() -> None:
 def test_problems_say_what_to_expect() -> None:
     (problem,) = replayable_runs(np.array([40]), np.array([50]), [])[1]
     assert problem == Problem("no_snapshot", 40, "offsets 40 to 50 follow no captured snapshot: state unknown")
+
+
+def parting(*batches: tuple[int, int, int, list[int]]) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+    epoch, base, last, holders = zip(*batches, strict=True)
+    found = branches(np.array(epoch), np.array(base), np.array(last), holders)
+    return [(b.epoch, b.offset, b.nodes, b.batches) for b in found]
+
+
+def test_the_point_where_logs_part_is_the_end_of_the_last_epoch_that_both_have() -> None:
+    assert parting((1, 0, 45, [1, 2, 3]), (1, 46, 49, [2]), (1, 50, 51, [2]), (3, 46, 60, [1, 3])) == [
+        (1, 46, (2,), (1, 2))
+    ]
+
+
+def test_a_suffix_of_an_epoch_of_its_own_parts_in_the_epoch_before() -> None:
+    assert parting((1, 0, 45, [1, 2]), (2, 46, 49, [2]), (3, 46, 60, [1])) == [(1, 46, (2,), (1,))]
+
+
+def test_two_nodes_that_were_cut_off_at_different_times_have_a_branch_each() -> None:
+    found = parting((1, 0, 9, [1, 2, 3]), (1, 10, 12, [1]), (2, 10, 19, [2, 3]), (2, 20, 22, [2]), (3, 20, 29, [3]))
+    assert found == [(1, 10, (1,), (1,)), (2, 20, (2,), (3,))]
+
+
+def test_where_the_log_before_was_not_captured_the_point_has_no_epoch() -> None:
+    assert parting((1, 46, 49, [2]), (3, 46, 60, [1])) == [(-1, 46, (2,), (0,))]
+
+
+def test_the_real_divergence() -> None:
+    batches = decoded("diverge").batches
+    columns = (np.array([b[n] for b in batches]) for n in ("epoch", "base_offset", "last_offset"))
+    (branch,) = branches(*columns, [b["nodes"] for b in batches])
+    assert (branch.epoch, branch.offset, branch.nodes) == (1, 46, (3001,))
+    assert [batches[i]["last_offset"] for i in branch.batches][-1] == 51
+    assert (batches[branch.replaced_by]["epoch"], batches[branch.replaced_by]["base_offset"]) == (3, 46)
+
+
+def holed(end: int, holes: list[int], snapshots: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[str]]:
+    found, problems = replayable_runs(
+        np.array([0]), np.array([end - 1]), snapshots, [Hole(h, 1, "not known") for h in holes]
+    )
+    return [(r.start, r.end) for r in found], [f"{p.kind}@{p.offset}" for p in problems]
+
+
+def test_a_record_that_cannot_be_applied_ends_what_is_known() -> None:
+    assert holed(100, [40], []) == ([(0, 40)], ["unreadable_record@40", "no_snapshot@41"])
+
+
+def test_a_snapshot_behind_it_makes_the_state_known_again() -> None:
+    assert holed(100, [40], [(60, 1)]) == ([(0, 40), (60, 100)], ["unreadable_record@40", "unknown_prefix@40"])
+    assert holed(100, [40, 41], [(42, 1)]) == (
+        [(0, 40), (42, 100)],
+        ["unreadable_record@40", "unreadable_record@41", "unknown_prefix@41"],
+    )
+
+
+def test_the_last_record_may_be_the_one() -> None:
+    assert holed(100, [99], []) == ([(0, 99)], ["unreadable_record@99"])

@@ -1,0 +1,96 @@
+"""log_batches: every distinct batch, who holds it, and whether it was committed, judged from all evidence there is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from evidence.capture import Capture
+from evidence.decode import LOG
+from evidence.segments import DistinctBatch, batch_table
+from jobs.lake import Lake
+from jobs.tables import TABLES
+from replay.branches import Point, commit_states
+
+Row = dict[str, Any]
+_VOTER_TYPES = "type in ('KRAFT_VOTERS', 'LEADER_CHANGE') and offset is not null"
+
+
+def write_batches(
+    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], decoded: DataFrame
+) -> DataFrame:
+    """Merge the batches into log_batches; returns (epoch, batch_base_offset, batch_crc, commit_state) of all of the
+    cluster's. decoded: this capture's records, not yet in the lake. Snapshots and quorum reports must be there.
+
+    What comes out depends on the evidence, not on the order in which it came.
+    """
+    old = {_key(r): r for r in lake.rows("log_batches", cluster)}
+    merged = dict(old)
+    for row in batch_table(capture.name, batches).to_pylist():
+        before = old.get(_key(row))
+        merged[_key(row)] = {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})} if before else row
+    rows = [merged[key] for key in sorted(merged)]
+    states = _judge(lake, cluster, capture, rows, decoded)
+    rows = [{**row, "commit_state": state} for row, state in zip(rows, states, strict=True)]
+    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    frame = lake.frame("log_batches", cluster, pa.Table.from_pylist(rows, schema=schema))
+    keys = [F.col("epoch"), F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc")]
+    judged = frame.select("cluster_id", *keys, "commit_state")
+    if rows:
+        lake.merge("log_batches", frame, ("nodes", "commit_state"))
+    changed = [k for row in rows if (k := _key(row)) in old and old[k]["commit_state"] != row["commit_state"]]
+    if changed:
+        lake.update("metadata_records", judged, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
+    return judged.drop("cluster_id")
+
+
+def _key(row: Row) -> tuple[int, int, int]:
+    return row["epoch"], row["base_offset"], row["crc"]
+
+
+def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], decoded: DataFrame) -> list[str]:
+    names = ("epoch", "base_offset", "last_offset")
+    epoch, base, last = (np.array([r[n] for r in rows], dtype=np.int64) for n in names)
+    reports = lake.rows("quorum_reports", cluster)
+    points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]
+    return commit_states(
+        epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, decoded, reports), points
+    )
+
+
+def _voters(lake: Lake, cluster: str, decoded: DataFrame, reports: list[Row]) -> frozenset[int]:
+    """The newest voter set: of the log (KRaftVotersRecord, else LeaderChangeMessage), else of a quorum report."""
+    columns = ("epoch", "offset", "payload")
+    logged = decoded.where(F.col("holds") == LOG).where(_VOTER_TYPES).select(*columns)
+    rows = [*lake.rows("metadata_records", cluster, columns, _VOTER_TYPES), *logged.toArrow().to_pylist()]
+    newest: frozenset[int] = frozenset()
+    for row in sorted(rows, key=lambda r: (r["epoch"], r["offset"])):
+        newest = frozenset(v["voterId"] for v in json.loads(row["payload"]).get("voters", [])) or newest
+    if newest:
+        return newest
+    named = [r for r in reports if r["voters"] and r["leader_epoch"] is not None]
+    return frozenset(max(named, key=lambda r: r["leader_epoch"])["voters"]) if named else frozenset()
+
+
+def _snapshot_points(lake: Lake, cluster: str, capture: Capture) -> list[Point]:
+    """A snapshot holds only what is committed. Its node's log led to it."""
+    columns = ("snapshot_end_offset", "snapshot_epoch", "sha256")
+    known = lake.table("snapshot_records", cluster).where("snapshot_end_offset is not null").select(*columns)
+    found = known.distinct().toArrow().to_pylist()
+    holders: dict[str, set[int]] = {}
+    files = lake.rows("evidence_files", cluster, ("sha256", "node_id"), "node_id is not null")
+    held = [(r["sha256"], r["node_id"]) for r in files] + [(f.sha256, f.node_id) for f in capture.files]
+    for sha256, node in held:
+        if node is not None:
+            holders.setdefault(sha256, set()).add(node)
+    return [Point(r[columns[0]], r[columns[1]], frozenset(holders.get(r["sha256"], ()))) for r in found]
+
+
+def _reported_points(reports: list[Row]) -> list[Point]:
+    named = [r for r in reports if r["high_watermark"] and r["leader_epoch"] is not None]
+    return [Point(r["high_watermark"], r["leader_epoch"]) for r in named]

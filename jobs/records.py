@@ -1,0 +1,100 @@
+"""Decode what was framed into metadata_records and snapshot_records: Spark tasks over byte ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from evidence import tables
+from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, decode_range, work_of
+from evidence.errors import Damage
+from evidence.segments import Scanned, damage_columns
+from jobs.lake import Lake, spark_schema
+
+_DAMAGE = pa.struct(
+    [
+        pa.field("position", pa.int64()),
+        pa.field("length_bytes", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("message", pa.string()),
+        pa.field("raw", pa.binary()),
+    ]
+)
+_WORK = pa.schema(
+    [
+        pa.field("local", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("sha256", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("start", pa.int64()),
+        pa.field("end", pa.int64()),
+        pa.field("holds", pa.string()),
+        pa.field("snapshot_end_offset", pa.int64()),
+        pa.field("snapshot_epoch", pa.int32()),
+    ]
+)
+_DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), pa.field("damage", _DAMAGE)])
+_CHUNK_ROWS = 20_000
+
+
+def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
+    """A row for every record (columns of snapshot_records; `holds`: see ByteRange) and for every damage (column
+    `damage`, else null)."""
+    work = pa.Table.from_pylist([asdict(w) for w in work_of(scanned)], schema=_WORK)
+    spread = lake.spark.sparkContext.defaultParallelism
+    frame = lake.spark.createDataFrame(work, schema=spark_schema(_WORK))
+    frame = frame.repartition(max(1, min(len(work), 4 * spread)))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            yield from _decode(ByteRange(**row), capture)
+
+    return frame.mapInArrow(task, spark_schema(_DECODED))
+
+
+def _decode(work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
+    data = Path(work.local).read_bytes()
+    place = {"capture": capture, "path": work.path, "sha256": work.sha256}
+    rows: list[dict[str, Any]] = []
+    for item in decode_range(data, work, capture):
+        if isinstance(item, Damage):
+            rows.append({**place, "damage": damage_columns(data, work.path, item)})
+        else:
+            rows.append({**item, "holds": work.holds})
+        if len(rows) >= _CHUNK_ROWS:
+            yield from pa.Table.from_pylist(rows, schema=_DECODED).to_batches()
+            rows = []
+    yield from pa.Table.from_pylist(rows, schema=_DECODED).to_batches()
+
+
+def quarantined(decoded: DataFrame) -> list[dict[str, Any]]:
+    """The damage among decoded rows, as tables.QUARANTINE rows."""
+    bad = decoded.where("damage is not null").select("capture", "path", "sha256", "damage.*")
+    rows: list[dict[str, Any]] = bad.toArrow().to_pylist()
+    return rows
+
+
+def write_snapshots(lake: Lake, cluster: str, decoded: DataFrame, broken: set[str]) -> int:
+    """Append snapshot_records. broken: SHA-256 of files with damage: a snapshot with a record that cannot be decoded
+    is no whole state."""
+    good = decoded.where(F.col("holds") == SNAPSHOT)
+    good = good.where(~F.col("sha256").isin(sorted(broken)))
+    return lake.append_new("snapshot_records", good.withColumn("cluster_id", F.lit(cluster)))
+
+
+def write_records(lake: Lake, cluster: str, decoded: DataFrame, states: DataFrame) -> int:
+    """Append metadata_records. states: commit states by (epoch, batch_base_offset, batch_crc). Records without a place
+    in the log are told apart by their place in the file."""
+    keys = ["epoch", "batch_base_offset", "batch_crc"]
+    decoded = decoded.withColumn("cluster_id", F.lit(cluster))
+    placed = decoded.where(F.col("holds") == LOG).join(F.broadcast(states), keys, "left")
+    unplaced = decoded.where(F.col("holds") == PAYLOADS).withColumn("commit_state", F.lit("unknown"))
+    count = lake.append_new("metadata_records", placed)
+    return count + lake.append_new("metadata_records", unplaced, key=("sha256", "position"))

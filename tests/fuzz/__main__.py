@@ -1,0 +1,185 @@
+"""The mutation loop: read damaged files until the count is reached; stop at nothing but report everything.
+
+    python -m tests.fuzz --files 100000 --seed 7 --workers 2
+    python -m tests.fuzz --seed 7 --only 4711            # the same file again, with its traceback
+
+For every file: no exception but the errors that name what is wrong, no more than TIMEOUT_S seconds, no more than
+MEMORY_BYTES of address space, and parsed + quarantined + trailing bytes = its length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from random import Random
+from types import FrameType
+
+from evidence import archive
+from evidence.capture import Capture, EvidenceFile, open_capture
+from evidence.decode import decode_range, work_of
+from evidence.errors import CaptureError
+from evidence.metrics import MetricNames
+from evidence.offsets import read_offsets
+from evidence.segments import Account, file_row, quarantine_rows, scan_files
+from evidence.static_configs import static_configs
+from tests.fuzz import corpus
+from tests.fuzz.mutate import damage
+
+TIMEOUT_S = 20
+MEMORY_BYTES = 3 << 30
+
+
+@dataclass
+class Tally:
+    """What a worker saw. failures: (number, what)."""
+
+    files: int = 0
+    bytes: int = 0
+    slowest_s: float = 0.0
+    peak_bytes: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.files += other.files
+        self.bytes += other.bytes
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        self.kinds += other.kinds
+        self.outcomes += other.outcomes
+        self.failures += other.failures
+
+
+class HangError(Exception):
+    """A file took longer than TIMEOUT_S."""
+
+
+seeds = cache(corpus.build)
+
+
+def damaged(seed: int, number: int) -> corpus.Seed:
+    """File `number` of a run: always the same for the same seed."""
+    random = Random(f"{seed}/{number}")
+    chosen, other = random.choice(seeds()), random.choice(seeds())
+    return corpus.Seed(chosen.name, damage(chosen.data, other.data, random))
+
+
+def work(seed: int, numbers: range) -> Tally:
+    """Read the numbered files, one after another."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    signal.signal(signal.SIGALRM, _hang)
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            given = damaged(seed, number)
+            begin = time.perf_counter()
+            signal.alarm(TIMEOUT_S)
+            try:
+                kind, outcome = read(given, Path(folder) / "capture")
+                tally.kinds[kind] += 1
+                tally.outcomes[outcome] += 1
+            except Exception:  # noqa: BLE001 - whatever it is, it is what this loop is for
+                tally.failures.append((number, f"{given.name}: {traceback.format_exc()}"))
+            signal.alarm(0)
+            tally.files += 1
+            tally.bytes += len(given.data)
+            tally.slowest_s = max(tally.slowest_s, time.perf_counter() - begin)
+    tally.peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return tally
+
+
+def _hang(_: int, __: FrameType | None) -> None:
+    raise HangError
+
+
+def read(given: corpus.Seed, folder: Path) -> tuple[str, str]:
+    """Everything that ingest does with a file, without Spark; returns (kind, outcome). Errors: what must not happen."""
+    place = folder / given.name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(given.data)
+    try:
+        with open_capture(place if archive.is_archive(place) else folder) as capture:
+            return _read_capture(capture, given)
+    except CaptureError:
+        return PurePosixPath(given.name).name, "refused"
+    finally:
+        place.unlink()
+
+
+def _read_capture(capture: Capture, given: corpus.Seed) -> tuple[str, str]:
+    scanned = scan_files(capture.files)
+    offsets = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+    static_configs(capture)
+    for item in work_of(scanned):
+        for _ in decode_range(Path(item.local).read_bytes(), item, capture.name):
+            pass
+    accounts = scanned.accounts | offsets.accounts
+    status = "registered"
+    for file in capture.files:
+        account = accounts.get(file.path)
+        if account is not None:
+            status = str(file_row(capture.name, file, account, scanned.logs)["status"])
+            _check(file, account)
+            quarantine_rows(capture.name, file, account.damage)
+    name = PurePosixPath(given.name).name
+    kind = capture.files[0].kind if len(capture.files) == 1 else name
+    return kind, status
+
+
+def _check(file: EvidenceFile, account: Account) -> None:
+    """Every byte of the file is accounted for, and for once only."""
+    spans = sorted((d.position, d.position + d.length_bytes) for d in account.damage)
+    if any(begin < 0 or end > file.size_bytes for begin, end in spans):
+        raise AssertionError(f"damage outside of the file: {spans}")
+    if any(end > begin for (_, end), (begin, _) in pairwise(spans)):
+        raise AssertionError(f"stretches overlap: {spans}")
+    used = (account.parsed_bytes, account.quarantined_bytes, account.trailing_bytes)
+    if sum(used) != file.size_bytes or min(used) < 0:
+        raise AssertionError(f"{used} of {file.size_bytes} bytes are accounted for: {account}")
+
+
+def main() -> int:
+    """Run the loop; 1 if any file failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", type=int, help="read just this one of the run's files")
+    given = parser.parse_args()
+    if given.only is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            print(read(damaged(given.seed, given.only), Path(folder) / "capture"))
+        return 0
+    begin, total, step = time.perf_counter(), Tally(), 500
+    chunks = [range(at, min(at + step, given.files)) for at in range(0, given.files, step)]
+    with ProcessPoolExecutor(given.workers) as pool:
+        for done, tally in enumerate(pool.map(work, [given.seed] * len(chunks), chunks), 1):
+            total.add(tally)
+            if done % 20 == 0:
+                print(f"{total.files} files, {len(total.failures)} failed", file=sys.stderr, flush=True)
+    taken = time.perf_counter() - begin
+    print(f"{total.files} damaged files ({total.bytes >> 20} MiB) of {len(total.kinds)} kinds, seed {given.seed}")
+    print(f"{taken:.0f} s with {given.workers} workers; slowest file {total.slowest_s:.2f} s; ", end="")
+    print(f"peak of a worker {total.peak_bytes >> 20} MiB")
+    print("kinds:    " + ", ".join(f"{n} {c}" for n, c in total.kinds.most_common()))
+    print("outcomes: " + ", ".join(f"{n} {c}" for n, c in total.outcomes.most_common()))
+    print(f"failures: {len(total.failures)}")
+    for number, what in total.failures[:20]:
+        print(f"--only {number}: {what}")
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

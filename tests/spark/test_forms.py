@@ -1,0 +1,114 @@
+"""The same facts come out in whatever form and order the evidence came in, and however often."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from jobs.ingest import ingest
+from jobs.lake import Lake
+from jobs.replay import replay
+from jobs.settings import load_settings
+from tests.spark.conftest import Job
+from tests.support.facts import EVIDENCE, digests, facts
+from tests.support.paths import ORACLE, unpacked
+
+NODES = ("3000", "3001")
+ROUNDS = 2
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Part of the real capture: two controllers, two rounds of two brokers, the tools' output, and a manifest that
+    every piece of it can carry."""
+    whole = unpacked("unclean", tmp_path_factory.mktemp("unclean"))
+    folder = tmp_path_factory.mktemp("part")
+    rounds = sorted((whole / "snapshots").iterdir())[:: len(list((whole / "snapshots").iterdir())) // ROUNDS][:ROUNDS]
+    wanted = [whole / "controllers" / n for n in NODES]
+    wanted += [r / f"broker-{b}" for r in rounds for b in (1, 3)] + [whole / "cli"]
+    for place in wanted:
+        shutil.copytree(place, folder / place.relative_to(whole))
+    (folder / "capture.toml").write_text('cluster_id = "the-one"\n')
+    for meta in folder.rglob("meta.properties"):
+        lines = meta.read_text().splitlines(keepends=True)
+        meta.write_text("".join(line for line in lines if not line.startswith("cluster.id")))
+    for status in folder.rglob("*quorum-status*"):
+        status.unlink()
+    return folder
+
+
+def lake_of(job: Job, root: Path, captures: Iterable[Path]) -> Lake:
+    lake = Lake(job.lake.spark, root)
+    for capture in captures:
+        ingest(lake, capture, load_settings(), lambda _: None)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def whole(job: Job, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return lake_of(job, tmp_path_factory.mktemp("whole") / "lake", [files])
+
+
+def test_the_part_has_every_kind_of_evidence(whole: Lake) -> None:
+    empty = {name for name in EVIDENCE if not facts(whole, name)}
+    assert empty <= {"static_configs", "quorum_reports"}
+
+
+def test_an_archive_thrice_gives_what_the_folder_gives(job: Job, files: Path, whole: Lake, tmp_path: Path) -> None:
+    packed = tmp_path / "a.zip"
+    with zipfile.ZipFile(packed, "w") as zipped:
+        for file in sorted(files.rglob("*"), reverse=True):
+            if file.is_file():
+                zipped.write(file, file.relative_to(files))
+    copies = [packed, tmp_path / "b.zip", tmp_path / "c.zip"]
+    for copy in copies[1:]:
+        shutil.copy(packed, copy)
+    assert digests(lake_of(job, tmp_path / "lake", copies)) == digests(whole)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pieces_in_any_order_give_what_the_whole_gives(
+    job: Job, files: Path, whole: Lake, tmp_path: Path, seed: int
+) -> None:
+    """Three captures of random files that overlap and together hold everything."""
+    random = Random(seed)
+    pieces = [tmp_path / name for name in "abc"]
+    for file in files.rglob("*"):
+        if not file.is_file():
+            continue
+        # What tells a file's node or topic goes where the file goes.
+        told = file.name in ("capture.toml", "meta.properties", "partition.metadata")
+        for piece in pieces if told else random.sample(pieces, random.choice((1, 1, 2))):
+            target = piece / file.relative_to(files)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    random.shuffle(pieces)
+    assert digests(lake_of(job, tmp_path / "lake", pieces)) == digests(whole)
+
+
+def test_kafka_dump_logs_text_gives_what_the_bytes_give(job: Job, tmp_path: Path) -> None:
+    """One controller's segment and snapshot, once as files and once only as kafka-dump-log printed them."""
+    log = Path("controllers/3000/__cluster_metadata-0")
+    source = unpacked("unclean", tmp_path / "unclean") / log
+    for name in ("00000000000000000000.log", "00000000000000000248-0000000001.checkpoint"):
+        for form in ("bytes", "text"):
+            (tmp_path / form / log).mkdir(parents=True, exist_ok=True)
+            (tmp_path / form / "capture.toml").write_text('cluster_id = "the-one"\n')
+        shutil.copy(source / name, tmp_path / "bytes" / log / name)
+        printed = "unclean-3000-" + (name + "." if name.endswith("checkpoint") else "") + "dump-log.txt.gz"
+        text = gzip.decompress((ORACLE / printed).read_bytes())
+        (tmp_path / "text" / log / name).with_suffix(".txt").write_bytes(text)
+    both = [lake_of(job, tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
+    assert len(facts(both[0], "metadata_records")) > 300
+    assert digests(both[1]) == digests(both[0])
+    histories = []
+    for lake in both:
+        replay(lake, "the-one", load_settings(), lambda _: None)
+        histories.append(facts(lake, "partition_history"))
+    assert histories[0] == histories[1] != []
