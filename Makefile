@@ -8,7 +8,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-airflow lint format types imports check clean
+.PHONY: help setup jars demo test test-airflow fuzz lint format types imports check clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ test: setup  ## run the tests
 
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
+
+FUZZ_FILES ?= 100000
+fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
+	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
