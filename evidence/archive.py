@@ -127,7 +127,7 @@ class _Unpacking:
             for info in zipped.infolist():
                 self.members += 1
                 self.spend(0)
-                if info.is_dir() or self._refuse(info.filename, _zip_refusal(info)):
+                if info.filename.endswith("/") or self._refuse(info.filename, _zip_refusal(info)):
                     continue
                 with zipped.open(info) as source:
                     self._write(info.filename, _Counted(source, self))

@@ -7,6 +7,7 @@ that carries an error code says nothing: it is remarked on (a Damage of no bytes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
@@ -15,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from evidence.errors import Damage, DecodeError
 from evidence.strict_json import read_object
+from evidence.text_files import MAX_INT32
 from evidence.tool_output import METADATA_TOPIC
 
 Row = dict[str, Any]
@@ -153,6 +155,7 @@ class _CleanShutdown(_Answer):
     broker_epoch: Int64
 
 
+_PARTITION = re.compile(r"[0-9]{1,10}")
 A = TypeVar("A", bound=_Answer)
 _NO_TOPIC_ID = "A" * 22
 
@@ -200,7 +203,7 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                     continue
                 for entry in (e for e in folder.partitions if not e.is_future):
                     topic, dash, partition = entry.partition.rpartition("-")
-                    if not dash or not partition.isdecimal() or len(partition) > 10:
+                    if not dash or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
                         remarks.append(Damage(0, 0, None, "bad_response", "an entry that names no partition"))
                         continue
                     place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}

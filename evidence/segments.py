@@ -282,8 +282,9 @@ def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
 
 
 def file_row(capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log]) -> dict[str, object]:
-    """The tables.EVIDENCE_FILES row. account None: a file that is only registered. logs: those that the file holds."""
-    account = account or Account(0, is_read=False)
+    """The tables.EVIDENCE_FILES row. account None: a file that is only registered: all of it is declared not to be
+    read. logs: those that the file holds."""
+    account = account or Account(0, trailing_bytes=file.size_bytes, is_read=False)
     batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
     return {
         "capture": capture,

@@ -58,7 +58,11 @@ EVIDENCE_FILES = pa.schema(
         column("status", pa.string(), "ok, note, quarantined (some or all of it), registered (hashed, not parsed)"),
         column("parsed_bytes", pa.int64(), "bytes that were understood"),
         column("quarantined_bytes", pa.int64(), "bytes that could not be used; see quarantine"),
-        column("trailing_bytes", pa.int64(), "bytes after the last batch: torn tail or preallocated zeros"),
+        column(
+            "trailing_bytes",
+            pa.int64(),
+            "bytes declared to hold nothing that is read: torn tail, zeros, a file only registered",
+        ),
         column("note", pa.string(), "what a reader should know about this file"),
     ]
 )

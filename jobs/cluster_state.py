@@ -25,7 +25,17 @@ _COLUMNS = (
     "sha256",
     "position",
 )
-_BATCH_COLUMNS = ("epoch", "base_offset", "last_offset", "crc", "is_control", "record_count", "nodes", "commit_state")
+_BATCH_COLUMNS = (
+    "epoch",
+    "base_offset",
+    "last_offset",
+    "base_timestamp_ms",
+    "crc",
+    "is_control",
+    "record_count",
+    "nodes",
+    "commit_state",
+)
 _PLACE = ("capture", "path", "sha256", "position")
 # Records whose body could not be read (a type or version that this release does not know) keep it raw.
 _RAW = """payload like '{"raw":%'"""

@@ -66,6 +66,8 @@ class Lake:
         builder = builder.addColumns(spark_schema(table.schema))
         if table.append_only:
             builder = builder.property("delta.appendOnly", "true")
+        for name, condition in table.checks:
+            builder = builder.property(f"delta.constraints.{name}", condition)
         builder.property("delta.dataSkippingStatsColumns", ",".join(["cluster_id", table.key[-1]])).execute()
 
     def table(self, name: str, cluster_id: str | None = None) -> DataFrame:

@@ -37,17 +37,26 @@ QUALITY_RESULTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A Delta table. key: the columns (besides cluster_id) that make a row the same row."""
+    """A Delta table. key: the columns (besides cluster_id) that make a row the same row. checks: constraints that Delta
+    holds every row to, by name."""
 
     name: str
     comment: str
     schema: pa.Schema
     key: tuple[str, ...]
     append_only: bool = False
+    checks: tuple[tuple[str, str], ...] = ()
 
 
-def _table(name: str, comment: str, schema: pa.Schema, key: tuple[str, ...], append_only: bool = False) -> Table:
-    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only)
+def _table(
+    name: str,
+    comment: str,
+    schema: pa.Schema,
+    key: tuple[str, ...],
+    append_only: bool = False,
+    checks: tuple[tuple[str, str], ...] = (),
+) -> Table:
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks)
 
 
 def _with_commit(schema: pa.Schema) -> pa.Schema:
@@ -63,6 +72,7 @@ _ALL = (
         evidence.EVIDENCE_FILES,
         ("capture", "path", "sha256"),
         append_only=True,
+        checks=(("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes"),),
     ),
     _table(
         "quarantine",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F
 
 from evidence.batches import scan_batches
 from jobs.cluster_state import LogConflictError
@@ -18,7 +21,7 @@ from jobs.settings import load_settings
 from tests.spark.conftest import Job
 from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer
-from tests.support.paths import unpacked
+from tests.support.paths import capture, unpacked
 
 
 def judged(job: Job, root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, Found]:
@@ -83,6 +86,25 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
     assert findings(lake, cluster, "snapshot_mismatch") == []
 
 
+def test_diverging_controllers_are_told_and_only_one_side_is_replayed(job: Job, tmp_path: Path) -> None:
+    lake, result = load(job, tmp_path / "lake", capture("diverge"))
+    cluster, settings = result.cluster_id, load_settings()
+    replay(lake, cluster, settings, lambda _: None)
+    run_detect(lake, cluster, settings, lambda _: None)
+    (row,) = findings(lake, cluster, "controller_divergence")
+    assert (row["start_offset"], row["end_offset"], row["verdict"]) == (46, 52, "proven")
+    assert "part at epoch 1, offset 46: node 3001 wrote offsets 46 to 51 in epoch 1;" in row["explanation"]
+    assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
+    assert {e["role"] for e in row["evidence"]} == {"truncated_branch", "replaced_by"}
+    states = lake.table("metadata_records", cluster).groupBy("epoch", "commit_state").count().collect()
+    assert {(r["epoch"], r["commit_state"]): r["count"] for r in states} == {
+        (1, "committed"): 46,
+        (1, "uncommitted"): 6,
+        (3, "committed"): 109,
+    }
+    assert not lake.rows("partition_history", cluster, where="controller_epoch = 1 and offset >= 46")
+
+
 def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / "controllers" / "3001" / SEGMENT
@@ -99,3 +121,37 @@ def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path
     assert (row["kind"], row["verdict"], row["severity"]) == ("log_conflict", "proven", "critical")
     assert len({e["path"] for e in row["evidence"]}) == 2
     assert lake.rows("partition_history", cluster) == []
+
+
+def test_a_snapshot_that_the_replay_does_not_lead_to_is_a_finding(job: Job, tmp_path: Path) -> None:
+    def change(folder: Path) -> None:
+        for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
+            path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
+
+    lake, cluster, found = judged(job, tmp_path, change)
+    (row,) = findings(lake, cluster, "snapshot_mismatch")
+    assert (row["topic"], row["partition"], row["start_offset"]) == ("ledger", 2, 248)
+    assert (row["verdict"], row["severity"]) == ("proven", "critical")
+    assert "leader" in row["explanation"]
+    assert (found.mismatches, found.compared > 20) == (1, True)
+
+
+def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
+    """The snapshot with another leader of one partition, in a batch whose CRC is good again."""
+    topic_id = snapshot[(at := snapshot.index(topic.encode()) + len(topic)) : at + 16]
+    body = snapshot.index(struct.pack(">i", partition) + topic_id) + 20
+    for _ in range(2):  # replicas, ISR: compact arrays of int32
+        body += 1 + 4 * (snapshot[body] - 1)
+    leader = body + 2  # behind two empty arrays: removing, adding
+    data = bytearray(snapshot)
+    struct.pack_into(">i", data, leader, struct.unpack_from(">i", data, leader)[0] + 1)
+    batch = next(b for b in scan_batches(snapshot).batches if b.position <= leader < b.end)
+    crc = writer.crc32c(bytes(data[batch.position + 21 : batch.end]))
+    struct.pack_into(">I", data, batch.position + 17, crc)
+    return bytes(data)
+
+
+def test_delta_itself_refuses_a_file_whose_bytes_do_not_add_up(job: Job) -> None:
+    rows = job.lake.table("evidence_files").limit(1).withColumn("parsed_bytes", F.col("parsed_bytes") + 1)
+    with pytest.raises(Py4JJavaError, match="every_byte"):
+        rows.write.format("delta").mode("append").save(job.lake.path("evidence_files"))

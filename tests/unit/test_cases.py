@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from evidence.batches import scan_batches
+from evidence.capture import open_capture
 from evidence.errors import Damage
+from evidence.metrics import MetricNames
+from evidence.offsets import read_offsets
 from evidence.records import read_records
+from evidence.segments import scan_files
 from tests.support.paths import ROOT
 
 CASES = sorted(p.parent for p in (ROOT / "tests" / "cases").glob("*/segment.log"))
@@ -27,5 +31,26 @@ def test_case(case: Path) -> None:
     assert scan.parsed_bytes + scan.quarantined_bytes + scan.trailing_bytes == len(data)
 
 
+CAPTURES = sorted(p.parent for p in (ROOT / "tests" / "cases").glob("*/capture"))
+
+
+@pytest.mark.parametrize("case", CAPTURES, ids=lambda p: p.name)
+def test_capture_case(case: Path) -> None:
+    """A small capture: how many rows its files give, and every damage at its place."""
+    expected = json.loads((case / "expected.json").read_text())
+    with open_capture(case / "capture") as capture:
+        scanned = scan_files(capture.files)
+        offsets = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        for file in capture.files:
+            account = (scanned.accounts | offsets.accounts)[file.path]
+            used = account.parsed_bytes + account.quarantined_bytes + account.trailing_bytes
+            assert used == file.size_bytes
+            found = [[d.position, d.length_bytes, d.reason] for d in account.damage]
+            assert found == expected["damage"][file.path]
+    assert offsets.log_end_offsets.num_rows == expected["log_end_offsets"]
+    assert sum(len(log.batches) for log in scanned.logs) == expected["batches"]
+
+
 def test_there_are_cases() -> None:
     assert len(CASES) >= 5
+    assert len(CAPTURES) >= 2

@@ -282,9 +282,13 @@ def test_members_of_a_zip_that_must_not_be_unpacked_are_named_and_the_rest_is_us
         encrypted = zipfile.ZipInfo("encrypted")
         zipped.writestr(encrypted, b"x")
         encrypted.flag_bits |= 0x1
+        # Found by `make fuzz` (seed 11, file 25651): a member without a name was an IndexError.
+        zipped.writestr("nameless", b"x")
+        zipped.infolist()[-1].filename = ""
     expected = [(name, reason) for name, reason in BAD_NAMES if reason]
     expected += [("symlink", "not a regular file"), ("fifo", "not a regular file")]
     expected += [("other-method", "compressed with method 12: repack it with deflate"), ("encrypted", "encrypted")]
+    expected += [("", "no name")]
     check_only_good_members(opened(archive), expected)
     assert not (tmp_path / "escaped").exists()
 

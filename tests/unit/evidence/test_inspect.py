@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 from itertools import accumulate
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from evidence.errors import KraftForensicsError
 from evidence.inspect import inspect_file
 from tests.support import writer
+from tests.support.paths import ORACLE, ROOT
 
 LOG = writer.log(batches=5)
 STARTS = [0, *accumulate(len(b) for b in LOG)]
@@ -73,3 +76,30 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
         with pytest.raises(KraftForensicsError, match="cannot be read") as caught:
             list(inspect_file(path))
         assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_the_text_of_kafka_dump_log_gives_the_same_lines_as_the_bytes(tmp_path: Path) -> None:
+    text = tmp_path / "dump.txt"
+    text.write_bytes(lzma.decompress((ROOT / "tests/samples/dump-log/every-record.txt.xz").read_bytes()))
+    names = ("offset", "timestamp", "leaderEpoch", "type", "version", "data")
+    expected = [[row[n] for n in names] for row in inspect_file(ORACLE / "every-record.log", show_secrets=True)]
+    found = [[row[n] for n in names] for row in inspect_file(text, show_secrets=True)]
+    assert len(expected) == 740
+    assert found == expected
+
+
+def test_bare_payloads_have_no_place(tmp_path: Path) -> None:
+    path = tmp_path / "payloads.txt"
+    path.write_text('{"type":"NO_OP_RECORD","version":0,"data":{}}\n')
+    (row,) = inspect_file(path)
+    assert (row["offset"], row["leaderEpoch"], row["type"], row["data"]) == (None, None, "NO_OP_RECORD", {})
+
+
+def test_a_log_made_with_another_seed_equals_kafkas_json(tmp_path: Path) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(lzma.decompress((ORACLE / "every-record-seed-7.log.xz").read_bytes()))
+    with lzma.open(ORACLE / "every-record-seed-7.jsonl.xz", "rt", encoding="utf-8") as lines_:
+        expected = [json.loads(line) for line in lines_]
+    names = ("offset", "timestamp", "type", "version", "data")
+    assert len(expected) > 740
+    assert [{n: row[n] for n in names} for row in inspect_file(log, show_secrets=True)] == expected

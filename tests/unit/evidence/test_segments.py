@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 
 from evidence import tables
+from evidence.batches import scan_batches
 from evidence.capture import EvidenceFile, open_capture
 from evidence.decode import byte_ranges, decode_range, read_range, record_row, work_of
 from evidence.errors import CaptureError
 from evidence.records import Record
 from evidence.segments import Account, Scanned, batch_table, file_row, quarantine_rows, scan_files
 from tests.support import writer
+from tests.support.paths import capture
 
 LOG = writer.log(batches=4)
 CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
@@ -120,7 +122,7 @@ def test_bytes_that_may_hold_a_secret_are_not_kept(tmp_path: Path) -> None:
 def test_a_file_that_is_not_read_is_registered(name: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {name: b"hello"})
     row = file_row("c", file, scan_files([file]).accounts.get(file.path), [])
-    assert (row["status"], row["parsed_bytes"], row["size_bytes"]) == ("registered", 0, 5)
+    assert (row["status"], row["parsed_bytes"], row["trailing_bytes"], row["size_bytes"]) == ("registered", 0, 5, 5)
 
 
 def test_a_whole_snapshot_is_read_with_offsets_from_0(tmp_path: Path) -> None:
@@ -236,3 +238,30 @@ def test_partition_records_have_typed_fields_and_unchanged_ones_are_null() -> No
     }
     assert (second["offset"], second["snapshot_end_offset"], second["snapshot_epoch"]) == (5, 80, 3)
     assert data[second["position"] :].startswith(writer.record(change, 1))
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2, 40), (5, 6, 7, 100)])
+def test_a_log_in_several_segments_gives_the_rows_of_one(cuts: tuple[int, ...], tmp_path: Path) -> None:
+    """The real log, closed and rolled between other batches: transactions and epochs go on from file to file."""
+    with open_capture(capture("unclean")) as opened:
+        data = next(f.read() for f in opened.files if f.path == node(3000))
+    heads = scan_batches(data).batches
+    files = captured(tmp_path / "whole", {node(3000): data})
+    bounds = [0, *(heads[c].position for c in cuts), len(data)]
+    firsts = [heads[c].base_offset for c in (0, *cuts)]
+    pieces = {
+        node(3000, base=b): data[start:end] for b, start, end in zip(firsts, bounds[:-1], bounds[1:], strict=True)
+    }
+    parts = captured(tmp_path / "parts", pieces)
+
+    def rows(of: list[EvidenceFile]) -> list[dict[str, object]]:
+        found = scan_files(of)
+        assert {a.note for a in found.accounts.values()} == {None}
+        decoded = [r for w in work_of(found) for r in decode_range(_bytes(w.local), w, "c") if isinstance(r, dict)]
+        return sorted(
+            ({k: v for k, v in r.items() if k not in ("path", "sha256", "position")} for r in decoded),
+            key=lambda r: r["offset"],
+        )
+
+    assert len(parts) == len(cuts) + 1
+    assert rows(parts) == rows(files)
