@@ -44,12 +44,17 @@ class EvidenceFile:
 
     def read(self) -> bytes:
         """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
+        with self.unchanged():
+            return self.local.read_bytes()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """For a file that is read otherwise. Errors: as `read`, when the block ends."""
         with _readable(self.local):
-            data = self.local.read_bytes()
-            modified_ns = self.local.stat().st_mtime_ns
-        if len(data) != self.size_bytes or self.modified_ns not in (None, modified_ns):
+            yield
+            now = self.local.stat()
+        if now.st_size != self.size_bytes or self.modified_ns not in (None, now.st_mtime_ns):
             raise _changed(self.local)
-        return data
 
 
 @dataclass(frozen=True, slots=True)

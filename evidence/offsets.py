@@ -254,7 +254,8 @@ def _replica_segment(topic_ids: dict[str, str | None], last: set[str], file: Evi
     place = kinds.partition_of(path)
     if place is None or file.path not in last:
         return Found(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
-    tail = read_tail(file.local, int(path.stem))
+    with file.unchanged():
+        tail = read_tail(file.local, int(path.stem))
     found = Found(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}

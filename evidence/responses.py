@@ -22,6 +22,8 @@ from evidence.tool_output import METADATA_TOPIC
 Row = dict[str, Any]
 
 MAX_BYTES = 256 << 20
+# The object begins on a line of its own: braces in what a tool logged before it are not its beginning.
+_START = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*(?=\{)", re.MULTILINE)
 
 Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
@@ -168,8 +170,8 @@ def _read(
     try:
         if len(data) > MAX_BYTES:
             raise DecodeError("bad_response", f"{len(data)} bytes, at most {MAX_BYTES} are read", 0)
-        start = data.find(b"{")
-        start = 0 if start < 0 or (data[:start].strip() and b"\n" not in data[:start]) else start
+        found = _START.search(data)
+        start = found.end() if found else 0
         answer = model.model_validate(read_object(data[start:].strip()))
     except DecodeError as error:
         return [], [Damage(0, len(data), None, error.reason, str(error))]
@@ -191,6 +193,13 @@ def _known(value: int) -> int | None:
     return None if value < 0 else value
 
 
+def _has_lag(lag: int, remarks: list[Damage]) -> bool:
+    """Whether a lag is known: -1 is that of a replica that its broker has not or that is offline (ReplicaManager)."""
+    if lag < -1:
+        remarks.append(Damage(0, 0, None, "bad_response", f"an entry with a lag of {lag}: left out"))
+    return lag >= 0
+
+
 def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
     """kafka-log-dirs --describe: `offset_lag` of every replica: how far its LEO is behind the partition's high
     watermark. It gives no LEO: that would take a high watermark of the same moment. Future replicas are left out."""
@@ -202,12 +211,13 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                     remarks.append(Damage(0, 0, None, "error_code", f"broker {broker.broker}: a log directory failed"))
                     continue
                 for entry in (e for e in folder.partitions if not e.is_future):
-                    topic, dash, partition = entry.partition.rpartition("-")
-                    if not dash or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+                    topic, _, partition = entry.partition.rpartition("-")
+                    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
                         remarks.append(Damage(0, 0, None, "bad_response", "an entry that names no partition"))
                         continue
                     place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}
-                    yield {**place, "offset_lag": entry.offset_lag}
+                    if _has_lag(entry.offset_lag, remarks):
+                        yield {**place, "offset_lag": entry.offset_lag}
 
     return _read(data, _LogDirs, rows)
 
@@ -221,7 +231,8 @@ def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
         for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
             for topic in result.topics:
                 for entry in (p for p in topic.partitions if not p.is_future_key):
-                    yield {"topic": topic.name, "partition": entry.partition_index, "offset_lag": entry.offset_lag}
+                    if _has_lag(entry.offset_lag, remarks):
+                        yield {"topic": topic.name, "partition": entry.partition_index, "offset_lag": entry.offset_lag}
 
     return _read(data, _DescribeLogDirs, rows)
 
@@ -256,17 +267,18 @@ def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage
                 continue
             for replica in (r for r in (*part.current_voters, *part.observers) if r.log_end_offset >= 0):
                 place = {"broker_id": replica.replica_id, "topic": METADATA_TOPIC, "partition": part.partition_index}
-                replicas.append({**place, "log_end_offset": replica.log_end_offset, "position": 0})
+                replicas.append({**place, "log_end_offset": replica.log_end_offset})
             yield {
                 "leader_id": part.leader_id,
                 "leader_epoch": part.leader_epoch,
                 "high_watermark": _known(part.high_watermark),
-                "voters": sorted(r.replica_id for r in part.current_voters),
-                "observers": sorted(r.replica_id for r in part.observers),
+                "voters": sorted({r.replica_id for r in part.current_voters}),
+                "observers": sorted({r.replica_id for r in part.observers}),
             }
 
     reports, damage = _read(data, _DescribeQuorum, rows)
-    return replicas, reports, damage
+    # Every replica stands in a report, so that there is one.
+    return [{**row, "position": reports[0]["position"]} for row in replicas], reports, damage
 
 
 def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]]:

@@ -34,4 +34,14 @@ def read_object(text: bytes) -> dict[str, Any]:
         raise DecodeError("bad_json", f"not JSON as Kafka writes it: {str(error)[:100]}", 0) from None
     if type(value) is not dict:
         raise DecodeError("bad_json", "a JSON value that is not an object", 0)
+    if b"\\u" in text:
+        _refuse_halves(value)
     return value
+
+
+def _refuse_halves(value: dict[str, Any]) -> None:
+    """JSON can spell half a surrogate pair, which is no text and cannot be stored."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise DecodeError("bad_text", "half a surrogate pair", 0) from None

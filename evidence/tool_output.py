@@ -6,18 +6,23 @@ Facts: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1 (ru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from evidence.errors import Damage
+from evidence.errors import Damage, DecodeError
 from evidence.redaction import excerpt
+from evidence.strict_json import read_object
 from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
 
 Row = dict[str, Any]
 METADATA_TOPIC = "__cluster_metadata"
 
-_OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10}):(-?\d{0,19})")
-_NUMBERS = re.compile(r"-?\d{1,10}(,-?\d{1,10})*")
+_OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,10}):(-?[0-9]{0,19})")
+_NUMBERS = re.compile(r"-?[0-9]{1,10}(,-?[0-9]{1,10})*")
+_INT32 = re.compile(r"-?[0-9]{1,10}")
+_INT64 = re.compile(r"[0-9]{1,19}")
+_NODE_LISTS = (b"CurrentVoters", b"CurrentObservers")
+_STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_LISTS)
 
 
 class _UnreadableError(ValueError):
@@ -93,22 +98,69 @@ def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_quorum_status(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-metadata-quorum describe --status: one quorum_reports row, or damage over the whole text."""
-    lines = [line.decode("utf-8", "replace").partition(":") for _, line, ended in text_lines(data) if ended]
-    named = {key.strip(): value.strip() for key, _, value in lines}
-    try:
-        row = {
-            "quorum_cluster_id": named.get("ClusterId") or None,
-            "leader_id": _int32(named["LeaderId"], least=-1),
-            "leader_epoch": _int32(named["LeaderEpoch"]),
-            "high_watermark": _offset(named["HighWatermark"]),
-            "voters": _ids(named.get("CurrentVoters")),
-            "observers": _ids(named.get("CurrentObservers")),
-        }
-    except (KeyError, _UnreadableError) as error:
-        message = f"not what kafka-metadata-quorum prints: {error}"
-        return [], [Damage(0, len(data), None, "bad_tool_output", message)]
-    return [{**row, "position": 0}], []
+    """kafka-metadata-quorum describe --status: a quorum_reports row for each report of the text. Reports that were put
+    one behind the other are never blended. A report that lacks a number is damage as a whole; a list of nodes that
+    cannot be read costs its line. A high watermark of -1 is one that a new leader does not know yet."""
+    rows: list[Row] = []
+    damage: list[Damage] = []
+    for begin, end, report in _reports(data):
+        spoilt: list[Damage] = []
+        try:
+            row = _status(report, spoilt)
+        except (KeyError, UnicodeDecodeError, _UnreadableError) as error:
+            message = f"not what kafka-metadata-quorum prints: {error}"
+            damage.append(Damage(begin, end - begin, None, "bad_tool_output", message))
+        else:
+            damage += spoilt
+            rows.append({**row, "position": begin})
+    return rows, damage
+
+
+_Report = dict[bytes, tuple[int, bytes, bool]]
+
+
+def _reports(data: bytes) -> list[tuple[int, int, _Report]]:
+    """(begin, end, lines by their name) of every report. A report begins with its first line, or where a line comes
+    again; other lines belong to the report before them. A text without any line of a report is one report."""
+    begins: list[int] = []
+    reports: list[_Report] = []
+    for position, line, ended in text_lines(data):
+        name = line.partition(b":")[0].strip()
+        if name not in _STATUS:
+            continue
+        if not reports or name == b"ClusterId" or name in reports[-1]:
+            begins.append(position)
+            reports.append({})
+        reports[-1][name] = (position, line, ended)
+    if not reports:
+        return [(0, len(data), {})]
+    return list(zip(begins, [*begins[1:], len(data)], reports, strict=True))
+
+
+def _status(report: _Report, spoilt: list[Damage]) -> Row:
+    """The row of one report; damage for each list of nodes that cannot be read goes to `spoilt`."""
+    named = {
+        k.decode(): v[1].decode().partition(":")[2].strip() for k, v in report.items() if v[2] and k not in _NODE_LISTS
+    }
+    lists: dict[bytes, list[int] | None] = {}
+    for name in _NODE_LISTS:
+        position, line, _ = report.get(name, (0, b"", True))
+        try:
+            # A list shows by itself whether it was cut off: it needs no line end.
+            lists[name] = _ids(line.partition(b":")[2].strip()) if line else None
+        except (DecodeError, _UnreadableError) as error:
+            lists[name] = None
+            message = f"not a list of nodes ({error}): {excerpt(line)}"
+            spoilt.append(Damage(position, len(line), None, "bad_tool_output", message))
+    high_watermark = named["HighWatermark"]
+    return {
+        "quorum_cluster_id": named.get("ClusterId") or None,
+        "leader_id": _int32(named["LeaderId"], least=-1),
+        "leader_epoch": _int32(named["LeaderEpoch"]),
+        "high_watermark": None if high_watermark == "-1" else _offset(high_watermark),
+        "voters": lists[b"CurrentVoters"],
+        "observers": lists[b"CurrentObservers"],
+    }
 
 
 def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row], list[Damage]]:
@@ -116,14 +168,14 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
     rows: list[Row] = []
     damage: list[Damage] = []
     for position, raw, ended in text_lines(data):
-        text = raw.decode("utf-8", "replace").strip("\r\n ")
-        if not text.strip():
+        if not raw.strip():
             continue
         try:
+            text = raw.decode().strip("\r\n ")
             if not ended and not _stands_alone(read, text):
                 raise _UnreadableError("the line does not end: its last number may lack digits")
             row = read(text)
-        except (_UnreadableError, KeyError, IndexError) as error:
+        except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
             message = f"not a line that the tool prints ({error}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
             continue
@@ -154,27 +206,24 @@ def _nodes(text: str) -> list[int] | None:
     return [_int32(word, least=-MAX_INT32 - 1) for word in text.split(",") if word]
 
 
-def _ids(text: str | None) -> list[int] | None:
-    """Node ids of `[3000,3001]` or of a list of objects with an id, ascending."""
-    if text is None:
-        return None
-    return sorted(_int32(found) for found in _ids_in(text))
-
-
-def _ids_in(text: str) -> Iterator[str]:
-    if '"id"' in text:
-        yield from re.findall(r'"id":\s*(-?\d{1,10})\b', text)
-    else:
-        yield from (word.strip() for word in text.strip("[] ").split(",") if word.strip())
+def _ids(text: bytes) -> list[int]:
+    """Node ids of `[3000,3001]` or of a list of objects with an id, ascending, each once."""
+    found = read_object(b'{"nodes":' + text + b"}").get("nodes")
+    if type(found) is not list:
+        raise _UnreadableError("no list")
+    ids: list[Any] = [node.get("id") if type(node) is dict else node for node in found]
+    if any(type(node) is not int or not 0 <= node <= MAX_INT32 for node in ids):
+        raise _UnreadableError("an entry without a node id")
+    return sorted(set(ids))
 
 
 def _int32(text: str, least: int = 0) -> int:
-    if not re.fullmatch(r"-?\d{1,10}", text) or not least <= int(text) <= MAX_INT32:
+    if not _INT32.fullmatch(text) or not least <= int(text) <= MAX_INT32:
         raise _UnreadableError(f"{text[:20]!r} is out of range")
     return int(text)
 
 
 def _offset(text: str) -> int:
-    if not re.fullmatch(r"\d{1,19}", text) or int(text) > MAX_INT64:
+    if not _INT64.fullmatch(text) or int(text) > MAX_INT64:
         raise _UnreadableError(f"{text[:20]!r} is not an offset")
     return int(text)

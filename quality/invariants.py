@@ -9,8 +9,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-_NONE = F.array().cast("array<int>")
-
 INVARIANTS: dict[str, Column] = {
     "isr_within_replicas": F.size(F.array_except("isr", "replicas")) == 0,
     "elr_within_replicas": F.size(F.array_except("elr", "replicas")) == 0,

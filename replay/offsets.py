@@ -235,14 +235,17 @@ def _log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, cl
 
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
-    """The replica as it was last seen before the time, or None. Its epoch is read from the leader-epoch-checkpoint of
-    the same round of capturing; an epoch that begins at the log's end was opened but not written."""
+    """The replica as it was last seen before the time, or None. Its epoch is that of its last batch where the source
+    says it, else read from the leader-epoch-checkpoint of the same round of capturing; an epoch that begins at the
+    log's end was opened but not written."""
     rows = evidence.log_ends.get(broker, [])
     at = bisect_right(rows, before_ms, key=lambda r: r["captured_at_ms"])
     latest = next((r for r in reversed(rows[:at]) if clock.surely_before(r, before_ms)), None)
     if latest is None:
         return None
     end = latest["log_end_offset"]
+    if latest["last_written_leader_epoch"] is not None:
+        return Replica(broker, end, latest["last_written_leader_epoch"], latest)
     captured = evidence.epoch_rows.get(broker, [])
     first = bisect_right(captured, latest["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
     behind = bisect_right(captured, latest["captured_at_ms"], key=lambda r: r["captured_at_ms"])

@@ -25,7 +25,9 @@ from pathlib import Path, PurePosixPath
 from random import Random
 from types import FrameType
 
-from evidence import archive
+import pyarrow as pa
+
+from evidence import archive, tables
 from evidence.capture import Capture, EvidenceFile, open_capture
 from evidence.decode import decode_range, work_of
 from evidence.errors import CaptureError
@@ -123,8 +125,8 @@ def _read_capture(capture: Capture, given: corpus.Seed) -> tuple[str, str]:
     offsets = read_offsets(capture.name, capture.files, MetricNames(), 5000)
     static_configs(capture)
     for item in work_of(scanned):
-        for _ in decode_range(Path(item.local).read_bytes(), item, capture.name):
-            pass
+        rows = decode_range(Path(item.local).read_bytes(), item, capture.name)
+        pa.Table.from_pylist([r for r in rows if isinstance(r, dict)], schema=tables.SNAPSHOT_RECORDS)
     accounts = scanned.accounts | offsets.accounts
     status = "registered"
     for file in capture.files:

@@ -480,7 +480,7 @@ BAD = [
     ("bad_json", broker("9" * 5000)),
     ("bad_json", "[1]"),
     ("bad_text", topic('"\udcff"')),
-    ("bad_payload", topic('"\\ud800"')),
+    ("bad_text", topic('"\\ud800"')),
     ("bad_payload", topic("null")),
     ("bad_payload", topic('["a"]')),
     ("bad_payload", topic(rest=',"more":1')),

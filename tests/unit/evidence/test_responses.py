@@ -106,6 +106,49 @@ def test_future_replicas_and_failed_folders_say_nothing() -> None:
     assert (remark.reason, remark.length_bytes) == ("error_code", 0)
 
 
+def log_dirs_of(partition: str, lag: int) -> bytes:
+    entry = {"partition": partition, "size": 1, "offsetLag": lag, "isFuture": False}
+    return as_json({"version": 1, "brokers": [{"broker": 7, "logDirs": [{"partitions": [entry], "error": None}]}]})
+
+
+@pytest.mark.parametrize(("lag", "remarks"), [(-1, []), (-7, ["bad_response"])])
+def test_a_lag_that_is_not_known_is_no_lag(lag: int, remarks: list[str]) -> None:
+    rows, damage = read_log_dirs(log_dirs_of("a-0", lag))
+    assert (rows, [d.reason for d in damage]) == ([], remarks)
+    entry = {"partitionIndex": 0, "offsetLag": lag, "isFutureKey": False}
+    rows, damage = read_describe_log_dirs(as_json({"results": [{"topics": [{"name": "a", "partitions": [entry]}]}]}))
+    assert (rows, [d.reason for d in damage]) == ([], remarks)
+
+
+@pytest.mark.parametrize("name", ["a-9999999999", "a-2147483648", "a-\u0663", "a-", "-0", "a", "", "a--1x"])
+def test_an_entry_that_names_no_partition_is_left_out(name: str) -> None:
+    rows, (remark,) = read_log_dirs(log_dirs_of(name, 0))
+    assert (rows, remark.reason, remark.length_bytes) == ([], "bad_response", 0)
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    data = log_dirs_of("\ud800-1", 0)
+    rows, (damage,) = read_log_dirs(data)
+    assert (rows, damage.reason, damage.length_bytes) == ([], "bad_text", len(data))
+
+
+@pytest.mark.parametrize("talk", [b"WARN config {a} (b)\nQuerying brokers\r\n", b"\xef\xbb\xbf", b"\n\n", b"a\n  "])
+def test_talk_before_the_answer_is_skipped(talk: bytes) -> None:
+    (row,), damage = read_log_dirs(talk + log_dirs_of("a-0", 0) + b"\r\n")
+    assert (row["position"], damage) == (len(talk), [])
+
+
+def test_rows_of_a_quorum_point_at_the_answer() -> None:
+    replica = {"replicaId": 3, "logEndOffset": 8}
+    part = {"partitionIndex": 0, "leaderId": 3, "leaderEpoch": 1, "highWatermark": -1}
+    part |= {"currentVoters": [replica], "observers": [{"replicaId": 4, "logEndOffset": -1}] * 2}
+    answer = as_json({"errorCode": 0, "topics": [{"topicName": "__cluster_metadata", "partitions": [part]}]})
+    (end,), (report,), damage = read_describe_quorum(b"talk\n" + answer)
+    assert damage == []
+    assert (end["broker_id"], end["log_end_offset"], end["position"], report["position"]) == (3, 8, 5, 5)
+    assert (report["high_watermark"], report["observers"]) == (None, [4])
+
+
 def test_replica_log_info_is_what_kip_966_asks_for() -> None:
     (row,), (remark,) = read_replica_log_info(as_json(LOG_INFO))
     assert row == {

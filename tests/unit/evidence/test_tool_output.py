@@ -83,6 +83,71 @@ def test_a_status_without_its_high_watermark_is_held_back() -> None:
     assert (rows, damage.reason, damage.length_bytes) == ([], "bad_tool_output", len(text))
 
 
+STATUS = (
+    b"ClusterId:              x\nLeaderId:               1\nLeaderEpoch:            2\nHighWatermark:          5\n"
+    b"MaxFollowerLag:         0\nMaxFollowerLagTimeMs:   0\n"
+    b"CurrentVoters:          [1,2]\nCurrentObservers:       [3]\n"
+)
+
+
+def test_a_new_leader_may_not_know_its_high_watermark() -> None:
+    (row,), damage = read_quorum_status(STATUS.replace(b" 5\n", b" -1\n"))
+    assert (row["leader_id"], row["high_watermark"], damage) == (1, None, [])
+
+
+def test_reports_that_follow_one_another_are_each_a_row() -> None:
+    second = STATUS.replace(b" 5\n", b" 9\n").replace(b"LeaderId:               1", b"LeaderId:               2")
+    rows, damage = read_quorum_status(b"[2026-11-21] WARN: talk\n" + STATUS + second)
+    assert damage == []
+    assert [(r["leader_id"], r["high_watermark"]) for r in rows] == [(1, 5), (2, 9)]
+    assert [r["position"] for r in rows] == [24, 24 + len(STATUS)]
+
+
+def test_a_report_that_was_cut_off_takes_nothing_from_the_one_before() -> None:
+    cut = STATUS.replace(b"LeaderId:               1", b"LeaderId:               2").split(b"HighWatermark")[0]
+    (row,), (damage,) = read_quorum_status(STATUS + cut)
+    assert (row["leader_id"], row["high_watermark"]) == (1, 5)
+    assert (damage.position, damage.length_bytes) == (len(STATUS), len(cut))
+
+
+@pytest.mark.parametrize(
+    ("bad", "voters"),
+    [
+        (b'[{"id": 3000, "directoryId": null, "endpoints": ["C://a:1"]}, {"id": 30', None),
+        (b'[{"id": x}]', None),
+        (b"[1,2", None),
+        (b"[1,-2]", None),
+        (b"[1,2147483648]", None),
+        (b"[true]", None),
+        (b"[[1]]", None),
+        (b"1,2", None),
+        (b"", None),
+        (b"[" * 100_000, None),
+        (b"[2, 1, 1]", [1, 2]),
+        (b'[{"id": 2, "directoryId": null}, {"id": 1, "directoryId": "x", "endpoints": ["C://a:1"]}]', [1, 2]),
+    ],
+)
+def test_a_list_of_nodes_that_cannot_be_read_costs_its_line(bad: bytes, voters: list[int] | None) -> None:
+    text = STATUS.replace(b"[1,2]", bad)
+    (row,), damage = read_quorum_status(text)
+    assert (row["voters"], row["observers"], row["high_watermark"]) == (voters, [3], 5)
+    spans = [text[d.position : d.position + d.length_bytes] for d in damage]
+    assert spans == ([] if voters else [b"CurrentVoters:          " + bad])
+
+
+@pytest.mark.parametrize(("end", "observers"), [(-1, [3]), (-2, None), (-3, None)])
+def test_a_list_at_the_end_needs_its_bracket_and_no_line_end(end: int, observers: list[int] | None) -> None:
+    (row,), damage = read_quorum_status(STATUS[:end])
+    assert (row["observers"], len(damage)) == (observers, 0 if observers else 1)
+
+
+def test_bytes_that_are_no_text_cost_their_line() -> None:
+    text = b"Topic: a\xff\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    good = b"Topic: a\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    (row,), (damage,) = read_topics(text + good)
+    assert (row["partition"], damage.position, damage.length_bytes) == (1, 0, len(text) - 1)
+
+
 def test_topics_are_described_as_printed() -> None:
     rows, damage = read_topics(printed("unclean", "topics-all-down")[0])
     assert damage == []
@@ -131,6 +196,7 @@ def test_what_other_releases_leave_out_is_null(line: bytes, elr: list[int] | Non
         (read_get_offsets, b"orders:99999999999:1"),
         (read_get_offsets, b"orders:0:9223372036854775808"),
         (read_get_offsets, b"no offsets here"),
+        (read_get_offsets, "orders:\u0663:1".encode()),
         (read_quorum_replication, b"1 x seven"),
         (read_topics, b"\tTopic: a\tPartition: x\tLeader: 1\tReplicas: 1\tIsr: 1"),
         (read_topics, b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,b\tIsr: 1"),

@@ -207,6 +207,20 @@ def test_epochs_of_another_round_are_not_mixed_in() -> None:
     assert seen("10 b2 e0@0 e2@40", "20 b2 leo=80") == (80, None)
 
 
+def test_a_source_that_names_the_last_written_epoch_needs_no_other() -> None:
+    """GetReplicaLogInfo and a replica's own log say it themselves."""
+    rows = [{**row, "last_written_leader_epoch": 7} for row in evidence("20 b2 leo=80")]
+    found = last_seen(index_rows([*rows, *evidence("20 b2 e0@0 e2@60")]), 2, ms(50), Clock(0))
+    assert found is not None
+    assert (found.log_end_offset, found.last_written_leader_epoch) == (80, 7)
+
+
+def test_a_tool_that_names_no_broker_is_no_replica() -> None:
+    """kafka-get-offsets prints the leader's high watermark, whoever that was."""
+    rows = [{**row, "broker_id": None} for row in evidence("20 b2 hw=80")]
+    assert index_rows(rows).marks == []
+
+
 def test_never_seen() -> None:
     assert seen("20 b1 leo=80", "60 b2 leo=90", "? b2 leo=95") is None
 
