@@ -63,7 +63,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     state = load_cluster_state(lake, cluster)
     clock = Clock(settings.evidence.clock_error_ms)
     log_end_ms = _log_end_ms(lake, cluster, state)
-    context = Cluster(cluster, state.brokers, state.elr_enabled, clock, log_end_ms)
+    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, log_end_ms)
     history = lake.table("partition_history", cluster).persist()
     progress(f"{cluster}: elections")
     buckets = bucket_count(history, settings)

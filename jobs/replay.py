@@ -1,4 +1,4 @@
-"""Replay: metadata records -> partition_history, bucket by bucket; and the self-test against captured snapshots."""
+"""Replay: metadata records -> the cluster's histories and partition_history; and the self-test against snapshots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from jobs.cluster_state import LogConflictError, load_cluster_state
 from jobs.lake import Lake, spark_schema
 from jobs.settings import Settings
 from replay.cluster import ClusterState, changes_that_count
+from replay.cluster_history import config_history, feature_history, quorum_history
 from replay.faults import conflict
 from replay.history import CHANGES, build_history
 from replay.tables import FINDINGS, PARTITION_HISTORY
 from replay.validity import clip_validity
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine")
+_CLUSTER_HISTORIES = {
+    "feature_history": feature_history,
+    "config_history": config_history,
+    "quorum_history": quorum_history,
+}
 _STATE = (
     "replicas",
     "isr",
@@ -46,6 +52,7 @@ def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str
 
     Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
     """
+    lake.create()  # tables that a newer release has and this lake does not
     mark = stages.fingerprint(lake, _INPUTS)
     if lake.mark("partition_history", cluster) == mark:
         return Replayed(cluster, 0, True)
@@ -60,6 +67,9 @@ def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str
         raise
     progress(f"{cluster}: replaying partitions")
     changes = changes_frame(lake, cluster, state)
+    for name, make in _CLUSTER_HISTORIES.items():
+        table = clip_validity(make(state.records), state.shape.runs, state.shape.log_end)
+        lake.replace(name, cluster, lake.frame(name, cluster, table))
     history = build(changes, state, settings).withColumn("cluster_id", F.lit(cluster))
     return Replayed(cluster, lake.replace("partition_history", cluster, history, mark), False)
 
@@ -68,6 +78,7 @@ def build(changes: DataFrame, state: ClusterState, settings: Settings) -> DataFr
     """partition_history (without cluster_id) from CHANGES rows. Topics are whole within a bucket, since every partition
     of a topic looks at its partition 0."""
     count = bucket_count(changes, settings)
+    state = state.for_tasks()
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
         rows = changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state)

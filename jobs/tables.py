@@ -141,6 +141,19 @@ _ALL = (
         replay.PARTITION_HISTORY,
         ("topic_id", "partition", "offset"),
     ),
+    _table(
+        "feature_history",
+        "A feature's finalized level from one record on",
+        replay.FEATURE_HISTORY,
+        ("name", "offset"),
+    ),
+    _table(
+        "config_history",
+        "A config of one resource from one record on",
+        replay.CONFIG_HISTORY,
+        ("resource_type", "resource_name", "name", "offset"),
+    ),
+    _table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
     _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
     _table(
         "counterfactuals",

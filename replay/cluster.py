@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from replay.log import Hole, Problem, Run, Transactions, in_runs, replayable_run
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
+_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"})
 CLUSTER_TYPES = (
     BROKER_TYPES
     | _TRANSACTION_TYPES
@@ -32,12 +33,12 @@ CLUSTER_TYPES = (
         "CONFIG_RECORD",
         "FEATURE_LEVEL_RECORD",
         "CLEAR_ELR_RECORD",
-        "LEADER_CHANGE",
+        *_QUORUM_TYPES,
     }
 )
 
 # What a partition's recorded or effective state follows from.
-STATE_TYPES = (CLUSTER_TYPES - {"LEADER_CHANGE"}) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
+STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
 
 Row = dict[str, Any]
 
@@ -67,15 +68,21 @@ class LogShape:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Everything a bucket of partitions needs to know."""
+    """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
+    order (a base snapshot's stand at the offset before its end)."""
 
     shape: LogShape
+    records: list[Row]
     transactions: Transactions
     context: Context
     topic_events: pa.Table
     brokers: BrokerTimeline
     elr_levels: tuple[list[int], list[int]]
     problems: list[Problem]
+
+    def for_tasks(self) -> ClusterState:
+        """Without what only the driver needs: this goes to every task."""
+        return replace(self, shape=replace(self.shape, batches=[], branches=[]), records=[], problems=[])
 
     def elr_enabled(self, offset: int) -> bool:
         """Whether the ELR feature's finalized level is at least 1 at an offset."""
@@ -145,6 +152,7 @@ def resolve_cluster(
     ]
     return ClusterState(
         shape=shape,
+        records=records,
         transactions=resolved,
         context=_context(records, topics, static),
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),

@@ -57,6 +57,50 @@ PARTITION_HISTORY = pa.schema(
     ]
 )
 
+# What every row of a cluster-wide history begins and ends with.
+_CHANGE = [
+    column("offset", pa.int64(), "metadata offset of the record that made this state"),
+    column("timestamp_ms", pa.int64(), "timestamp of that record"),
+    column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+]
+_VALIDITY = [
+    column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
+    column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
+    column("end_timestamp_ms", pa.int64(), "timestamp of the record there; null if a hole of the log follows"),
+    column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+    *_PROVENANCE,
+]
+
+FEATURE_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("name", pa.string(), "feature, e.g. metadata.version, eligible.leader.replicas.version"),
+        column("level", pa.int16(), "finalized level; 0 = off"),
+        *_VALIDITY,
+    ]
+)
+
+CONFIG_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics, group"),
+        column("resource_name", pa.string(), "topic or node id; empty for the cluster-wide default of brokers"),
+        column("name", pa.string(), "config name"),
+        column("value", pa.string(), "value, secrets redacted; null = deleted, or gone with its topic"),
+        *_VALIDITY,
+    ]
+)
+
+QUORUM_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("leader_id", pa.int32(), "active controller from here on; null if the log begins behind its record"),
+        column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
+        column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
+        *_VALIDITY,
+    ]
+)
+
 ELECTIONS = pa.schema(
     [
         column("offset", pa.int64(), "metadata offset of the leader change"),

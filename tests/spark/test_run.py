@@ -136,3 +136,14 @@ def test_running_again_writes_nothing(job: Job) -> None:
 
 def _versions(lake: Lake) -> dict[str, int]:
     return {name: lake.version(name) for name in TABLES}
+
+
+def test_the_clusters_own_histories_are_written(job: Job) -> None:
+    churn = job.clusters["churn"]
+    levels = job.lake.rows("feature_history", churn, where="name = 'eligible.leader.replicas.version'")
+    assert sorted((r["offset"], r["level"]) for r in levels) == [(5, 1), (489, 0), (492, 1)]
+    quorum = job.lake.rows("quorum_history", churn, where="origin = 'log'")
+    assert [r["leader_id"] for r in sorted(quorum, key=lambda r: r["offset"])][-1] == 3002
+    assert all(r["voters"] == [3000, 3001, 3002] for r in quorum)
+    configs = job.lake.rows("config_history", churn, where="name = 'min.insync.replicas' and resource_type = 'broker'")
+    assert [(r["resource_name"], r["value"], r["end_offset"]) for r in configs] == [("", "2", None)]
