@@ -86,6 +86,10 @@ class ReportInput:
     counts: dict[str, int]
 
 
+# Findings of this kind judge a window; every other kind is a fault of the log or of the evidence and judges no loss.
+WINDOW_KIND = "hwm_regression"
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A finding in a list; `anchor` is the id of its section, None where it has none."""
@@ -113,7 +117,9 @@ class Detail:
 
 def render_report(report: ReportInput) -> str:
     """The page as a string. Raises ValueError for a verdict that this report does not know."""
-    findings = sorted(report.findings, key=_worst_first)
+    found = sorted(report.findings, key=_worst_first)
+    findings = [row for row in found if row["kind"] == WINDOW_KIND]
+    faults = _listed([row for row in found if row["kind"] != WINDOW_KIND], 0)
     flagged = _listed([row for row in findings if verdict_of(row).name != "excluded"], MAX_DETAILS)
     excluded = _listed([row for row in findings if verdict_of(row).name == "excluded"], 0)
     by_finding = _group(_ordered(report.counterfactuals, "policy", "offset"), "finding_id")
@@ -129,6 +135,7 @@ def render_report(report: ReportInput) -> str:
             headline=_headline([item.row for item in flagged], len(excluded)),
             flagged=flagged,
             excluded=excluded,
+            faults=faults,
             details=details,
             max_listed=MAX_LISTED,
             max_details=MAX_DETAILS,
@@ -136,9 +143,9 @@ def render_report(report: ReportInput) -> str:
             quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason"),
             quality_passed=sum(1 for row in report.quality if row["success"] is True),
             rules=sorted(
-                {(str(row["rule"]), row["rule_version"]) for row in findings if row["rule"] is not None}, key=str
+                {(str(row["rule"]), row["rule_version"]) for row in found if row["rule"] is not None}, key=str
             ),
-            files=_cited_files(findings),
+            files=_cited_files(found),
         )
     )
 

@@ -511,11 +511,23 @@ def test_a_removed_topic_and_unknown_values_can_be_drawn() -> None:
     assert page.of_class("line", "unknown") == 3
 
 
-def test_a_finding_without_history_or_partition_has_a_section_too() -> None:
-    nowhere = dict.fromkeys(("topic", "topic_id", "partition", "start_offset", "end_offset", "election_offset"))
-    page = Page(render_report(report([finding(kind="snapshot_mismatch", **nowhere)])))
-    assert "whole cluster" in page.text
+def test_a_window_without_history_has_a_section_too() -> None:
+    page = Page(render_report(report([finding()], timelines={})))
     assert "No partition history belongs to this finding." in page.text
+
+
+def test_a_fault_of_the_log_is_no_window_and_claims_no_loss() -> None:
+    nowhere = dict.fromkeys(("topic", "topic_id", "partition", "end_offset", "election_offset", "loss_min", "loss_max"))
+    fault = finding("f-1", kind="controller_divergence", explanation="Logs part at offset 46.", **nowhere)
+    page = Page(render_report(report([fault])))
+    assert "In this evidence, no window was flagged." in page.text
+    assert "Faults of the log and of the evidence" in page.text
+    assert "Logs part at offset 46." in page.text
+    assert "whole cluster" in page.text
+    assert "proven loss" not in page.text.lower()
+    both = Page(render_report(report([fault, finding()])))
+    assert "1 window flagged on 1 partition." in both.text
+    assert "Faults of the log" not in Page(render_report(report([finding()]))).text
 
 
 if __name__ == "__main__":
