@@ -22,13 +22,13 @@ from evidence.errors import Damage
 HEAD_BYTES = 61
 MIN_LENGTH = HEAD_BYTES - 12
 MAX_BATCH_BYTES = 64 << 20
-_MAGIC_AT = 16
+MAGIC_AT = 16
 _MAX_INT64 = (1 << 63) - 1
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 # producerId, producerEpoch, baseSequence, recordCount
-_HEAD = struct.Struct(">qiibIhiqqqhii")
+HEAD = struct.Struct(">qiibIhiqqqhii")
 # What a head that a KRaft controller wrote looks like from its magic byte on: magic 2, CRC, attributes with an empty
 # high byte, last offset delta >= 0, two timestamps, no producer id, producer epoch or sequence (-1 each).
 _KRAFT_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f].{19}\xff{14}", re.DOTALL)
@@ -96,7 +96,7 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
     if left < HEAD_BYTES:
         return Damage(position, left, None, "torn_batch", f"{left} bytes left, a batch head has {HEAD_BYTES}")
     (base, length, epoch, magic, crc, attributes, delta, first_ts, max_ts, _pid, _pepoch, _seq, count) = (
-        _HEAD.unpack_from(data, position)
+        HEAD.unpack_from(data, position)
     )
     size = length + 12
     if magic != 2:
@@ -157,9 +157,9 @@ class _Search:
         self._pay(damage)
         if at_end:
             self._pay(at_end)
-        match = _KRAFT_HEAD.search(self.data, damage.position + 1 + _MAGIC_AT)
+        match = _KRAFT_HEAD.search(self.data, damage.position + 1 + MAGIC_AT)
         while match and not self.given_up:
-            head = read_head(self.data, match.start() - _MAGIC_AT)
+            head = read_head(self.data, match.start() - MAGIC_AT)
             if isinstance(head, Batch):
                 return head.position
             self._pay(head)
@@ -170,8 +170,8 @@ class _Search:
     def _offset_behind(self, position: int) -> int:
         """The offset behind the batch at `position`, if its head can be believed. A damaged length that happens to end
         at some later batch would else hide the batches between."""
-        base_offset: int = _HEAD.unpack_from(self.data, position)[0]
-        last_offset_delta: int = _HEAD.unpack_from(self.data, position)[6]
+        base_offset: int = HEAD.unpack_from(self.data, position)[0]
+        last_offset_delta: int = HEAD.unpack_from(self.data, position)[6]
         return base_offset + last_offset_delta + 1
 
     def _pay(self, head: Batch | Damage) -> None:

@@ -68,6 +68,11 @@ class Capture:
     manifest: Manifest | None = None
 
     @property
+    def manifest_file(self) -> EvidenceFile | None:
+        """The file that `manifest` was read from: the one in the top folder."""
+        return next((f for f in self.files if f.path in NAMES), None)
+
+    @property
     def nodes(self) -> set[int]:
         """Every node that a file is from."""
         return {f.node_id for f in self.files if f.node_id is not None}
@@ -172,17 +177,23 @@ def _register(location: Path, root: Path, refused: list[tuple[str, str]]) -> Cap
     nodes, clusters = _identities(root, found)
     if manifest and manifest.cluster_id:
         clusters.add(manifest.cluster_id)
-    if len(clusters) > 1:
-        raise CaptureError(
-            f"{location}: files of {len(clusters)} clusters ({', '.join(sorted(clusters))}) in one capture. "
-            "Offsets of different clusters must not be mixed: capture each cluster on its own."
-        )
+    cluster = the_cluster(clusters, str(location))
     entries = []
     for local in found:
         path = PurePosixPath(local.relative_to(root).as_posix())
         entry = _entry(local, str(path), _kind(path, local))
         entries.append(_placed(entry, path, nodes, manifest or Manifest()))
-    return Capture(capture_name(location), next(iter(clusters), None), entries, [*refused, *special], manifest)
+    return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest)
+
+
+def the_cluster(named: set[str], capture: str) -> str | None:
+    """The cluster that a capture's files name, None if they name none. Errors: CaptureError when they name several."""
+    if len(named) > 1:
+        raise CaptureError(
+            f"{capture}: files of {len(named)} clusters ({', '.join(sorted(named))}) in one capture. "
+            "Offsets of different clusters must not be mixed: capture each cluster on its own."
+        )
+    return next(iter(named), None)
 
 
 def _placed(

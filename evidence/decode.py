@@ -40,7 +40,7 @@ class ByteRange:
 
 def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
     """Everything to decode: distinct batches of the log, distinct snapshots, records without a place."""
-    work = byte_ranges(scanned.batches(), split_bytes)
+    work = byte_ranges(scanned.batches, split_bytes)
     seen: set[str] = set()
     for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in seen):
         seen.add(snapshot.file.sha256)

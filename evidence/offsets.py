@@ -19,8 +19,9 @@ from evidence.capture import EvidenceFile
 from evidence.errors import Damage
 from evidence.jmx_tool import read_jmx_tool
 from evidence.metrics import MetricNames, read_metrics
+from evidence.redaction import excerpt
 from evidence.replica_log import read_tail
-from evidence.segments import Account, provenance
+from evidence.segments import Account, last_of_each_folder, provenance
 from evidence.text_files import MAX_INT32, Line, partition_topic_id, read_checkpoint
 
 _CHECKPOINT_COLUMN = {
@@ -135,7 +136,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         for f in files
         if f.kind == kinds.PARTITION_METADATA
     }
-    last = _last_segments(files)
+    last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
     lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
         kinds.GET_OFFSETS: tool_output.read_get_offsets,
         kinds.QUORUM_REPLICATION: tool_output.read_quorum_replication,
@@ -236,16 +237,8 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Foun
 
 
 def _not_an(what: str, line: Line) -> Damage:
-    message = f"not an entry with a valid {what}: {b' '.join(line.words)[:60]!r}"
+    message = f"not an entry with a valid {what}: {excerpt(b' '.join(line.words))}"
     return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)
-
-
-def _last_segments(files: list[EvidenceFile]) -> set[str]:
-    """Of each replica's folder the segment with the log's end."""
-    last: dict[PurePosixPath, str] = {}
-    for path in sorted(f.path for f in files if f.kind == kinds.REPLICA_SEGMENT):
-        last[PurePosixPath(path).parent] = path
-    return set(last.values())
 
 
 def _replica_segment(topic_ids: dict[str, str | None], last: set[str], file: EvidenceFile) -> Found:

@@ -17,18 +17,15 @@ from pathlib import Path
 
 import google_crc32c
 
+from evidence.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
 from evidence.errors import Damage
+from evidence.text_files import MAX_INT32, MAX_INT64
 
-_HEAD_BYTES = 61
 # What Kafka needs to tell a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
 _SIZED_BYTES = 17
 _LENGTH_BEHIND = 12
 _CRC_FROM = 21
-_CODECS = 5
 _LEAST_RECORD_BYTES = 7
-_MAX_INT32 = (1 << 31) - 1
-_MAX_INT64 = (1 << 63) - 1
-_MAGIC_AT = 16
 # What the search for a batch behind a torn one may cost: bytes of CRC work for each byte of the file, and tries.
 _BUDGET = 8
 _TRIES = 1 << 20
@@ -36,9 +33,6 @@ _CHUNK_BYTES = 1 << 20
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic
 _SIZED = struct.Struct(">qiib")
-# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp (or the delete
-# horizon), maxTimestamp, producerId, producerEpoch, baseSequence, recordCount
-_HEAD = struct.Struct(">qiibIhiqqqhii")
 # A head from its magic byte on: magic 2, CRC, attributes with an empty high byte, last offset delta >= 0.
 _LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
 
@@ -131,31 +125,31 @@ class _Segment:
         """The batch at `position`, or what is wrong with it."""
         left = self.end - position
         if left < _SIZED_BYTES:
-            return _Torn(0, f"torn batch at the end: {left} bytes, a batch head has {_HEAD_BYTES}")
+            return _Torn(0, f"torn batch at the end: {left} bytes, a batch head has {HEAD_BYTES}")
         base, length, epoch, magic = _SIZED.unpack_from(self.data, position)
         size = length + _LENGTH_BEHIND
         if magic != 2:
             return self._damage(position, "bad_magic", f"magic {magic}: only record batches v2 are read")
-        if size < _HEAD_BYTES:
+        if size < HEAD_BYTES:
             return self._damage(position, "bad_length", f"batch length {length} is below the least possible")
-        if base < self.next_offset or base - self.base_offset > _MAX_INT32:
+        if base < self.next_offset or base - self.base_offset > MAX_INT32:
             message = f"base offset {base} in segment {self.base_offset}, {self.next_offset} or later must follow"
             return self._damage(position, "bad_offset", message)
         if epoch < (self.epoch or 0):
             return self._damage(position, "bad_epoch", f"leader epoch {epoch}, at least {self.epoch or 0} must follow")
         if size > left:
             return _Torn(size, f"torn batch of {left} bytes at the end, its head promises {size}")
-        _, _, _, _, crc, attributes, delta, _, _, _, _, _, count = _HEAD.unpack_from(self.data, position)
+        _, _, _, _, crc, attributes, delta, _, _, _, _, _, count = HEAD.unpack_from(self.data, position)
         actual = self._crc32c(position + _CRC_FROM, position + size)
         if actual != crc:
             message = f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}"
             return self._damage(position, "crc_mismatch", message)
         codec = attributes & 0x07
-        if codec >= _CODECS:
+        if codec >= len(CODECS):
             return self._damage(position, "bad_codec", f"compression codec {codec} does not exist")
-        if delta < 0 or base + delta - self.base_offset > _MAX_INT32 or base + delta >= _MAX_INT64:
+        if delta < 0 or base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
             return self._damage(position, "bad_offset", f"base offset {base}, last offset delta {delta}")
-        if not 0 <= count <= delta + 1 or (not codec and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):
+        if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
             message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
             return self._damage(position, "bad_count", message)
         return _Batch(size, base + delta, epoch)
@@ -164,11 +158,11 @@ class _Segment:
         """Whether a good batch begins behind `position`: what looks torn there is then a length that was damaged.
         True as well where the search becomes too dear: the end then cannot be told either."""
         budget = _BUDGET * max(self.end - position, 1 << 20)
-        match = _LIKE_A_HEAD.search(self.data, position + 1 + _MAGIC_AT)
+        match = _LIKE_A_HEAD.search(self.data, position + 1 + MAGIC_AT)
         for _ in range(_TRIES):
             if match is None:
                 return False
-            found = self._batch(match.start() - _MAGIC_AT)
+            found = self._batch(match.start() - MAGIC_AT)
             if isinstance(found, _Batch):
                 return True
             if isinstance(found, Damage) and found.reason == "crc_mismatch":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -66,7 +67,7 @@ class Unplaced:
     end: int
 
 
-@dataclass(slots=True)
+@dataclass
 class Scanned:
     """All metadata files of a capture, framed. accounts: by path."""
 
@@ -75,6 +76,7 @@ class Scanned:
     unplaced: list[Unplaced] = field(default_factory=list)
     accounts: dict[str, Account] = field(default_factory=dict)
 
+    @cached_property
     def batches(self) -> list[DistinctBatch]:
         """Every batch once. Of a batch that several files hold, the fullest counts: bytes, then the fuller text."""
         return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
@@ -94,7 +96,7 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     time."""
     scanned = Scanned()
     files = list(files)
-    newest = _newest_segments(files)
+    newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
     for file in files:
         if file.kind == kinds.METADATA_SEGMENT:
             _scan_segment(scanned, file, is_newest=file.path in newest)
@@ -105,12 +107,12 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     return scanned
 
 
-def _newest_segments(files: list[EvidenceFile]) -> set[str]:
-    """Of each folder of segments the last: only its end may be torn, all others were closed."""
-    newest: dict[PurePosixPath, str] = {}
-    for path in sorted(f.path for f in files if f.kind == kinds.METADATA_SEGMENT):
-        newest[PurePosixPath(path).parent] = path
-    return set(newest.values())
+def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
+    """Of each folder of segments (of one kind) the last: the one with the log's end. All others were closed."""
+    last: dict[PurePosixPath, str] = {}
+    for path in sorted(f.path for f in files if f.kind == kind):
+        last[PurePosixPath(path).parent] = path
+    return set(last.values())
 
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:

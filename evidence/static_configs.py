@@ -30,7 +30,7 @@ def _captured(capture: Capture) -> Iterator[Row]:
 
 
 def _from_manifest(capture: Capture) -> Iterator[Row]:
-    file = next((f for f in capture.files if f.kind == kinds.MANIFEST), None)
+    file = capture.manifest_file
     if capture.manifest is None or file is None:
         return
     for node, configs in capture.manifest.static_configs(capture.nodes).items():

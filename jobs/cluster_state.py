@@ -122,13 +122,14 @@ def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tup
     records = lake.table("metadata_records", cluster).where("offset is not null")
     counts = records.groupBy(key).agg(F.count_distinct("offset").alias("n")).toArrow().to_pylist()
     read = {tuple(row[k] for k in key): row["n"] for row in counts}
-    missing: list[tuple[int, int]] = []
-    for batch in batches:
-        place = (batch["epoch"], batch["base_offset"], batch["crc"])
-        if batch["is_control"] or read.get(place, 0) == batch["record_count"]:
-            continue
-        where = f"epoch = {place[0]} and batch_base_offset = {place[1]} and batch_crc = {place[2]}"
-        there = {r["offset"] for r in lake.rows("metadata_records", cluster, ("offset",), where)}
-        offsets = range(batch["base_offset"], batch["last_offset"] + 1)
-        missing += [(o, batch["epoch"]) for o in offsets if o not in there]
-    return missing
+    short = {
+        place: range(b["base_offset"], b["last_offset"] + 1)
+        for b in batches
+        if not b["is_control"] and read.get(place := (b["epoch"], b["base_offset"], b["crc"]), 0) != b["record_count"]
+    }
+    if not short:
+        return []
+    wanted = lake.spark.createDataFrame(list(short), "epoch int, batch_base_offset long, batch_crc long")
+    found = records.join(F.broadcast(wanted), key).select("epoch", "offset").toArrow().to_pylist()
+    there = {(r["offset"], r["epoch"]) for r in found}
+    return [(o, place[0]) for place, offsets in short.items() for o in offsets if (o, place[0]) not in there]

@@ -27,7 +27,7 @@ from evidence import kinds, tables
 from evidence.batches import Batch, scan_batches
 from evidence.decode import read_range, record_row
 from evidence.errors import Damage, KraftForensicsError
-from jobs.lake import spark_schema
+from jobs.lake import arrow_batches, spark_schema
 
 _HIDDEN = {"capture", "sha256"}
 _SCHEMA = pa.schema(
@@ -36,7 +36,6 @@ _SCHEMA = pa.schema(
         tables.column("_corrupt_record", pa.string(), "what could not be read, with file, byte position and offset"),
     ]
 )
-_CHUNK_ROWS = 10_000
 _KINDS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT)
 
 
@@ -107,13 +106,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, _Split):
             raise TypeError(f"not a split of this source: {partition!r}")
-        rows: list[dict[str, Any]] = []
-        for row in _rows(partition, self.options):
-            rows.append(row)
-            if len(rows) >= _CHUNK_ROWS:
-                yield from pa.Table.from_pylist(rows, schema=_SCHEMA).to_batches()
-                rows = []
-        yield from pa.Table.from_pylist(rows, schema=_SCHEMA).to_batches()
+        return arrow_batches(_rows(partition, self.options), _SCHEMA)
 
 
 def _files(path: Path) -> list[Path]:

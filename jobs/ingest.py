@@ -6,16 +6,17 @@ it (jobs/records.py). evidence_files is written last: a capture that was cut off
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
-from evidence import kinds, tables
-from evidence.capture import Capture, EvidenceFile, open_capture
-from evidence.errors import CaptureError
+from evidence import tables
+from evidence.capture import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.offsets import OffsetTables, read_offsets
 from evidence.segments import Account, Log, file_row, provenance, quarantine_rows, scan_files
 from evidence.static_configs import static_configs
@@ -55,8 +56,8 @@ def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
     """(path, SHA-256) of the files that were ingested under a capture's name, with their cluster."""
-    files = lake.table("evidence_files").select("capture", "path", "sha256", "cluster_id").toArrow().to_pylist()
-    return {(r["path"], r["sha256"]): r["cluster_id"] for r in files if r["capture"] == capture}
+    files = lake.table("evidence_files").where(F.col("capture") == capture).select("path", "sha256", "cluster_id")
+    return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.toArrow().to_pylist()}
 
 
 def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
@@ -76,7 +77,7 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     broken = {r["sha256"] for r in damage if r["length_bytes"] or r["reason"] == "missing_record"}
     write.added["snapshot_records"] = records.write_snapshots(lake, cluster, decoded, broken)
     write.append("quorum_reports", offsets.quorum_reports)
-    states = write_batches(lake, capture, cluster, scanned.batches(), decoded)
+    states = write_batches(lake, capture, cluster, scanned.batches, decoded)
     write.added["metadata_records"] = records.write_records(lake, cluster, decoded, states)
     decoded.unpersist()
     progress(f"{capture.name}: writing log-end offsets")
@@ -86,7 +87,10 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     write.append("captures", pa.Table.from_pylist(_manifest_rows(capture), schema=tables.CAPTURES))
     quarantined = [r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))] + damage
     write.append("quarantine", pa.Table.from_pylist(quarantined, schema=tables.QUARANTINE))
-    rows = [file_row(capture.name, f, accounts.get(f.path), _logs_of(f, scanned.logs)) for f in capture.files]
+    logs: dict[str, list[Log]] = defaultdict(list)
+    for log in scanned.logs:
+        logs[log.file.path].append(log)
+    rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, [])) for f in capture.files]
     write.append("evidence_files", pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
     messages = [str(row["message"]) for row in quarantined]
     has_log = any(log.batches for log in scanned.logs)
@@ -107,15 +111,10 @@ class _Writer:
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
-    """The cluster that the capture's files name. Errors: CaptureError when they name several."""
-    named = {r for r in offsets.quorum_reports["quorum_cluster_id"].to_pylist() if r}
-    named |= {capture.cluster_id} if capture.cluster_id else set()
-    if len(named) > 1:
-        raise CaptureError(
-            f"{capture.name}: files of {len(named)} clusters ({', '.join(sorted(named))}) in one capture. "
-            "Offsets of different clusters must not be mixed: capture each cluster on its own."
-        )
-    return next(iter(named), f"unknown-{capture.name}")
+    """The cluster that the capture's files and the tools' reports name. Errors: CaptureError when they name several."""
+    reported = offsets.quorum_reports["quorum_cluster_id"].to_pylist()
+    named = {name for name in (capture.cluster_id, *reported) if name}
+    return the_cluster(named, capture.name) or f"unknown-{capture.name}"
 
 
 def _quarantine(capture: str, file: EvidenceFile, account: Account | None) -> list[Row]:
@@ -127,12 +126,8 @@ def _with_nodes(rows: list[Row], files: Iterable[EvidenceFile]) -> list[Row]:
     return [{**row, "node_id": nodes.get(row["path"])} for row in rows]
 
 
-def _logs_of(file: EvidenceFile, logs: list[Log]) -> list[Log]:
-    return [log for log in logs if log.file is file]
-
-
 def _manifest_rows(capture: Capture) -> list[Row]:
-    file = next((f for f in capture.files if f.kind == kinds.MANIFEST), None)
+    file = capture.manifest_file
     if capture.manifest is None or file is None:
         return []
     names = ("kafka_release", "clock_error_ms", "snapshot_duration_ms")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from pyspark.sql.types import StructField, StructType
 from evidence.errors import KraftForensicsError
 from jobs.tables import TABLES, Table
 
+_CHUNK_ROWS = 20_000
+
 
 class LakeError(KraftForensicsError):
     """The lake is missing or is not one."""
@@ -33,6 +36,13 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return StructType(
         [StructField(f.name, f.dataType, True, {"comment": c}) for f, c in zip(plain.fields, comments, strict=True)]
     )
+
+
+def arrow_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as record batches of bounded size: what a task yields."""
+    rows = iter(rows)
+    while chunk := list(islice(rows, _CHUNK_ROWS)):
+        yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,12 @@ from evidence import tables
 from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, decode_range, work_of
 from evidence.errors import Damage
 from evidence.segments import Scanned, damage_columns
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake, arrow_batches, spark_schema
 
 _DAMAGE = pa.struct(
     [
-        pa.field("position", pa.int64()),
-        pa.field("length_bytes", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("reason", pa.string()),
-        pa.field("message", pa.string()),
-        pa.field("raw", pa.binary()),
+        (name, tables.QUARANTINE.field(name).type)
+        for name in ("position", "length_bytes", "offset", "reason", "message", "raw")
     ]
 )
 _WORK = pa.schema(
@@ -41,7 +37,6 @@ _WORK = pa.schema(
     ]
 )
 _DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), pa.field("damage", _DAMAGE)])
-_CHUNK_ROWS = 20_000
 
 
 def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
@@ -62,16 +57,13 @@ def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
 def _decode(work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
     data = Path(work.local).read_bytes()
     place = {"capture": capture, "path": work.path, "sha256": work.sha256}
-    rows: list[dict[str, Any]] = []
-    for item in decode_range(data, work, capture):
-        if isinstance(item, Damage):
-            rows.append({**place, "damage": damage_columns(data, work.path, item)})
-        else:
-            rows.append({**item, "holds": work.holds})
-        if len(rows) >= _CHUNK_ROWS:
-            yield from pa.Table.from_pylist(rows, schema=_DECODED).to_batches()
-            rows = []
-    yield from pa.Table.from_pylist(rows, schema=_DECODED).to_batches()
+    rows: Iterator[dict[str, Any]] = (
+        {**place, "damage": damage_columns(data, work.path, item)}
+        if isinstance(item, Damage)
+        else {**item, "holds": work.holds}
+        for item in decode_range(data, work, capture)
+    )
+    return arrow_batches(rows, _DECODED)
 
 
 def quarantined(decoded: DataFrame) -> list[dict[str, Any]]:

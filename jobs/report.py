@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from evidence.errors import KraftForensicsError
 from jobs.lake import Lake
 from jobs.report_html import ReportInput, render_report
+from replay.detect import KIND
 
 _COUNTED = (
     "evidence_files",
@@ -55,7 +56,7 @@ def load_report(lake: Lake, cluster: str) -> ReportInput:
 
 def _flagged(findings: list[dict[str, Any]]) -> list[tuple[str, int]]:
     """The partitions that get a timeline, worst first."""
-    shown = [f for f in findings if f["verdict"] != _HIDDEN_VERDICT and f["topic_id"] is not None]
+    shown = [f for f in findings if f["kind"] == KIND and f["verdict"] != _HIDDEN_VERDICT]
     shown.sort(key=lambda f: (f["verdict"] != "proven", -(f["loss_min"] or 0)))
     return list(dict.fromkeys((f["topic_id"], f["partition"]) for f in shown))[:MAX_PARTITIONS]
 

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jobs import report_svg, templates
+from replay.detect import KIND
 
 Row = dict[str, Any]
 
@@ -86,10 +87,6 @@ class ReportInput:
     counts: dict[str, int]
 
 
-# Findings of this kind judge a window; every other kind is a fault of the log or of the evidence and judges no loss.
-WINDOW_KIND = "hwm_regression"
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A finding in a list; `anchor` is the id of its section, None where it has none."""
@@ -118,8 +115,9 @@ class Detail:
 def render_report(report: ReportInput) -> str:
     """The page as a string. Raises ValueError for a verdict that this report does not know."""
     found = sorted(report.findings, key=_worst_first)
-    findings = [row for row in found if row["kind"] == WINDOW_KIND]
-    faults = _listed([row for row in found if row["kind"] != WINDOW_KIND], 0)
+    findings = [row for row in found if row["kind"] == KIND]
+    # Every other kind is a fault of the log or of the evidence, and judges no loss.
+    faults = _listed([row for row in found if row["kind"] != KIND], 0)
     flagged = _listed([row for row in findings if verdict_of(row).name != "excluded"], MAX_DETAILS)
     excluded = _listed([row for row in findings if verdict_of(row).name == "excluded"], 0)
     by_finding = _group(_ordered(report.counterfactuals, "policy", "offset"), "finding_id")

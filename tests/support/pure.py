@@ -49,7 +49,7 @@ def decode(location: Path) -> Decoded:
         for row in static_configs(capture):
             static[row["node_id"]][row["name"]] = row["value"]
         return Decoded(
-            batch_table(capture.name, scanned.batches()).to_pylist(),
+            batch_table(capture.name, scanned.batches).to_pylist(),
             [row for row in rows if row["holds"] == LOG],
             [row for row in rows if row["snapshot_end_offset"] is not None],
             read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets,

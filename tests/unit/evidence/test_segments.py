@@ -43,7 +43,7 @@ def node(number: int, base: int = 0) -> str:
 def test_a_batch_held_by_several_nodes_is_one_row_with_all_its_holders(tmp_path: Path) -> None:
     whole = b"".join(LOG)
     files = captured(tmp_path, {node(3): whole, node(1): whole, node(2): b"".join(LOG[:2])})
-    batches = scan_files(files).batches()
+    batches = scan_files(files).batches
     rows = batch_table("c", batches).to_pylist()
     assert [(r["base_offset"], r["nodes"]) for r in rows] == [
         (0, [1, 2, 3]),
@@ -59,7 +59,7 @@ def test_batches_of_another_epoch_or_with_other_bytes_stay_apart(tmp_path: Path)
     other = writer.log(batches=2, epoch=2)
     rival = [LOG[0], writer.batch([writer.topic("else"), writer.topic("where")], 1)]
     files = captured(tmp_path, {node(1): b"".join(LOG), node(2): b"".join(other), node(3): b"".join(rival)})
-    batches = scan_files(files).batches()
+    batches = scan_files(files).batches
     assert [(d.batch.epoch, d.batch.base_offset, d.nodes) for d in batches if d.batch.base_offset <= 1] == [
         (1, 0, {1, 3}),
         (1, 1, {1}) if batches[1].nodes == {1} else (1, 1, {3}),
@@ -194,14 +194,14 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
     whole = b"".join(LOG)
     hole = LOG[0] + LOG[1] + b"junk" + LOG[2] + LOG[3]
     files = captured(tmp_path, {node(1): whole, node(2, base=100): b"".join(writer.log(3, base_offset=100))})
-    batches = scan_files(files).batches()
+    batches = scan_files(files).batches
     for split in (1, 200, 1 << 20):
         ranges = byte_ranges(batches, split)
         reached = {(r.path, b.base_offset) for r in ranges for b, _ in read_range(_bytes(r.local), r.start, r.end)}
         assert reached == {(d.file.path, d.batch.base_offset) for d in batches}
         assert sum(r.end - r.start for r in ranges) == sum(d.batch.size_bytes for d in batches)
     (file,) = captured(tmp_path / "second", {node(1): hole})
-    assert [(r.start, r.end) for r in byte_ranges(scan_files([file]).batches())] == [
+    assert [(r.start, r.end) for r in byte_ranges(scan_files([file]).batches)] == [
         (0, len(LOG[0] + LOG[1])),
         (len(LOG[0] + LOG[1]) + 4, len(hole)),
     ]
