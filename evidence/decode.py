@@ -102,13 +102,19 @@ def read_range(
             for item in read_dumped(data, batch):
                 yield batch, item
         return
+    for batch in heads(data, start, end, path):
+        for item in read_records(data, batch):
+            yield batch, item
+
+
+def heads(data: bytes, start: int, end: int, path: str) -> Iterator[Batch]:
+    """The batches of data[start:end), CRCs checked. Errors: CaptureError when there is none where one was framed."""
     position = start
     while position < end:
         head = read_head(data, position)
         if isinstance(head, Damage):
             raise CaptureError(f"{path}: no batch at byte {position} any more: the file changed ({head.message})")
-        for item in read_records(data, head):
-            yield head, item
+        yield head
         position = head.end
 
 

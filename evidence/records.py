@@ -82,16 +82,28 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
             yield Damage(at, 0, offset, "larger_than_batch", message)
         if _is_overlong(body, position, value_at):
             yield Damage(at, 0, offset, "overlong_varint", "its length is written with more bytes than it needs")
-        try:
-            yield _read_record(body[value_at:end], batch, index, at, show_secrets)
-        except DecodeError as error:
-            yield Damage(at, size, offset, error.reason, str(error))
+        yield _record_or_damage(body[value_at:end], batch, index, at, size, show_secrets)
         position = end
     if position != len(body):
         at = batch.position if start is None else start + position
         left = len(body) - position
         message = f"{left} bytes after the last of {batch.record_count} records"
         yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
+
+
+def read_record(data: bytes, batch: Batch, index: int, position: int, body: int, end: int) -> Record | Damage:
+    """One record of an uncompressed batch, whose frame is known to be sound: data[position:end), its length prefix up
+    to `body`; index is its number in the batch."""
+    return _record_or_damage(data[body:end], batch, index, position, end - position, False)
+
+
+def _record_or_damage(
+    body: bytes, batch: Batch, index: int, position: int, size: int, show_secrets: bool
+) -> Record | Damage:
+    try:
+        return _read_record(body, batch, index, position, show_secrets)
+    except DecodeError as error:
+        return Damage(position, size, batch.base_offset + index, error.reason, str(error))
 
 
 def _is_overlong(data: bytes, start: int, end: int) -> bool:

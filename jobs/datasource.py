@@ -25,9 +25,10 @@ from pyspark.sql.types import StructType
 
 from evidence import kinds, tables
 from evidence.batches import Batch, scan_batches
+from evidence.columnar import arrow_batches
 from evidence.decode import read_range, record_row
 from evidence.errors import Damage, KraftForensicsError
-from jobs.lake import arrow_batches, spark_schema
+from jobs.lake import spark_schema
 
 _HIDDEN = {"capture", "sha256"}
 _SCHEMA = pa.schema(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from evidence.errors import KraftForensicsError
 from jobs.tables import TABLES, Table
 
-_CHUNK_ROWS = 20_000
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class LakeError(KraftForensicsError):
@@ -38,11 +37,8 @@ def spark_schema(schema: pa.Schema) -> StructType:
     )
 
 
-def arrow_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as record batches of bounded size: what a task yields."""
-    rows = iter(rows)
-    while chunk := list(islice(rows, _CHUNK_ROWS)):
-        yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
+def _about(cluster_id: str, about: Mapping[str, Any] | None) -> str:
+    return json.dumps({"cluster_id": cluster_id, **(about or {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +106,40 @@ class Lake:
             new = new.join(known, [F.col(k).eqNullSafe(F.col(f"known_{k}")) for k in key], "left_anti")
         return self._save(name, self._write(name, new).mode("append"))
 
-    def replace(self, name: str, cluster_id: str, rows: DataFrame, mark: str = "") -> int:
-        """Replace one cluster's rows in one commit, which also carries `mark`; returns the rows written."""
+    def replace(self, name: str, cluster_id: str, rows: DataFrame, about: Mapping[str, Any] | None = None) -> int:
+        """Replace one cluster's rows in one commit, which also carries `about`; returns the rows written. A column that
+        the table lacks, since an earlier release made it, is added."""
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
         writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
-        made = json.dumps({"cluster_id": cluster_id, "mark": mark})
-        return self._save(name, writer.option("userMetadata", made))
+        writer = writer.option("mergeSchema", "true").option("userMetadata", _about(cluster_id, about))
+        return self._save(name, writer)
 
-    def mark(self, name: str, cluster_id: str) -> str | None:
-        """The mark of the newest commit that replaced the cluster's rows: what they were made from."""
+    def extend(
+        self, name: str, cluster_id: str, rows: DataFrame, update: Sequence[str], about: Mapping[str, Any]
+    ) -> int:
+        """As `merge`, in a commit that carries `about`; returns the rows inserted."""
+        before = self.version(name)
+        self.spark.conf.set(_USER_METADATA, _about(cluster_id, about))
+        try:
+            self.merge(name, rows, update)
+        finally:
+            self.spark.conf.unset(_USER_METADATA)
+        if self.version(name) == before:
+            return 0
+        return int(next(self._commits(name)).get("operationMetrics", {}).get("numTargetRowsInserted", 0))
+
+    def made(self, name: str, cluster_id: str) -> dict[str, Any]:
+        """What the newest commit that wrote the cluster's rows says `about` them; empty if there is none."""
         for commit in self._commits(name):
             text = commit.get("userMetadata")
-            made = json.loads(text) if text else {}
+            made: dict[str, Any] = json.loads(text) if text else {}
             if made.get("cluster_id") == cluster_id:
-                return str(made["mark"])
-        return None
+                return made
+        return {}
+
+    def mark(self, name: str, cluster_id: str) -> str | None:
+        """The mark in it: from which inputs the rows were made."""
+        return self.made(name, cluster_id).get("mark")
 
     def merge(self, name: str, rows: DataFrame, update: Sequence[str]) -> None:
         """Insert rows with a new key; on a known key set the columns in `update` where they differ."""

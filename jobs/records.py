@@ -11,18 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from evidence import tables
-from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, decode_range, work_of
-from evidence.errors import Damage
-from evidence.segments import Scanned, damage_columns
-from jobs.lake import Lake, arrow_batches, spark_schema
+from evidence.columnar import DECODED, decode_arrow
+from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, work_of
+from evidence.segments import Scanned
+from jobs.lake import Lake, spark_schema
 
-_DAMAGE = pa.struct(
-    [
-        (name, tables.QUARANTINE.field(name).type)
-        for name in ("position", "length_bytes", "offset", "reason", "message", "raw")
-    ]
-)
 _WORK = pa.schema(
     [
         pa.field("local", pa.string()),
@@ -36,7 +29,6 @@ _WORK = pa.schema(
         pa.field("snapshot_epoch", pa.int32()),
     ]
 )
-_DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), pa.field("damage", _DAMAGE)])
 
 
 def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
@@ -49,21 +41,10 @@ def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for row in (row for batch in batches for row in batch.to_pylist()):
-            yield from _decode(ByteRange(**row), capture)
+            work = ByteRange(**row)
+            yield from decode_arrow(Path(work.local).read_bytes(), work, capture)
 
-    return frame.mapInArrow(task, spark_schema(_DECODED))
-
-
-def _decode(work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
-    data = Path(work.local).read_bytes()
-    place = {"capture": capture, "path": work.path, "sha256": work.sha256}
-    rows: Iterator[dict[str, Any]] = (
-        {**place, "damage": damage_columns(data, work.path, item)}
-        if isinstance(item, Damage)
-        else {**item, "holds": work.holds}
-        for item in decode_range(data, work, capture)
-    )
-    return arrow_batches(rows, _DECODED)
+    return frame.mapInArrow(task, spark_schema(DECODED))
 
 
 def quarantined(decoded: DataFrame) -> list[dict[str, Any]]:
