@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ from jobs.lake import Lake
 from jobs.pipeline import Pipeline
 from jobs.tables import TABLES
 from tests.spark.conftest import CAPTURES, Job
-from tests.support.paths import ORACLE
+from tests.support.oracle import assert_equals_replay, captured_replay
 
 # What the person who broke the clusters measured: (topic, partition) -> (lost acknowledged offsets, first of them).
 LOST = {
@@ -58,19 +56,8 @@ def test_unclean_recovery_would_have_picked_the_longest_log(job: Job) -> None:
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_partition_history_equals_kafkas_replay(job: Job, name: str) -> None:
-    with gzip.open(ORACLE / f"{name}-3000-replay.jsonl.gz", "rt", encoding="utf-8") as lines:
-        expected = [json.loads(line) for line in lines]
-    history = job.lake.rows("partition_history", job.clusters[name])
-    rows = {(r["offset"], r["topic_id"], r["partition"]): r for r in history if not r["removed"]}
-    states = [e for e in expected if not e.get("removed")]
-    assert len(rows) == len(states)
-    for want in states:
-        row = rows[want["offset"], want["topic_id"], want["partition"]]
-        assert row["timestamp_ms"] == want.pop("timestamp")
-        assert sorted(row["elr"]) == sorted(want.pop("elr"))
-        assert {k: row[k] for k in want} == want
-    removed = {(r["offset"], r["topic_id"]) for r in history if r["removed"]}
-    assert removed == {(e["offset"], e["topic_id"]) for e in expected if e.get("removed")}
+    history = job.lake.table("partition_history", job.clusters[name]).toArrow()
+    assert_equals_replay(history, captured_replay(name, 3000))
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -20,3 +20,11 @@ def unpacked(name: str, folder: Path) -> Path:
     with tarfile.open(capture(name)) as tar:
         tar.extractall(folder, filter="data")
     return folder / name
+
+
+def controllers(name: str, folder: Path) -> Path:
+    """Of a real capture the controllers' folders alone, unpacked below `folder`: all that its history follows from."""
+    with tarfile.open(capture(name)) as tar:
+        members = [m for m in tar if m.name.startswith(f"{name}/controllers/") and m.isreg()]
+        tar.extractall(folder, members=members, filter="data")
+    return folder / name

@@ -71,12 +71,11 @@ def cluster_state(decoded: Decoded) -> ClusterState:
 def changes_of(decoded: Decoded, state: ClusterState) -> pa.Table:
     """replay.history.CHANGES rows that count: of the surviving log, and of the snapshots that runs start from."""
     cut = set(state.shape.truncated)
-    bases = {run.snapshot for run in state.shape.runs}
     rows = [_change(r, r["offset"], "log") for r in decoded.records if (r["epoch"], r["batch_base_offset"]) not in cut]
     rows += [
         _change(r, r["snapshot_end_offset"] - 1, "checkpoint")
         for r in decoded.snapshots
-        if (r["snapshot_end_offset"], r["snapshot_epoch"]) in bases
+        if state.bases.get((r["snapshot_end_offset"], r["snapshot_epoch"])) == r["sha256"]
     ]
     table = pa.Table.from_pylist([r for r in rows if r], schema=CHANGES)
     return changes_that_count(table, state)

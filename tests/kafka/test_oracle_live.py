@@ -1,0 +1,77 @@
+"""Decode and replay of logs that Kafka's classes write now, against what the same classes make of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evidence.inspect import inspect_file
+from jobs.ingest import ingest
+from jobs.lake import Lake
+from jobs.replay import replay
+from jobs.settings import load_settings
+from tests.kafka.conftest import CLUSTER, Made, controller, oracle, replayed_by_kafka
+from tests.kafka.random_log import RandomLog
+from tests.support.oracle import assert_equals_replay, read_replay
+from tests.support.pure import decode, history_of
+
+Big = Callable[[int, int, int], Made]
+
+MANY_CHANGES = (1_000, 200_000)
+MANY_PARTITIONS = (10_000, 50_000)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "changes", "seed"), [(*MANY_CHANGES, 11), (*MANY_CHANGES, 12), (*MANY_PARTITIONS, 13)]
+)
+def test_history_equals_kafkas_replay(big: Big, partitions: int, changes: int, seed: int) -> None:
+    made = big(partitions, changes, seed)
+    expected = read_replay(made.replayed)
+    assert len(expected) == partitions + changes
+    history, state = history_of(decode.__wrapped__(made.capture))  # not kept: a gigabyte of rows
+    assert state.problems == []
+    assert len(history.orphans) == 0
+    assert_equals_replay(history.table, expected)
+
+
+def test_the_spark_job_gives_kafkas_replay(big: Big, lake: Lake) -> None:
+    """In several buckets of partitions."""
+    made = big(*MANY_PARTITIONS, 13)
+    settings = load_settings()
+    buckets = settings.model_copy(update={"replay": settings.replay.model_copy(update={"partitions_per_bucket": 3000})})
+    ingested = ingest(lake, made.capture, buckets, lambda _: None)
+    assert (ingested.cluster_id, ingested.quarantined) == (CLUSTER, [])
+    replayed = replay(lake, CLUSTER, buckets, lambda _: None)
+    assert replayed.rows == sum(MANY_PARTITIONS)
+    assert_equals_replay(lake.table("partition_history", CLUSTER).toArrow(), read_replay(made.replayed))
+
+
+@pytest.mark.parametrize("seed", [31, 32, 33])
+def test_removals_transactions_and_cleared_elrs_equal_kafkas_replay(tmp_path: Path, seed: int) -> None:
+    log = controller(tmp_path / "random")
+    log.write_bytes(RandomLog(seed).segment(6_000))
+    made = replayed_by_kafka(log, tmp_path)
+    expected = read_replay(made.replayed)
+    history, state = history_of(decode.__wrapped__(made.capture))
+    kinds = {p.kind for p in state.problems}
+    assert kinds == {"nested_transaction", "open_transaction"}
+    assert len(history.orphans) == 0
+    assert len(state.transactions.dropped) > 20
+    assert expected["removed"].drop_null().length() > 20
+    assert_equals_replay(history.table, expected)
+
+
+@pytest.mark.parametrize("seed", [21, 22])
+def test_inspect_equals_kafkas_json_of_every_record_type_and_version(tmp_path: Path, seed: int) -> None:
+    log = tmp_path / f"{0:020d}.log"
+    oracle("everyrecord", log, seed, 40)
+    names = ("offset", "timestamp", "type", "version", "data")
+    seen = set()
+    with log.with_name(f"{log.name}.jsonl").open(encoding="utf-8") as lines:
+        for row, line in zip(inspect_file(log, show_secrets=True), lines, strict=True):
+            assert {n: row.get(n) for n in names} == json.loads(line)
+            seen.add((row["type"], row["version"]))
+    assert len(seen) == 37

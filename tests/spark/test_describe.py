@@ -1,0 +1,75 @@
+"""`describe` against every output of kafka-topics that was captured: each line, as Kafka printed it."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from jobs.describe import as_kafka_topics, partitions_at
+from jobs.ingest import ingest
+from jobs.lake import Lake
+from jobs.replay import replay
+from jobs.settings import load_settings
+from tests.spark.conftest import CAPTURES, Job
+from tests.support.paths import capture
+
+# The captured outputs: lines of partitions of each, in order of time.
+PRINTED = {
+    "unclean": [8, 8, 8, 12, 12, 12, 12, 12],
+    "elr": [7, 7, 7, 7, 12],
+    "churn": [52, 52],
+    "diverge": [12, 16],
+}
+
+
+def printed(name: str) -> dict[int, str]:
+    """The outputs of kafka-topics by the time, in ms, that the tool was started."""
+    with tarfile.open(capture(name)) as tar:
+        files = [m for m in tar if re.search(r"/cli/\d+-kafka-topics", m.name)]
+        return {int(Path(m.name).name.split("-")[0]): tar.extractfile(m).read().decode() for m in files}
+
+
+def topics(text: str) -> dict[str, list[str]]:
+    """A topic's line and its partitions' lines, by name. Kafka prints topics in the order of a hash map."""
+    result: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        match = re.match(r"\t?Topic: (\S+)\t", line)
+        assert match, line
+        result.setdefault(match[1], []).append(line)
+    return result
+
+
+def kafkas(text: str) -> dict[str, list[str]]:
+    """Configs are the broker's own, static ones and defaults included: `describe` does not print them."""
+    return topics(re.sub(r"(?m)^(Topic: .*)\tConfigs: \S*$", r"\1", text))
+
+
+def ours(lake: Lake, cluster: str, at_ms: int) -> dict[str, list[str]]:
+    """Without what only `describe` says."""
+    text = as_kafka_topics(partitions_at(lake, cluster, None, None, at_ms))
+    plain, lines = re.subn(r"(?m)^(\t.*)\tSinceOffset: \d+\tSince: \S+$", r"\1", text)
+    assert lines == sum(line.startswith("\t") for line in text.splitlines())
+    return topics(plain)
+
+
+@pytest.fixture(scope="module")
+def lakes(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Lake, str]]:
+    """Capture -> its lake and cluster."""
+    settings = load_settings()
+    other = Lake(job.lake.spark, tmp_path_factory.mktemp("diverge"))
+    cluster = ingest(other, capture("diverge"), settings, lambda _: None).cluster_id
+    replay(other, cluster, settings, lambda _: None)
+    return {**{name: (job.lake, job.clusters[name]) for name in CAPTURES}, "diverge": (other, cluster)}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, tuple[Lake, str]], name: str) -> None:
+    """The tool takes seconds and the broker that it asks may lag, so any state from then would do (jobs/described.py);
+    but in all that was captured the state at the tool's start is what it printed, in every line."""
+    texts = printed(name)
+    assert [text.count("\n\t") for _, text in sorted(texts.items())] == PRINTED[name]
+    for started_ms, text in texts.items():
+        assert ours(*lakes[name], started_ms) == kafkas(text), started_ms
