@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
+from replay.asof import Events
 from replay.lists import Array
 
 MIN_ISR = "min.insync.replicas"
@@ -62,21 +64,61 @@ class ConfigTimeline:
     topics: dict[str, tuple[list[int], list[str | None]]]
     cluster: Steps
 
-    def resolve(self, topic: Sequence[str], offset: Array) -> tuple[list[str], list[str]]:
-        """(values, sources) for rows (topic name, offset): the value in force after the record at that offset."""
-        below = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1
-        pairs = [self.cluster.values[max(i, 0)] for i in below.tolist()]
-        values, sources = [p[0] for p in pairs], [p[1] for p in pairs]
-        if self.topics:
-            for index, name in enumerate(topic):
-                entry = self.topics.get(name)
-                if entry is None:
-                    continue
-                step = bisect_right(entry[0], int(offset[index])) - 1
-                value = entry[1][step] if step >= 0 else None
-                if value is not None:
-                    values[index], sources[index] = value, "topic"
-        return values, sources
+    def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> Resolved:
+        """The value in force after the record at each offset. topic: numbers into `topics`, one for each offset."""
+        pairs = list(self.cluster.values)
+        cluster = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1
+        index = np.maximum(cluster, 0)
+        group: list[int] = []
+        at: list[int] = []
+        value: list[int] = []
+        for number, entry in ((n, self.topics[name]) for n, name in enumerate(topics) if name in self.topics):
+            group += [number] * len(entry[0])
+            at += entry[0]
+            for text in entry[1]:
+                value.append(-1 if text is None else len(pairs))
+                if text is not None:
+                    pairs.append((text, "topic"))
+        if group:
+            last = Events(np.array(group, dtype=np.int64), np.array(at, dtype=np.int64)).last(topic, offset)
+            own = np.where(last >= 0, np.array(value)[last], -1)
+            index = np.where(own >= 0, own, index)
+        return Resolved(pairs, index)
+
+    def changes(self, topics: Sequence[str]) -> tuple[Array, Array]:
+        """(topic number, offset) of everything that may change what holds for a topic: its own settings, and what lies
+        below them."""
+        below = [
+            o
+            for o, new, old in zip(self.cluster.offsets[1:], self.cluster.values[1:], self.cluster.values, strict=False)
+            if new != old
+        ]
+        own = [(n, o) for n, name in enumerate(topics) for o in self.topics.get(name, ([], []))[0]]
+        group = np.array([n for n, _ in own], dtype=np.int64)
+        everyone = np.repeat(np.arange(len(topics)), len(below))
+        return (
+            np.concatenate([group, everyone]),
+            np.concatenate(
+                [np.array([o for _, o in own], dtype=np.int64), np.tile(np.array(below, dtype=np.int64), len(topics))]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Values of one key for many (topic, offset). pairs: the (value, source) that occur; index: one a row."""
+
+    pairs: list[tuple[str, str]]
+    index: Array
+
+    def ints(self) -> Array:
+        return np.array([int(v) for v, _ in self.pairs], dtype=np.int64)[self.index]
+
+    def bools(self) -> Array:
+        return np.array([v.strip().lower() == "true" for v, _ in self.pairs], dtype=bool)[self.index]
+
+    def sources(self) -> pa.Array:
+        return pa.array([s for _, s in self.pairs], type=pa.string()).take(pa.array(self.index))
 
 
 def config_timeline(

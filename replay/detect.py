@@ -63,7 +63,7 @@ def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
     history: tables.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id filled
     in.
     """
-    history = history.sort_by([(n, "ascending") for n in (*_PLACE, "offset")]).combine_chunks()
+    history = tables.sorted_history(history)
     states = states_of(history)
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay import tables
+from replay.asof import Events
 from replay.configs import ConfigTimeline
 from replay.lists import Array, to_lengths
 
@@ -221,12 +222,12 @@ def _assemble(
         "leader_recovery_state": _recovery_names(_forward(recovery, recovery != -1)),
     }
     topic_id = topic_ids.take(pa.array(rows["topic"]))
-    names = topic_id.to_pylist()
-    topic = [context.topic_names.get(i) for i in names]
-    state |= _configs(rows, [t or "" for t in topic], lists["replicas"], context)
+    names = [context.topic_names.get(i) for i in topic_ids.to_pylist()]
+    state |= _configs(rows, [n or "" for n in names], lists["replicas"], context)
     gone = pa.array(removed)
     columns: dict[str, pa.Array] = {n: pc.if_else(gone, pa.scalar(None, a.type), a) for n, a in state.items()}
-    columns |= {"topic_id": topic_id, "topic": pa.array(topic, type=pa.string()), "removed": gone}
+    columns |= {"topic_id": topic_id, "removed": gone}
+    columns["topic"] = pa.array(names, type=pa.string()).take(pa.array(rows["topic"]))
     columns["partition"] = pa.array(rows["partition"], type=pa.int32())
     columns |= _from_records(rows, changes, events)
     columns |= _validity(rows, columns["timestamp_ms"])
@@ -274,35 +275,32 @@ def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Arra
     return {"end_offset": end_offset, "end_timestamp_ms": end_timestamp}
 
 
-def _configs(rows: dict[str, Array], topic: Sequence[str], replicas: pa.Array, context: Context) -> dict[str, pa.Array]:
+def _configs(
+    rows: dict[str, Array], topics: Sequence[str], replicas: pa.Array, context: Context
+) -> dict[str, pa.Array]:
     """Effective min ISR and unclean election, with the layers they come from (Kafka's getTopicEffectiveMinIsr)."""
-    values, sources = context.min_isr.resolve(topic, rows["offset"])
-    wanted = np.array([int(v) for v in values], dtype=np.int64)
-    unclean, unclean_sources = context.unclean.resolve(topic, rows["offset"])
+    min_isr = context.min_isr.resolve(topics, rows["topic"], rows["offset"])
+    unclean = context.unclean.resolve(topics, rows["topic"], rows["offset"])
+    count, alive = to_lengths(replicas), rows["kind"] != _REMOVE
+    cap = partition_0_replicas(rows["topic"], rows["partition"], rows["offset"], count, alive)
     return {
-        "min_isr": pa.array(np.minimum(wanted, _partition_0_replicas(rows, to_lengths(replicas))), type=pa.int32()),
-        "min_isr_source": pa.array(sources, type=pa.string()),
-        "unclean_leader_election_enable": pa.array([v.strip().lower() == "true" for v in unclean]),
-        "unclean_leader_election_enable_source": pa.array(unclean_sources, type=pa.string()),
+        "min_isr": pa.array(np.minimum(min_isr.ints(), cap), type=pa.int32()),
+        "min_isr_source": min_isr.sources(),
+        "unclean_leader_election_enable": pa.array(unclean.bools()),
+        "unclean_leader_election_enable_source": unclean.sources(),
     }
 
 
-def _partition_0_replicas(rows: dict[str, Array], count: Array) -> Array:
-    """Replicas of the topic's partition 0 at each row's offset; the row's own where partition 0 is not known yet.
+def partition_0_replicas(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> Array:
+    """Replicas of the topic's partition 0 at each row's offset; the row's own where partition 0 is not known then.
 
-    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr).
+    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays with
+    one element a row of a history: count is the row's own number of replicas, alive false on rows of a removal.
     """
-    zero = np.flatnonzero(rows["partition"] == 0)
+    zero = np.flatnonzero(partition == 0)
+    last = Events(topic[zero], offset[zero]).last(topic, offset)
     if not len(zero):
         return count
-    span = int(rows["offset"].max()) + 2
-    at = (
-        np.searchsorted(
-            rows["topic"][zero] * span + rows["offset"][zero], rows["topic"] * span + rows["offset"], "right"
-        )
-        - 1
-    )
-    found = zero[np.maximum(at, 0)]
-    known = (at >= 0) & (rows["topic"][found] == rows["topic"]) & (rows["kind"][found] != _REMOVE)
-    result: Array = np.where(known, count[found], count)
+    found = zero[np.maximum(last, 0)]
+    result: Array = np.where((last >= 0) & alive[found], count[found], count)
     return result

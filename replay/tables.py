@@ -57,6 +57,14 @@ PARTITION_HISTORY = pa.schema(
     ]
 )
 
+_HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+
+
+def sorted_history(history: pa.Table) -> pa.Table:
+    """PARTITION_HISTORY rows in the order that vectorised code wants them: by topic id, partition, offset."""
+    return history.sort_by(_HISTORY_ORDER).combine_chunks()
+
+
 # What every row of a cluster-wide history begins and ends with.
 _CHANGE = [
     column("offset", pa.int64(), "metadata offset of the record that made this state"),
@@ -86,8 +94,22 @@ CONFIG_HISTORY = pa.schema(
         column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics, group"),
         column("resource_name", pa.string(), "topic or node id; empty for the cluster-wide default of brokers"),
         column("name", pa.string(), "config name"),
-        column("value", pa.string(), "value, secrets redacted; null = deleted, or gone with its topic"),
+        column("value", pa.string(), "value set there, secrets redacted; null = none, deleted, or gone with its topic"),
+        column("effective_value", pa.string(), "in force for the topic: of the two configs that elections depend on"),
+        column("source", pa.string(), "its layer: topic, broker, cluster, static, default, assumed_default"),
         *_VALIDITY,
+    ]
+)
+
+# A stretch of a controller's log that another epoch replaced (KIP-595): offsets base_offset to last_offset, which only
+# `nodes` hold; diverging_epoch: the last epoch that both logs share, -1 where nothing before the stretch was captured.
+REPLACED_SUFFIX = pa.struct(
+    [
+        pa.field("nodes", INT32_LIST),
+        pa.field("epoch", pa.int32()),
+        pa.field("base_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("diverging_epoch", pa.int32()),
     ]
 )
 
@@ -97,6 +119,66 @@ QUORUM_HISTORY = pa.schema(
         column("leader_id", pa.int32(), "active controller from here on; null if the log begins behind its record"),
         column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
         column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
+        column(
+            "replaced_suffixes",
+            pa.list_(REPLACED_SUFFIX),
+            "stretches of other controllers' logs that this leader's epoch replaced: never committed, not applied",
+        ),
+        *_VALIDITY,
+    ]
+)
+
+BROKER_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("broker_id", pa.int32(), "broker"),
+        column(
+            "incarnation_id",
+            pa.string(),
+            "id of the broker's process; null = not registered from here on, and all below is null",
+        ),
+        column("broker_epoch", pa.int64(), "broker epoch of the session"),
+        column("fenced", pa.bool_(), "true: no leader, not in the ISR; every session begins fenced"),
+        column("in_controlled_shutdown", pa.bool_(), "the broker has asked to be relieved of its leaderships"),
+        column("rack", pa.string(), "rack; null = none given"),
+        column(
+            "log_dirs",
+            pa.list_(pa.string()),
+            "ids of its online log directories (KIP-858); null where the records do not have them",
+        ),
+        column(
+            "restart_class",
+            pa.string(),
+            "how the session before this one ended, as the controller saw it: clean or unclean; first = there was "
+            "none; unknown = neither the log nor a captured file shows it",
+        ),
+        column(
+            "restart_evidence",
+            pa.list_(pa.int64()),
+            "metadata offsets of the partition changes that restart_class stands on, at most 32; empty where it stands "
+            "on a captured file, or on nothing",
+        ),
+        column(
+            "clean_shutdown_broker_epoch",
+            pa.int64(),
+            "epoch in a captured .kafka_cleanshutdown of the broker: that of the session before this one; null = no "
+            "such file",
+        ),
+        column("clean_shutdown_capture", pa.string(), "capture that holds that file"),
+        column("clean_shutdown_path", pa.string(), "that file"),
+        column("clean_shutdown_sha256", pa.string(), "SHA-256 of that file, hex"),
+        *_VALIDITY,
+    ]
+)
+
+CLUSTER_METRICS = pa.schema(
+    [
+        *_CHANGE,
+        column("metric", pa.string(), "KIP-966's name; docs/metrics.md says how each is told from recorded state"),
+        column("topic_id", pa.string(), "topic id, for electable_replicas_count; null for the whole cluster's metrics"),
+        column("topic", pa.string(), "topic name at that time; null for the whole cluster's metrics"),
+        column("partition", pa.int32(), "partition; null for the whole cluster's metrics"),
+        column("value", pa.int64(), "the metric from here on; null where a hole of the log makes it unknown"),
         *_VALIDITY,
     ]
 )
@@ -110,7 +192,34 @@ ELECTIONS = pa.schema(
         column("leader_epoch", pa.int32(), "leader epoch that the change began"),
         column("previous_leader", pa.int32(), "the last leader before (looking through leaderless states)"),
         column("leader", pa.int32(), "leader after the change; -1 = leaderless"),
-        column("cause", pa.string(), "preferred, isr, elr, last_known_leader, unclean, reassignment, leaderless"),
+        column(
+            "cause",
+            pa.string(),
+            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may have asked, "
+            "too), unclean_by_administrator (the config forbids it), unclean (cannot be told which), preferred, "
+            "reassignment, cancelled_reassignment, directory_failure (the leader's directory failed, an ISR member "
+            "took over), leaderless (nobody was elected)",
+        ),
+        column(
+            "hidden_unclean",
+            pa.bool_(),
+            "the winner was in neither ISR nor ELR nor the last known leader, and still is not marked RECOVERING "
+            "(metadata.version below 3.2-IV0 never marks)",
+        ),
+        column(
+            "actor",
+            pa.string(),
+            "what made the controller act: fence, controlled_shutdown, registration (a new incarnation of the broker "
+            "that left), unregister, unfence, directory_offline, alter_partition (the leader's request), reassignment "
+            "and elect_leaders (an administrator's), preferred_election (an administrator's, or the periodic one); "
+            "null = the log does not show it",
+        ),
+        column(
+            "actor_offset",
+            pa.int64(),
+            "metadata offset of the record that shows the actor, in the same batch: a broker's, or this change; null = "
+            "none does",
+        ),
         column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING after the change"),
         column("isr_before", INT32_LIST, "ISR before the change"),
         column("elr_before", INT32_LIST, "ELR before the change"),

@@ -55,7 +55,8 @@ def resolve(*records: Row, batches: list[Row] | None = None, snapshot: list[Row]
 
 
 def min_isr(state: ClusterState, name: str, *offsets: int) -> list[str]:
-    return state.context.min_isr.resolve([name] * len(offsets), np.array(offsets))[0]
+    found = state.context.min_isr.resolve([name], np.zeros(len(offsets), dtype=np.int64), np.array(offsets))
+    return [found.pairs[i][0] for i in found.index]
 
 
 def events(state: ClusterState) -> list[tuple[int, str, bool]]:

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from evidence.tool_output import read_quorum_status
-from replay.cluster_history import config_history, feature_history, quorum_history
+from replay.cluster import ClusterState, log_shape, resolve_cluster
+from replay.cluster_history import feature_history, quorum_history
+from replay.config_history import config_history
 from replay.validity import clip_validity
 from tests.support.cli import printed
 from tests.support.paths import capture
-from tests.support.pure import cluster_state, decode
+from tests.support.pure import cluster_state, decode, history_of
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -28,8 +30,27 @@ def topic(offset: int, name: str, topic_id: str) -> Row:
     return record(offset, "TOPIC_RECORD", name=name, topicId=topic_id)
 
 
-def config(offset: int, value: str | None, resource: str = "t", kind: int = 2) -> Row:
-    return record(offset, "CONFIG_RECORD", resourceType=kind, resourceName=resource, name="x", value=value)
+def config(offset: int, value: str | None, resource: str = "t", kind: int = 2, name: str = "x") -> Row:
+    return record(offset, "CONFIG_RECORD", resourceType=kind, resourceName=resource, name=name, value=value)
+
+
+def batch(base_offset: int, epoch: int, last_offset: int = 99) -> Row:
+    place = {"base_offset": base_offset, "last_offset": last_offset, "crc": 0, "path": "log"}
+    return {"epoch": epoch, **place, "nodes": [1]}
+
+
+def quorum_of(state: ClusterState) -> list[Row]:
+    return quorum_history(state.records, state.shape).to_pylist()
+
+
+def configs_of(state: ClusterState) -> list[Row]:
+    return config_history(state.records, state.context).to_pylist()
+
+
+def configs(*records: Row, name: str, static: dict[int, dict[str, str]] | None = None) -> list[Row]:
+    """The rows of one config, of a log that holds these records."""
+    rows = configs_of(resolve_cluster(log_shape([batch(0, 1)], []), records, [], static or {}))
+    return [r for r in rows if r["name"] == name]
 
 
 def leader(offset: int, node: int, epoch: int, voters: tuple[int, ...] = ()) -> Row:
@@ -38,7 +59,7 @@ def leader(offset: int, node: int, epoch: int, voters: tuple[int, ...] = ()) -> 
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_the_leader_of_every_epoch_is_the_one_that_the_tool_named(name: str) -> None:
-    rows = quorum_history(cluster_state(decode(capture(name))).records).to_pylist()
+    rows = quorum_of(cluster_state(decode(capture(name))))
     led = {r["controller_epoch"]: (r["leader_id"], r["voters"]) for r in rows if r["origin"] == "log"}
     reports = [read_quorum_status(text)[0][0] for text in printed(name, "quorum-status")]
     assert reports
@@ -48,7 +69,7 @@ def test_the_leader_of_every_epoch_is_the_one_that_the_tool_named(name: str) -> 
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_configs_at_the_end_are_those_that_kafka_topics_printed(name: str) -> None:
-    rows = config_history(cluster_state(decode(capture(name))).records).to_pylist()
+    rows = configs_of(cluster_state(decode(capture(name))))
     held = {
         (r["resource_name"], r["name"]): r["value"]
         for r in rows
@@ -71,25 +92,91 @@ def test_churn_switched_the_elr_feature_off_and_on() -> None:
 
 def test_a_topics_configs_go_with_it_and_another_of_its_name_has_its_own() -> None:
     removed = record(5, "REMOVE_TOPIC_RECORD", topicId="T")
-    rows = config_history([topic(1, "t", "T"), config(2, "a"), removed, topic(6, "t", "U"), config(7, "b")]).to_pylist()
+    rows = configs(topic(1, "t", "T"), config(2, "a"), removed, topic(6, "t", "U"), config(7, "b"), name="x")
     assert [(r["offset"], r["value"], r["end_offset"]) for r in rows] == [(2, "a", 5), (5, None, 7), (7, "b", None)]
 
 
 def test_what_was_deleted_before_does_not_go_again() -> None:
     removed = record(5, "REMOVE_TOPIC_RECORD", topicId="T")
-    rows = config_history([topic(1, "t", "T"), config(2, "a"), config(3, None), removed]).to_pylist()
+    rows = configs(topic(1, "t", "T"), config(2, "a"), config(3, None), removed, name="x")
     assert [(r["offset"], r["value"]) for r in rows] == [(2, "a"), (3, None)]
 
 
 def test_resources_are_named_and_the_unknown_keep_their_number() -> None:
-    rows = config_history([config(1, "a", "", 4), config(2, "a", "g", 32), config(3, "a", "?", 77)]).to_pylist()
+    rows = configs(config(1, "a", "", 4), config(2, "a", "g", 32), config(3, "a", "?", 77), name="x")
     assert [(r["resource_type"], r["resource_name"]) for r in rows] == [("broker", ""), ("group", "g"), ("77", "?")]
+
+
+def test_what_is_in_force_for_a_topic_follows_every_layer() -> None:
+    key = "min.insync.replicas"
+    removed = record(9, "REMOVE_TOPIC_RECORD", topicId="T")
+    records = [
+        leader(0, 1, 1),
+        topic(1, "t", "T"),
+        config(2, "3", "", 4, key),
+        config(3, "2", name=key),
+        config(4, "4", "2", 4, key),
+        leader(5, 2, 1),
+        config(6, None, name=key),
+        leader(7, 1, 1),
+        config(8, "3", "", 4, key),
+        removed,
+    ]
+    rows = configs(*records, name=key, static={1: {"process.roles": "controller"}})
+    found = [r for r in rows if r["resource_type"] == "topic"]
+    assert [(r["offset"], r["value"], r["effective_value"], r["source"]) for r in found] == [
+        (1, None, "1", "default"),
+        (2, None, "3", "cluster"),
+        (3, "2", "2", "topic"),
+        (6, None, "4", "broker"),
+        (7, None, "3", "cluster"),
+        (9, None, None, None),
+    ]
+    assert [r["end_offset"] for r in found] == [2, 3, 6, 7, 9, None]
+    assert [r["position"] for r in found] == [r["offset"] for r in found]
+    others = [r for r in rows if r["resource_type"] != "topic"]
+    assert all(r["effective_value"] is None and r["source"] is None for r in others)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_is_in_force_is_what_the_partitions_own_rows_say(name: str) -> None:
+    """At every row of a partition, min.insync.replicas is the topic's effective value, capped by partition 0."""
+    history, state = history_of(decode(capture(name)))
+    rows = [r for r in configs_of(state) if r["resource_type"] == "topic" and r["effective_value"]]
+    held = {(r["resource_name"], r["name"], r["offset"]): r for r in rows}
+    checked = 0
+    for row in history.table.to_pylist():
+        if row["removed"]:
+            continue
+        for key, column in (
+            ("min.insync.replicas", "min_isr"),
+            ("unclean.leader.election.enable", "unclean_leader_election_enable"),
+        ):
+            of_topic = [r for (t, k, o), r in held.items() if (t, k) == (row["topic"], key) and o <= row["offset"]]
+            now = max(of_topic, key=lambda r: r["offset"])
+            assert now["source"] == row[f"{column}_source"]
+            value = now["effective_value"]
+            assert row[column] == (
+                value == "true" if value in ("true", "false") else min(int(value), len(row["replicas"]))
+            )
+            checked += 1
+    assert checked
+
+
+def test_the_leader_whose_epoch_replaced_a_suffix_names_it() -> None:
+    rows = quorum_of(cluster_state(decode(capture("diverge"))))
+    replaced = {r["controller_epoch"]: r["replaced_suffixes"] for r in rows if r["replaced_suffixes"]}
+    suffix = {"nodes": [3001], "epoch": 1, "base_offset": 46, "last_offset": 51, "diverging_epoch": 1}
+    assert replaced == {3: [suffix]}
+    assert not any(r["replaced_suffixes"] for r in quorum_of(cluster_state(decode(capture("churn")))))
 
 
 def test_voters_stay_until_a_record_names_others() -> None:
     voters = record(9, "KRAFT_VOTERS", 2, voters=[{"voterId": 3}, {"voterId": 1}])
     same = record(10, "KRAFT_VOTERS", 2, voters=[{"voterId": 1}, {"voterId": 3}])
-    rows = quorum_history([leader(1, 1, 1, (1, 2)), leader(5, 2, 2), voters, same]).to_pylist()
+    batches = [batch(0, 1), batch(5, 2)]
+    state = resolve_cluster(log_shape(batches, []), [leader(1, 1, 1, (1, 2)), leader(5, 2, 2), voters, same], [], {})
+    rows = quorum_of(state)
     assert [(r["offset"], r["leader_id"], r["voters"]) for r in rows] == [
         (1, 1, [1, 2]),
         (5, 2, [1, 2]),

@@ -22,8 +22,8 @@ def at(
     topic: str = "t",
 ) -> tuple[str, str]:
     timeline = config_timeline(key, changes, controllers, static or {}, removed)
-    values, sources = timeline.resolve([topic], np.array([offset]))
-    return values[0], sources[0]
+    found = timeline.resolve([topic], np.array([0]), np.array([offset]))
+    return found.pairs[found.index[0]]
 
 
 def topic(offset: int, value: str | None, name: str = "t", key: str = MIN_ISR) -> ConfigChange:
@@ -104,9 +104,15 @@ def test_other_topics_and_other_keys_do_not_matter() -> None:
 
 def test_many_rows_at_once() -> None:
     timeline = config_timeline(MIN_ISR, [topic(5, "2"), topic(9, "3", name="u"), broker(7, "4")], [], {})
-    values, sources = timeline.resolve(["t", "t", "u", "u", "v"], np.array([4, 5, 8, 9, 7]))
-    assert values == ["1", "2", "4", "3", "4"]
-    assert sources == ["assumed_default", "topic", "cluster", "topic", "cluster"]
+    found = timeline.resolve(["t", "u", "v"], np.array([0, 0, 1, 1, 2]), np.array([4, 5, 8, 9, 7]))
+    assert found.ints().tolist() == [1, 2, 4, 3, 4]
+    assert found.sources().to_pylist() == ["assumed_default", "topic", "cluster", "topic", "cluster"]
+
+
+def test_where_a_topics_config_may_have_changed() -> None:
+    timeline = config_timeline(MIN_ISR, [topic(5, "2"), broker(7, "4"), broker(8, "4"), broker(9, "4", "3000")], [], {})
+    topics, offsets = timeline.changes(["t", "u"])
+    assert sorted(zip(topics.tolist(), offsets.tolist(), strict=True)) == [(0, 5), (0, 7), (1, 7)]
 
 
 @pytest.mark.parametrize(("offset", "expected"), [(-1, "1"), (0, "1"), (3, "2"), (99, "2")])

@@ -1,0 +1,54 @@
+"""cluster_metrics: the moves that every bucket of partitions finds (replay/metrics.py), added up in offset order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.lake import Lake, spark_schema
+from replay import tables
+from replay.cluster import ClusterState
+from replay.metrics import MOVES, anchors, course_of, electable_replicas, moves
+
+_PLACE = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
+
+
+def cluster_metrics(lake: Lake, cluster: str, history: DataFrame, state: ClusterState) -> DataFrame:
+    """cluster_metrics of one cluster. history: its partition_history, with a column `bucket` (topics are whole)."""
+    course, context = course_of(state), state.context
+    names = tables.PARTITION_HISTORY.names
+
+    def sort(bucket: pa.Table) -> pa.Table:
+        return tables.sorted_history(bucket.select(names).cast(tables.PARTITION_HISTORY))
+
+    def move(bucket: pa.Table) -> pa.Table:
+        return moves(sort(bucket), context, course)
+
+    def electable(bucket: pa.Table) -> pa.Table:
+        return electable_replicas(sort(bucket))
+
+    buckets = history.groupBy("bucket")
+    own = buckets.applyInArrow(electable, spark_schema(tables.CLUSTER_METRICS))
+    still = lake.spark.createDataFrame(anchors(course), schema=spark_schema(MOVES))
+    found = buckets.applyInArrow(move, spark_schema(MOVES)).unionByName(still)
+    return own.unionByName(_running(found)).withColumn("cluster_id", F.lit(cluster))
+
+
+def _running(found: DataFrame) -> DataFrame:
+    """The moves as values: the sum within each section, a row only where the value changes."""
+    record = (F.max(name).alias(name) for name in _PLACE)
+    unknown = F.bool_or(F.col("delta").isNull()).alias("unknown")
+    at = found.groupBy("metric", "section", "offset").agg(F.sum("delta").alias("delta"), unknown, *record)
+    order = Window.partitionBy("metric").orderBy("offset", "section")
+    within = Window.partitionBy("metric", "section").orderBy("offset")
+    total = F.sum("delta").over(within.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    at = at.withColumn("value", F.when(~F.col("unknown"), total))
+    before = F.lag("value").over(order)
+    first = F.row_number().over(order) == 1
+    at = at.withColumn("new", first | ~F.col("value").eqNullSafe(before)).where("new")
+    ends = {f"end_{name}": F.lead(name).over(order) for name in ("offset", "timestamp_ms")}
+    empty = {name: F.lit(None) for name in ("topic_id", "topic", "partition")}
+    columns = at.withColumns({**ends, **empty})
+    schema = spark_schema(tables.CLUSTER_METRICS)
+    return columns.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in schema.fields))
