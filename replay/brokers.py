@@ -25,7 +25,8 @@ BROKER_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A broker after one record. incarnation_id None: not registered."""
+    """A broker after one record. incarnation_id None: not registered. log_dirs: ids of the online directories; None
+    where the records do not have them (KIP-858)."""
 
     offset: int
     batch_base_offset: int
@@ -35,6 +36,8 @@ class BrokerState:
     incarnation_id: str | None
     fenced: bool
     in_controlled_shutdown: bool
+    rack: str | None = None
+    log_dirs: tuple[str, ...] | None = None
 
     @property
     def active(self) -> bool:
@@ -119,6 +122,8 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
             incarnation_id=data["incarnationId"],
             fenced=data["fenced"],
             in_controlled_shutdown=data.get("inControlledShutdown", False),
+            rack=data.get("rack"),
+            log_dirs=tuple(data.get("logDirs") or ()) or None,
         )
     if current is None or current.incarnation_id is None:
         return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")
@@ -134,5 +139,6 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
             **where,
             fenced=fenced == 1 if fenced else current.fenced,
             in_controlled_shutdown=shutdown == 1 if shutdown else current.in_controlled_shutdown,
+            log_dirs=tuple(data.get("logDirs") or ()) or current.log_dirs,
         )
     return replace(current, **where, fenced=kind == "FENCE_BROKER_RECORD")

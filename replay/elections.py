@@ -1,6 +1,8 @@
-"""Leader changes in a partition history, and what kind of election each one was. Vectorised over all partitions.
+"""Leader changes in a partition history, what kind of election each one was, and who brought it about. Vectorised over
+all partitions.
 
-Sources: Kafka's PartitionChangeBuilder (who may be elected from where), KIP-966 (ELR, last known leader), KIP-704.
+Sources: Kafka's PartitionChangeBuilder (who may be elected from where), ReplicationControlManager (what a controller
+does on which event), PartitionReassignmentRevert (a cancelled reassignment), KIP-966, KIP-704, KIP-858.
 The cause is read off recorded state alone: it says what the log shows, not what a rule would have done.
 """
 
@@ -13,12 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay import tables
+from replay.broker_events import BrokerEvents, broker_events, nearest, went_offline
 from replay.brokers import BrokerTimeline
+from replay.election_actors import Change, actors
 from replay.lists import PAD, Array, mask_of, masks, to_matrix
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
-ELR, LAST_KNOWN_LEADER, UNCLEAN = "elr", "last_known_leader", "unclean"
-CAUSES = (LEADERLESS, PREFERRED, ISR, REASSIGNMENT, ELR, LAST_KNOWN_LEADER, UNCLEAN)
+CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
+ELR, LAST_KNOWN_LEADER = "elr", "last_known_leader"
+UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN = "unclean_by_config", "unclean_by_administrator", "unclean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +94,82 @@ def leader_changes(states: States) -> Array:
     return rows
 
 
-def causes(history: pa.Table, states: States, rows: Array) -> list[str]:
-    """The cause of every leader change in `rows` (see CAUSES), from the state before it and the change itself."""
-    before = rows - 1
-    winner = states.leader[rows]
+def causes(history: pa.Table, states: States, rows: Array, events: BrokerEvents) -> tuple[list[str], Array]:
+    """(cause, hidden_unclean) of every leader change in `rows`, from the state before it and the change itself.
+
+    Hidden: the winner was in neither ISR nor ELR nor the last known leader, and the record does not say RECOVERING.
+    """
+    change = _change(history, states, rows)
+    before, winner = rows - 1, change.winner
     # The winner as a bit of the replica list before the change; none if the change itself brought it in.
     bit = mask_of(states.replicas[before], winner)
-    previous = previous_leaders(states)[rows]
-    known = to_matrix(history["last_known_elr"].take(pa.array(before)))
+    known = to_matrix(change.before["last_known_elr"])
     was_last_known = (known == winner[:, None]).any(axis=1) & (winner >= 0)
     in_isr, in_elr = (bit & states.isr[before]) != 0, (bit & states.elr[before]) != 0
     same_replicas = (states.replicas[before] == states.replicas[rows]).all(axis=1)
-    previous_stays = (mask_of(states.replicas[rows], previous) & states.isr[rows]) != 0
-    preferred = (states.replicas[rows, 0] == winner) & previous_stays & (previous != winner)
-    conditions = [winner < 0, in_isr & ~same_replicas, in_isr & preferred, in_isr, in_elr, was_last_known]
-    chosen = np.select(conditions, [0, 3, 1, 2, 4, 5], default=6)
-    return [CAUSES[i] for i in chosen.tolist()]
+    previous_stays = (mask_of(states.replicas[rows], change.previous) & states.isr[rows]) != 0
+    preferred = (states.replicas[rows, 0] == winner) & previous_stays & (change.previous != winner)
+    enabled = pc.fill_null(change.after["unclean_leader_election_enable"], False).to_numpy(zero_copy_only=False)
+    source = pc.fill_null(change.after["unclean_leader_election_enable_source"], "assumed_default")
+    told = pc.not_equal(source, "assumed_default").to_numpy(zero_copy_only=False)
+    failed = _directory_failed(change, events)
+    conditions = {
+        LEADERLESS: winner < 0,
+        CANCELLED_REASSIGNMENT: _cancelled(change),
+        REASSIGNMENT: in_isr & ~same_replicas,
+        DIRECTORY_FAILURE: in_isr & failed,
+        PREFERRED: in_isr & preferred,
+        ISR: in_isr,
+        ELR: in_elr,
+        LAST_KNOWN_LEADER: was_last_known,
+        UNCLEAN_BY_CONFIG: enabled.astype(bool),
+        # electLeaders passes over partitions that have a leader.
+        UNCLEAN_BY_ADMINISTRATOR: told.astype(bool) & change.was_leaderless,
+    }
+    names = [*conditions, UNCLEAN]
+    chosen = np.select(list(conditions.values()), list(range(len(conditions))), default=len(conditions))
+    recovering = pc.equal(change.after["leader_recovery_state"], "RECOVERING").to_numpy(zero_copy_only=False)
+    hidden = (winner >= 0) & ~in_isr & ~in_elr & ~was_last_known & ~recovering.astype(bool)
+    return [names[i] for i in chosen.tolist()], hidden
+
+
+def _change(history: pa.Table, states: States, rows: Array) -> Change:
+    return Change(
+        before=history.take(pa.array(rows - 1)),
+        after=history.take(pa.array(rows)),
+        winner=states.leader[rows],
+        previous=previous_leaders(states)[rows],
+        was_leaderless=states.leader[rows - 1] < 0,
+    )
+
+
+def _cancelled(change: Change) -> Array:
+    """A reassignment was under way, and is not any more; its new replicas are gone, those to be removed are still there
+    (Kafka's PartitionReassignmentRevert)."""
+    removing, adding = (to_matrix(change.before[n]) for n in ("removing_replicas", "adding_replicas"))
+    replicas = to_matrix(change.after["replicas"])
+    under_way = (removing != PAD).any(axis=1) | (adding != PAD).any(axis=1)
+    over = np.ones(len(under_way), dtype=bool)
+    for name in ("removing_replicas", "adding_replicas"):
+        over &= ~(to_matrix(change.after[name]) != PAD).any(axis=1)
+    stayed = masks(removing, replicas) == masks(removing, removing)
+    gone = masks(adding, replicas) == 0
+    result: Array = under_way & over & stayed & gone
+    return result
+
+
+def _directory_failed(change: Change, events: BrokerEvents) -> Array:
+    """Whether the previous leader's broker runs on without the directory that the partition was in (KIP-858)."""
+    near = nearest(events, *change.place, behind=True)
+    replicas, directories = (change.before[n].to_pylist() for n in ("replicas", "directories"))
+    previous = change.previous.tolist()
+    held = [
+        ids[brokers.index(leader)] if leader in brokers and brokers.index(leader) < len(ids) else ""
+        for brokers, ids, leader in zip(replicas, directories, previous, strict=True)
+    ]
+    gone = went_offline(events, near, np.array(held, dtype=object))
+    result: Array = gone & (near.broker == change.previous)
+    return result
 
 
 def candidates(brokers: BrokerTimeline, replicas: list[list[int]], batch_base_offsets: list[int]) -> list[list[int]]:
@@ -117,15 +182,21 @@ def candidates(brokers: BrokerTimeline, replicas: list[list[int]], batch_base_of
 
 def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) -> pa.Table:
     """tables.ELECTIONS: one row a leader change."""
-    rows = leader_changes(states)
-    after, before = history.take(pa.array(rows)), history.take(pa.array(rows - 1))
+    rows, events = leader_changes(states), broker_events(brokers)
+    change = _change(history, states, rows)
+    after, before = change.after, change.before
+    cause, hidden = causes(history, states, rows, events)
+    actor, actor_offset = actors(change, cause, events)
     standing = candidates(brokers, after["replicas"].to_pylist(), after["batch_base_offset"].to_pylist())
     columns = {
         **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
         "leader_epoch": after["leader_epoch"],
-        "previous_leader": pa.array(previous_leaders(states)[rows], type=pa.int32()),
+        "previous_leader": pa.array(change.previous, type=pa.int32()),
         "leader": after["leader"],
-        "cause": pa.array(causes(history, states, rows), type=pa.string()),
+        "cause": pa.array(cause, type=pa.string()),
+        "hidden_unclean": pa.array(hidden, type=pa.bool_()),
+        "actor": pa.array(actor, type=pa.string()),
+        "actor_offset": pa.array(actor_offset, type=pa.int64()),
         "leader_recovery_state": after["leader_recovery_state"],
         "isr_before": before["isr"],
         "elr_before": before["elr"],

@@ -4,7 +4,8 @@
 
 A line begins with the metadata offset; one offset is one second (`ms`). What a line leaves out stays as it was; the
 leader epoch rises by one when the leader changes, unless the line gives one. Words: checkpoint (the state is a
-snapshot's), removed, recovering, recovered, assumed (min ISR is only assumed).
+snapshot's), removed, recovering, recovered, assumed (min ISR is only assumed), unclean=true@topic
+(effective unclean.leader.election.enable and its layer), batch=9 (the base offset of its batch, else its own).
 
     evidence("12 b1 hw=80 leo=80 e0@0", "40 b2 hw=100 e0@0 e2@80")
 
@@ -13,7 +14,8 @@ leader-epoch-checkpoint. A time of "?" is not known.
 
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
 
-is the brokers' registrations: offset, what, broker, and for a registration its incarnation.
+is the brokers' registrations: offset, what, broker, and for a registration its incarnation; "13 offline 1 d2" leaves
+broker 1 only the directory d2; a last word batch=9 is the base offset of the record's batch.
 """
 
 from __future__ import annotations
@@ -106,12 +108,16 @@ def _next(before: Row, words: list[str], place: Row) -> Row:
     state |= {_NUMBERS[k]: int(v) for k, v in values.items() if k in _NUMBERS}
     state |= {"min_isr_source": values["source"]} if "source" in values else {}
     state |= {"timestamp_ms": ms(float(values["at"]))} if "at" in values else {}
+    state |= {"batch_base_offset": int(values["batch"])} if "batch" in values else {}
     state |= {"min_isr_source": "assumed_default"} if "assumed" in words else {}
+    if "unclean" in values:
+        enabled, source = values["unclean"].split("@")
+        state |= {"unclean_leader_election_enable": enabled == "true", "unclean_leader_election_enable_source": source}
     for word in ("recovering", "recovered"):
         state |= {"leader_recovery_state": word.upper()} if word in words else {}
     if "epoch" not in values and state["leader"] != before["leader"] and before is not _START:
         state["leader_epoch"] = before["leader_epoch"] + 1
-    return {**state, "directories": ["d"] * len(state["replicas"])}
+    return {**state, "directories": [f"d{b}" for b in state["replicas"]]}
 
 
 def _shown(row: Row) -> Row:
@@ -164,7 +170,8 @@ def sessions(*lines: str) -> BrokerTimeline:
     records: list[Row] = []
     epochs: dict[int, int] = {}
     for line in lines:
-        offset, what, broker, *incarnation = line.split()
+        offset, what, broker, *more = line.split()
+        batch = next((w.removeprefix("batch=") for w in more if w.startswith("batch=")), offset)
         number = int(broker)
         if what == "register":
             epochs[number] = int(offset)
@@ -173,14 +180,17 @@ def sessions(*lines: str) -> BrokerTimeline:
         kind = "BROKER_REGISTRATION_CHANGE_RECORD"
         if what == "register":
             kind = "REGISTER_BROKER_RECORD"
-            data |= {"incarnationId": incarnation[0], "fenced": True, "inControlledShutdown": False}
+            data |= {"incarnationId": more[0], "fenced": True, "inControlledShutdown": False}
+            data["logDirs"] = [f"d{broker}", "other"]
         elif what == "unregister":
             kind = "UNREGISTER_BROKER_RECORD"
+        elif what == "offline":
+            data |= {"fenced": 0, "inControlledShutdown": 0, "logDirs": [more[0]]}
         elif what == "shutdown":
             data |= {"fenced": 0, "inControlledShutdown": 1}
         else:
             data |= {"fenced": {"fence": 1, "unfence": -1}[what], "inControlledShutdown": 0}
-        place = {"offset": int(offset), "batch_base_offset": int(offset), "timestamp_ms": ms(int(offset))}
+        place = {"offset": int(offset), "batch_base_offset": int(batch), "timestamp_ms": ms(int(offset))}
         records.append({**place, "type": kind, "data": data})
     return broker_timeline(records)
 

@@ -7,8 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from replay import tables
 from replay.brokers import BrokerTimeline
 from replay.elections import build_elections, states_of
+from tests.support.paths import capture
+from tests.support.pure import decode, history_of
 from tests.support.scenario import running, sessions, states, together
 
 
@@ -36,19 +39,48 @@ CAUSES = {
         "last_known_leader",
         ["1 isr=1", "2 isr= elr= lke=1 leader=-1", "3 isr=1 lke= leader=1 recovering"],
     ),
-    "a stranger": ("unclean", ["1 isr=1", "2 isr= elr=1 lke=1 leader=-1", "3 isr=2 elr= lke= leader=2 recovering"]),
+    "a stranger": (
+        "unclean_by_administrator",
+        ["1 isr=1", "2 isr= elr=1 lke=1 leader=-1", "3 isr=2 elr= lke= leader=2 recovering"],
+    ),
     "a stranger that is called recovered": ("unclean", ["1 isr=1,2", "2 isr=3 leader=3"]),
     "the old leader left the replicas": (
         "reassignment",
         ["1 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "2 replicas=2,3,4 isr=2,3,4 removing= adding= leader=2"],
     ),
     "a cancelled reassignment left nobody in sync": (
-        "unclean",
+        "cancelled_reassignment",
         ["1 replicas=1,2,3 isr=3 adding=3 leader=3", "2 replicas=1,2 isr=1 adding= leader=1"],
     ),
     "an ELR member although another one was last known": (
         "elr",
         ["1 isr= elr=2 lke=1 leader=-1", "2 isr=2 elr= lke= leader=2"],
+    ),
+}
+
+
+CAUSES |= {
+    "a stranger, by a topic that allows it": (
+        "unclean_by_config",
+        ["1 isr=1 unclean=true@topic", "2 isr=2 leader=2 recovering"],
+    ),
+    "a stranger, and what was in force is a guess": (
+        "unclean",
+        ["1 isr=1 unclean=false@assumed_default", "2 leader=-1", "3 isr=2 leader=2 recovering"],
+    ),
+    "a reassignment was cancelled, its leader among the new": (
+        "cancelled_reassignment",
+        [
+            "1 replicas=1,2,4 isr=1,2,4 removing=2 adding=4 leader=4",
+            "2 replicas=1,2 isr=1,2 removing= adding= leader=1",
+        ],
+    ),
+    "a reassignment that was completed is none that was cancelled": (
+        "reassignment",
+        [
+            "1 replicas=1,2,4 isr=1,2,4 removing=1 adding=4 leader=1",
+            "2 replicas=2,4 isr=2,4 removing= adding= leader=2",
+        ],
     ),
 }
 
@@ -61,7 +93,11 @@ def test_cause(name: str) -> None:
 
 def test_a_hidden_unclean_election_shows_both_what_it_is_and_what_it_is_called() -> None:
     (row,) = elections("1 isr=1,2", "2 isr=3 leader=3")
-    assert (row["cause"], row["leader_recovery_state"]) == ("unclean", "RECOVERED")
+    assert (row["cause"], row["leader_recovery_state"], row["hidden_unclean"]) == ("unclean", "RECOVERED", True)
+    (marked,) = elections("1 isr=1,2", "2 isr=3 leader=3 recovering")
+    assert (marked["cause"], marked["hidden_unclean"]) == ("unclean", False)
+    (cancelled,) = elections("1 replicas=1,2,3 isr=3 adding=3 leader=3", "2 replicas=1,2 isr=1 adding= leader=1")
+    assert (cancelled["cause"], cancelled["hidden_unclean"]) == ("cancelled_reassignment", True)
 
 
 def test_the_previous_leader_is_seen_through_leaderless_states() -> None:
@@ -99,6 +135,110 @@ def test_more_than_64_replicas() -> None:
     start = f"1 replicas={many} isr={many}"
     assert last_cause(start, "2 isr=70 leader=70") == "isr"
     assert last_cause(start, "2 isr=1", "3 isr=70 leader=70") == "unclean"
+
+
+START = ("0 register 1 a", "0 register 2 b", "0 register 3 c", "0 unfence 1", "0 unfence 2", "0 unfence 3")
+TAKEN_OVER = ["1 isr=1,2", "11 isr=2 leader=2 batch=11"]
+GONE_AND_BACK = ["1 isr=1", "11 leader=-1", "22 leader=1 batch=21"]
+SHRUNK = ["1 isr=1", "11 isr= leader=-1 batch=11"]
+ACTORS = {
+    "fenced": ("fence", 12, "isr", TAKEN_OVER, ["12 fence 1 batch=11"]),
+    "fenced in another batch": (None, None, "isr", TAKEN_OVER, ["12 fence 1"]),
+    "another broker was fenced": (
+        None,
+        None,
+        "isr",
+        TAKEN_OVER,
+        ["12 fence 3 batch=11"],
+    ),
+    "shut down": ("controlled_shutdown", 11, "isr", ["1 isr=1,2", "12 isr=2 leader=2 batch=11"], ["11 shutdown 1"]),
+    "came back": (
+        "unfence",
+        21,
+        "isr",
+        ["1 isr=1", "11 leader=-1", "22 leader=1 batch=21"],
+        ["15 fence 1", "21 unfence 1"],
+    ),
+    "restarted": (
+        "registration",
+        12,
+        "leaderless",
+        ["1 isr=1", "11 isr= leader=-1 batch=11"],
+        ["12 register 1 z batch=11"],
+    ),
+    "unregistered": (
+        "unregister",
+        12,
+        "isr",
+        TAKEN_OVER,
+        ["12 unregister 1 batch=11"],
+    ),
+    "lost its directory": (
+        "directory_offline",
+        12,
+        "directory_failure",
+        TAKEN_OVER,
+        ["12 offline 1 other batch=11"],
+    ),
+    "lost another directory": (
+        "directory_offline",
+        12,
+        "isr",
+        TAKEN_OVER,
+        ["12 offline 1 d1 batch=11"],
+    ),
+    "asked to be first": ("preferred_election", 11, "preferred", ["1 isr=1,2 leader=2", "11 leader=1"], []),
+    "an administrator's unclean election": (
+        "elect_leaders",
+        12,
+        "unclean_by_administrator",
+        ["1 isr=1", "11 leader=-1", "12 isr=2 leader=2 recovering"],
+        [],
+    ),
+    "a reassignment was completed": (
+        "alter_partition",
+        11,
+        "reassignment",
+        ["1 replicas=1,2,4 isr=1,2,4 removing=1 adding=4", "11 replicas=2,4 isr=2,4 removing= adding= leader=2"],
+        [],
+    ),
+    "a reassignment was cancelled": (
+        "reassignment",
+        11,
+        "cancelled_reassignment",
+        ["1 replicas=1,2,4 isr=1,2,4 adding=4 leader=4", "11 replicas=1,2 isr=1,2 adding= leader=1"],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACTORS)
+def test_actor(name: str) -> None:
+    actor, offset, cause, lines, events = ACTORS[name]
+    row = elections(*lines, brokers=sessions(*START, *events))[-1]
+    assert (row["actor"], row["actor_offset"], row["cause"]) == (actor, offset, cause)
+
+
+def test_the_elections_of_a_real_cluster_that_was_broken_on_purpose() -> None:
+    history, state = history_of(decode(capture("unclean")))
+    table = tables.sorted_history(history.table)
+    rows = build_elections(table, states_of(table), state.brokers).to_pylist()
+    asked = [r for r in rows if r["cause"] == "unclean_by_administrator"]
+    # kafka-leader-election was run at this time.
+    assert [(r["topic"], r["partition"], r["actor"]) for r in asked] == [("audit", 1, "elect_leaders")]
+    assert abs(asked[0]["timestamp_ms"] - 1795221658375) < 10_000
+    uncleanly = {(r["topic"], r["partition"]) for r in rows if r["cause"] == "unclean_by_config"}
+    assert uncleanly == {("ledger", 0), ("ledger", 2), ("legacy", 0), ("legacy", 1)}
+    lost = [r for r in rows if r["cause"] == "leaderless"]
+    assert {r["actor"] for r in lost} == {"fence", "controlled_shutdown"}
+    assert all(r["actor_offset"] != r["offset"] for r in lost)
+    assert not any(r["hidden_unclean"] for r in rows)
+
+
+def test_two_events_that_would_both_explain_it_are_no_actor() -> None:
+    events = sessions(*START, "10 shutdown 1", "12 fence 2 batch=10")
+    (row,) = elections("1 isr=1,2,3", "11 isr=3 leader=3 batch=10", brokers=events)
+    assert (row["actor"], row["actor_offset"]) == (None, None)
 
 
 def test_no_history_no_elections() -> None:

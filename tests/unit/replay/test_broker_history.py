@@ -1,0 +1,186 @@
+"""Broker sessions: how each began, against what was really done to the brokers, and rule by rule."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from replay import tables
+from replay.broker_history import (
+    EVIDENCE_LIMIT,
+    SESSION_EVIDENCE,
+    broker_history,
+    registrations,
+    session_evidence,
+)
+from tests.support.paths import CAPTURES as FOLDER
+from tests.support.paths import capture
+from tests.support.pure import decode, history_of
+from tests.support.scenario import states, together
+
+Row = dict[str, Any]
+CAPTURES = ["unclean", "elr", "churn", "diverge"]
+ELR_ON = {"type": "FEATURE_LEVEL_RECORD", "data": {"name": "eligible.leader.replicas.version", "featureLevel": 1}}
+
+
+def record(offset: int, kind: str, batch: int | None = None, **data: Any) -> Row:
+    place = {"capture": "c", "path": "log", "sha256": "00", "position": offset, "epoch": 1}
+    at = {"offset": offset, "batch_base_offset": offset if batch is None else batch, "timestamp_ms": offset * 10}
+    return {**at, **place, "type": kind, "data": data}
+
+
+def register(offset: int, incarnation: str, broker: int = 1, batch: int | None = None, **data: Any) -> Row:
+    about = {"brokerId": broker, "brokerEpoch": offset, "incarnationId": incarnation, "fenced": True}
+    return record(offset, "REGISTER_BROKER_RECORD", batch, **about, **data)
+
+
+def change(offset: int, epoch: int, broker: int = 1, **data: Any) -> Row:
+    about = {"brokerId": broker, "brokerEpoch": epoch, "fenced": 0, "inControlledShutdown": 0, **data}
+    return record(offset, "BROKER_REGISTRATION_CHANGE_RECORD", **about)
+
+
+def elr(offset: int, level: int = 1) -> Row:
+    return record(offset, ELR_ON["type"], name=ELR_ON["data"]["name"], featureLevel=level)
+
+
+def history_rows(records: list[Row], *partitions: pa.Table, files: tuple[Row, ...] = ()) -> list[Row]:
+    partition_history = together(*partitions) if partitions else tables.PARTITION_HISTORY.empty_table()
+    evidence = session_evidence(partition_history, registrations(records))
+    return broker_history(records, evidence, files).to_pylist()
+
+
+def last_class(records: list[Row], *partitions: pa.Table, files: tuple[Row, ...] = ()) -> tuple[str, list[int]]:
+    row = history_rows(records, *partitions, files=files)[-1]
+    return row["restart_class"], row["restart_evidence"]
+
+
+def restarts(name: str) -> list[Row]:
+    """The first row of every session of a real capture."""
+    decoded = decode(capture(name))
+    history, state = history_of(decoded)
+    evidence = session_evidence(tables.sorted_history(history.table), registrations(state.records))
+    files = [r for r in decoded.offsets.to_pylist() if r["source"] == "clean_shutdown"]
+    first: dict[tuple[int, int], Row] = {}
+    for row in broker_history(state.records, evidence, files).to_pylist():
+        if row["broker_epoch"] is not None:
+            first.setdefault((row["broker_id"], row["broker_epoch"]), row)
+    return list(first.values())
+
+
+@pytest.mark.parametrize(("name", "told"), [("unclean", 5), ("elr", 5), ("churn", 3), ("diverge", 0)])
+def test_no_restart_is_called_what_it_was_not(name: str, told: int) -> None:
+    """stops.json has what was done to the captured clusters' brokers: [ms, broker, stop (clean) or kill]."""
+    ends = json.loads((FOLDER / "stops.json").read_text())[name]
+    decided = 0
+    for row in restarts(name):
+        before = [how for ms, broker, how in ends if broker == row["broker_id"] and ms < row["timestamp_ms"]]
+        if not before:
+            assert row["restart_class"] == "first"
+            continue
+        really = {"stop": "clean", "kill": "unclean"}[before[-1]]
+        assert row["restart_class"] in (really, "unknown")
+        decided += row["restart_class"] == really
+    assert decided == told
+
+
+def test_what_a_session_looks_like() -> None:
+    records = [
+        register(1, "a", rack="r1", logDirs=["d1", "d2"]),
+        change(2, 1, fenced=-1),
+        change(3, 1, logDirs=["d2"]),
+        change(4, 1, inControlledShutdown=1),
+        change(5, 1, fenced=1),
+        record(6, "UNREGISTER_BROKER_RECORD", brokerId=1, brokerEpoch=1),
+        register(7, "b"),
+    ]
+    rows = history_rows(records)
+    names = ("offset", "incarnation_id", "fenced", "in_controlled_shutdown", "rack", "log_dirs", "end_offset")
+    assert [tuple(r[n] for n in names) for r in rows] == [
+        (1, "a", True, False, "r1", ["d1", "d2"], 2),
+        (2, "a", False, False, "r1", ["d1", "d2"], 3),
+        (3, "a", False, False, "r1", ["d2"], 4),
+        (4, "a", False, True, "r1", ["d2"], 5),
+        (5, "a", True, True, "r1", ["d2"], 6),
+        (6, None, None, None, None, None, 7),
+        (7, "b", True, False, None, None, None),
+    ]
+    assert [r["restart_class"] for r in rows] == ["first"] * 5 + [None, "unknown"]
+    assert [r["position"] for r in rows] == [r["offset"] for r in rows]
+
+
+RESTART = [elr(0), register(1, "a"), register(12, "b", batch=10)]
+
+
+def test_taken_off_the_isr_below_min_isr_and_not_made_eligible_is_unclean() -> None:
+    assert last_class(RESTART, states("5 isr=1", "11 isr= leader=-1 batch=10")) == ("unclean", [11])
+
+
+def test_taken_off_the_elr_is_unclean() -> None:
+    assert last_class(RESTART, states("5 isr=2 elr=1 leader=2", "11 elr= batch=10")) == ("unclean", [11])
+
+
+def test_still_eligible_when_it_registers_is_clean() -> None:
+    assert last_class(RESTART, states("5 isr=2 elr=1 leader=2")) == ("clean", [5])
+    assert last_class(RESTART, states("5 isr=1,2", "11 isr=2 elr=1 leader=2 batch=10")) == ("clean", [11])
+
+
+@pytest.mark.parametrize(
+    ("why", "records", "lines"),
+    [
+        ("nothing is said of it", RESTART, ["5 isr=2,3 leader=2"]),
+        ("at min ISR the ELR is empty either way", RESTART, ["5 isr=1,2,3 leader=2", "11 isr=2,3 batch=10"]),
+        ("another batch", RESTART, ["5 isr=1", "9 isr= leader=-1"]),
+        ("behind its registration", RESTART, ["5 isr=1", "13 isr= leader=-1 batch=10"]),
+        ("another broker left", RESTART, ["5 isr=2 leader=2", "11 isr= leader=-1 batch=10"]),
+        ("another one left, too", RESTART, ["5 isr=1,3", "11 isr= leader=-1 batch=10"]),
+        ("ELR is off", [register(1, "a"), register(12, "b", batch=10)], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
+        ("ELR was switched off", [elr(0), elr(7, 0), *RESTART[1:]], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
+        ("eligible no more", RESTART, ["5 isr=2 elr=1 leader=2", "8 elr="]),
+        ("a snapshot's state follows from nothing", RESTART, ["5 isr=1", "11 checkpoint isr= leader=-1 batch=10"]),
+    ],
+)
+def test_what_proves_nothing_is_unknown(why: str, records: list[Row], lines: list[str]) -> None:
+    assert last_class(sorted(records, key=lambda r: r["offset"]), states(*lines)) == ("unknown", []), why
+
+
+def test_proofs_that_contradict_each_other_prove_nothing() -> None:
+    other = states("5 isr=2 elr=1 leader=2", partition=1)
+    assert last_class(RESTART, states("5 isr=1", "11 isr= leader=-1 batch=10"), other) == ("unknown", [5, 11])
+
+
+def test_the_same_incarnation_is_the_same_session() -> None:
+    records = [elr(0), register(1, "a"), register(12, "a", batch=10)]
+    rows = history_rows(records, states("5 isr=1", "11 isr= leader=-1 batch=10"))
+    assert {r["restart_class"] for r in rows} == {"first"}
+
+
+def test_a_clean_shutdown_file_counts_for_the_session_that_it_names() -> None:
+    file = {"broker_id": 1, "broker_epoch": 1, "capture": "c", "path": ".kafka_cleanshutdown", "sha256": "ff"}
+    row = history_rows(RESTART, files=(file,))[-1]
+    assert (row["restart_class"], row["clean_shutdown_broker_epoch"]) == ("clean", 1)
+    assert (row["clean_shutdown_path"], row["clean_shutdown_sha256"]) == (".kafka_cleanshutdown", "ff")
+    assert last_class(RESTART, files=({**file, "broker_epoch": 12},)) == ("unknown", [])
+    assert last_class(RESTART, files=({**file, "broker_id": 2},)) == ("unknown", [])
+    assert last_class(RESTART, files=({**file, "broker_epoch": None},)) == ("unknown", [])
+    # The log knows better: it may have started and died since.
+    assert last_class(RESTART, states("5 isr=1", "11 isr= leader=-1 batch=10"), files=(file,))[0] == "unclean"
+
+
+def test_a_broker_that_a_snapshot_brings_was_perhaps_there_before() -> None:
+    records = [{**register(4, "a"), "place": 3}, {**register(4, "b", broker=2), "place": 4}, register(9, "c", broker=3)]
+    rows = history_rows(records)
+    assert [(r["broker_id"], r["restart_class"], r["origin"]) for r in rows] == [
+        (1, "unknown", "checkpoint"),
+        (2, "unknown", "checkpoint"),
+        (3, "unknown", "log"),
+    ]
+
+
+def test_the_evidence_of_a_broker_with_many_partitions_is_bounded() -> None:
+    many = [states("5 isr=1", "11 isr= leader=-1 batch=10", partition=p) for p in range(EVIDENCE_LIMIT + 5)]
+    found = session_evidence(together(*many), registrations(RESTART))
+    assert found.schema == SESSION_EVIDENCE
+    assert len(found) == EVIDENCE_LIMIT
