@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 JARS := .jars
+KAFKA := .kafka
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-airflow fuzz lint format types imports check clean
+.PHONY: help setup jars demo test test-airflow test-slow test-kafka fuzz bench lint format types imports check clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -28,6 +29,12 @@ $(AIRFLOW_VENV)/.ready: requirements/airflow.txt
 	$(AIRFLOW_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/airflow.txt
 	touch $@
 
+$(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
+	rm -rf $(KAFKA) && mkdir -p $(KAFKA)
+	mvn --quiet --batch-mode -f tests/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)
+	javac -nowarn -cp '$(KAFKA)/*' -d $(KAFKA) tests/kafka/Oracle.java
+	touch $@
+
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requirements and fetch Delta's jars
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
@@ -41,9 +48,20 @@ test: setup  ## run the tests
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
+test-slow: setup  ## the Spark tests that take minutes: histories extended again and again, batches of one row
+	$(BIN)/python -m pytest tests/slow
+
+test-kafka: setup $(KAFKA)/.ready  ## compare with Kafka's own classes on logs that they make now
+	$(BIN)/python -m pytest tests/kafka
+
+# What `make bench` passes on, e.g. BENCH='--runs 3 --no-run'.
+BENCH ?=
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
+
+bench: setup $(KAFKA)/.ready  ## time every stage on a log of 2.1 million records beside Kafka's own tool (docs/benchmarks.md)
+	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -62,4 +80,4 @@ imports: setup  ## import-linter: data goes one way
 check: lint types imports  ## everything that needs no Spark
 
 clean:  ## remove what the other targets made, the virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(DEMO) lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(KAFKA) $(DEMO) .bench lake build dist *.egg-info spark-warehouse

@@ -51,6 +51,18 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How results are 
 FailOnOption = Annotated[
     FailOn, typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict or worse.")
 ]
+
+
+class Start(StrEnum):
+    """--start: where the replay begins (jobs/cluster_state.py)."""
+
+    EARLIEST = "earliest"
+    NEWEST_CHECKPOINT = "newest-checkpoint"
+
+
+StartOption = Annotated[
+    Start, typer.Option("--start", help="Replay all that was captured, or only from the newest usable snapshot on.")
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
 DEFAULT_LAKE = Path("lake")
 
@@ -68,12 +80,13 @@ def run(
     report: Annotated[
         Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")
     ] = None,
+    start: StartOption = Start.EARLIEST,
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
 ) -> None:
     """The main job: ingest, replay, detect, quality and report, in one session."""
     pipeline = _pipeline(lake, captures)
-    outcome = pipeline.run(report or lake / "report.html")
+    outcome = pipeline.run(report or lake / "report.html", start)
     pipeline.print_windows(form)
     for line in outcome.summary:
         say(line)
@@ -87,9 +100,9 @@ def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
 
 
 @app.command()
-def replay(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Rebuild every partition's history from the ingested metadata log."""
-    _pipeline(lake).replay()
+def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST) -> None:
+    """Make or extend every partition's history from the ingested metadata log."""
+    _pipeline(lake).replay(start)
 
 
 @app.command()

@@ -37,6 +37,7 @@ _BATCH_COLUMNS = (
     "commit_state",
 )
 _PLACE = ("capture", "path", "sha256", "position")
+EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # Records whose body could not be read (a type or version that this release does not know) keep it raw.
 _RAW = """payload like '{"raw":%'"""
 
@@ -49,8 +50,11 @@ class LogConflictError(KraftForensicsError):
         self.batches = batches
 
 
-def load_cluster_state(lake: Lake, cluster: str) -> ClusterState:
-    """Read and resolve. Errors: LogConflictError when captures contradict each other."""
+def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
+    """Read and resolve. start: EARLIEST, or NEWEST_CHECKPOINT: without what lies before the newest usable snapshot.
+
+    Errors: LogConflictError when captures contradict each other.
+    """
     batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *_PLACE))
     wanted = f"{_one_of(CLUSTER_TYPES | {'SNAPSHOT_HEADER'})} and not {_RAW}"
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
@@ -58,15 +62,22 @@ def load_cluster_state(lake: Lake, cluster: str) -> ClusterState:
     ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
     unusable = _unusable_snapshots(lake, cluster)
     try:
-        shape = log_shape(batches, sorted(ends - set(unusable)), _holes(lake, cluster, batches))
+        usable = sorted(ends - set(unusable))
+        shape = log_shape(batches, usable, _holes(lake, cluster, batches), start == NEWEST_CHECKPOINT)
     except ConflictError as error:
         raise LogConflictError(str(error), error.batches) from error
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
+    static = static_files(lake, cluster)
+    logged = lake.rows("metadata_records", cluster, _COLUMNS, f"offset is not null and {wanted}")
+    return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static)
+
+
+def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
+    """Node id -> its server.properties, of the nodes whose file was captured."""
     static: dict[int, dict[str, str]] = defaultdict(dict)
     for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
         static[row["node_id"]][row["name"]] = row["value"]
-    logged = lake.rows("metadata_records", cluster, _COLUMNS, f"offset is not null and {wanted}")
-    return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static)
+    return dict(static)
 
 
 def _one_of(types: frozenset[str] | set[str]) -> str:

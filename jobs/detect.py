@@ -17,8 +17,9 @@ from jobs import stages
 from jobs.cluster_state import load_cluster_state
 from jobs.described import compare_with_described
 from jobs.lake import Lake, spark_schema
-from jobs.replay import bucket_count, changes_frame, compare_with_snapshots
+from jobs.replay import bucket_count, bucketed, changes_frame, replayed_from
 from jobs.settings import Settings
+from jobs.snapshots import compare_with_snapshots
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
 from replay.detect import Cluster, detect
@@ -37,8 +38,6 @@ _INPUTS = (
     "quarantine",
     "described_partitions",
 )
-_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-
 MAX_ORPHANS = 100_000
 
 
@@ -60,7 +59,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms,))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)
-    state = load_cluster_state(lake, cluster)
+    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = Clock(settings.evidence.clock_error_ms)
     log_end_ms = _log_end_ms(lake, cluster, state)
     context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, log_end_ms)
@@ -85,7 +84,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     policies = judged.where("counterfactual is not null").select(F.lit(cluster).alias("cluster_id"), "counterfactual.*")
     lake.replace("counterfactuals", cluster, policies)
     # Last: the mark on findings says that the other tables are made, too.
-    lake.replace("findings", cluster, found.unionByName(faults), mark)
+    lake.replace("findings", cluster, found.unionByName(faults), {"mark": mark})
     judged.unpersist()
     history.unpersist()
     return Found(cluster, False, compared, len(mismatches), printed.compared, len(printed.findings))
@@ -131,15 +130,10 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
 
 def _elections(history: DataFrame, context: Cluster, buckets: int) -> DataFrame:
     def elect(bucket: pa.Table) -> pa.Table:
-        table = (
-            bucket.select(tables.PARTITION_HISTORY.names)
-            .cast(tables.PARTITION_HISTORY)
-            .sort_by(_ORDER)
-            .combine_chunks()
-        )
+        table = tables.sorted_history(bucket.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
         return build_elections(table, states_of(table), context.brokers)
 
-    rows = _bucketed(history, buckets).groupBy("bucket").applyInArrow(elect, spark_schema(tables.ELECTIONS))
+    rows = bucketed(history, buckets).groupBy("bucket").applyInArrow(elect, spark_schema(tables.ELECTIONS))
     return rows.withColumn("cluster_id", F.lit(context.cluster_id))
 
 
@@ -159,12 +153,8 @@ def _judge(history: DataFrame, offsets: DataFrame, context: Cluster, buckets: in
 
     kinds = from_arrow_schema(schema)
     plain = StructType([StructField(f.name, f.dataType) for f in kinds.fields])
-    left, right = _bucketed(history, buckets).groupBy("bucket"), _bucketed(offsets, buckets).groupBy("bucket")
+    left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
     return left.cogroup(right).applyInArrow(judge, plain)
-
-
-def _bucketed(frame: DataFrame, buckets: int) -> DataFrame:
-    return frame.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(buckets)))
 
 
 def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:

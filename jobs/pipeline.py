@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from evidence.errors import CaptureError, KraftForensicsError
+from jobs.cluster_state import EARLIEST
 from jobs.detect import Found, run_detect
 from jobs.ingest import Ingested, ingest
 from jobs.lake import Lake
@@ -57,7 +58,7 @@ class Pipeline:
         small = size < self.settings.spark.codegen_from_mib << 20
         return Lake(build_session(self.settings.spark, small), self.root)
 
-    def run(self, report: Path) -> Outcome:
+    def run(self, report: Path, start: str = EARLIEST) -> Outcome:
         """Every stage, with a progress bar. Errors: as the stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             for capture in self.captures:
@@ -65,7 +66,7 @@ class Pipeline:
                 advance()
             clusters = self.lake.clusters()
             for cluster in clusters:
-                _say_replayed(replay(self.lake, cluster, self.settings, describe))
+                _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
             advance()
             for cluster in clusters:
                 _say_found(run_detect(self.lake, cluster, self.settings, describe))
@@ -86,10 +87,10 @@ class Pipeline:
                 _say_ingested(ingest(self.lake, capture, self.settings, describe))
                 advance()
 
-    def replay(self) -> None:
+    def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                _say_replayed(replay(self.lake, cluster, self.settings, describe))
+                _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
 
     def detect(self) -> None:
         for cluster in self._clusters():
@@ -203,7 +204,11 @@ def _say_ingested(result: Ingested) -> None:
 
 
 def _say_replayed(result: Replayed) -> None:
-    done = "is up to date" if result.up_to_date else f"has {result.rows} states"
+    done = f"has {result.rows} states"
+    if result.up_to_date:
+        done = "is up to date"
+    elif result.resumed_at is not None:
+        done = f"was extended from metadata offset {result.resumed_at}: {result.rows} more states"
     say(f"{result.cluster_id}: partition_history {done}")
 
 

@@ -1,64 +1,65 @@
-"""Replay: metadata records -> the cluster's histories and partition_history; and the self-test against snapshots."""
+"""Replay: metadata records -> the cluster's histories, partition_history and cluster_metrics.
+
+A history that is there already is extended, where all that it follows from is unchanged (replay/resume.py): only what
+the log has gained is read, reduced and written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs import stages
-from jobs.cluster_state import LogConflictError, load_cluster_state
+from jobs.brokers import brokers
+from jobs.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.lake import Lake, spark_schema
+from jobs.metrics import cluster_metrics
 from jobs.settings import Settings
 from replay.cluster import ClusterState, changes_that_count
-from replay.cluster_history import config_history, feature_history, quorum_history
+from replay.cluster_history import feature_history, quorum_history
+from replay.config_history import config_history
 from replay.faults import conflict
 from replay.history import CHANGES, build_history
+from replay.resume import ResumePoint, as_base, goes_on_from, news, resume_point
 from replay.tables import FINDINGS, PARTITION_HISTORY
 from replay.validity import clip_validity
 
-_INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine")
-_CLUSTER_HISTORIES = {
-    "feature_history": feature_history,
-    "config_history": config_history,
-    "quorum_history": quorum_history,
-}
-_STATE = (
-    "replicas",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "directories",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-)
+_INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine", "log_end_offsets")
+# Written last: its mark says that the stage is done.
+_LAST = "quorum_history"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """rows: written to partition_history; up_to_date: nothing had changed and nothing was written."""
+    """rows: written to partition_history; up_to_date: nothing had changed and nothing was written; resumed_at: the
+    metadata offset from which an earlier history was extended, None if it was made anew."""
 
     cluster_id: str
     rows: int
     up_to_date: bool
+    resumed_at: int | None = None
 
 
-def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Replayed:
-    """Remake partition_history of one cluster, unless its inputs are unchanged.
+def replay(
+    lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str = EARLIEST
+) -> Replayed:
+    """Make or extend the histories of one cluster, unless their inputs are unchanged. start: EARLIEST or
+    NEWEST_CHECKPOINT (jobs/cluster_state.py).
 
     Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
     """
     lake.create()  # tables that a newer release has and this lake does not
-    mark = stages.fingerprint(lake, _INPUTS)
-    if lake.mark("partition_history", cluster) == mark:
+    mark = stages.fingerprint(lake, _INPUTS, (start,))
+    if lake.mark(_LAST, cluster) == mark:
         return Replayed(cluster, 0, True)
     progress(f"{cluster}: resolving cluster-wide records")
     try:
-        state = load_cluster_state(lake, cluster)
+        state = load_cluster_state(lake, cluster, start)
     except LogConflictError as error:
         found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
         lake.replace("findings", cluster, lake.frame("findings", cluster, found))
@@ -66,33 +67,103 @@ def replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str
             lake.replace(name, cluster, lake.table(name).limit(0))
         raise
     progress(f"{cluster}: replaying partitions")
+    rows, resumed_at = _partitions(lake, cluster, state, settings, start)
+    progress(f"{cluster}: the cluster's own histories")
+    history = lake.table("partition_history", cluster)
+    history = bucketed(history, bucket_count(history, settings))
+    lake.replace("cluster_metrics", cluster, cluster_metrics(lake, cluster, history, state))
+    for name, table in _cluster_histories(state, brokers(lake, cluster, history, state)):
+        clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
+        lake.replace(name, cluster, lake.frame(name, cluster, clipped), {"mark": mark} if name == _LAST else None)
+    return Replayed(cluster, rows, False, resumed_at)
+
+
+def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    yield "broker_history", sessions
+    yield "feature_history", feature_history(state.records)
+    yield "config_history", config_history(state.records, state.context)
+    yield _LAST, quorum_history(state.records, state.shape)
+
+
+def replayed_from(lake: Lake, cluster: str) -> str:
+    """The start that the cluster's partition_history was made with."""
+    return str(lake.made("partition_history", cluster).get("start", EARLIEST))
+
+
+def _partitions(
+    lake: Lake, cluster: str, state: ClusterState, settings: Settings, start: str
+) -> tuple[int, int | None]:
+    """Write partition_history; returns the rows written and where an earlier history was extended."""
+    static = static_files(lake, cluster)
+    point = resume_point(state, static)
+    rules = {"code": stages.CODE_VERSION, "start": start}
+    about = {**rules, "resume": asdict(point) if point else None}
     changes = changes_frame(lake, cluster, state)
-    for name, make in _CLUSTER_HISTORIES.items():
-        table = clip_validity(make(state.records), state.shape.runs, state.shape.log_end)
-        lake.replace(name, cluster, lake.frame(name, cluster, table))
-    history = build(changes, state, settings).withColumn("cluster_id", F.lit(cluster))
-    return Replayed(cluster, lake.replace("partition_history", cluster, history, mark), False)
+    made = lake.made("partition_history", cluster)
+    if made.get("resume") and rules.items() <= made.items():
+        earlier = ResumePoint(**made["resume"])
+        if goes_on_from(state, static, earlier):
+            rows = extension(lake, cluster, changes, state, settings, earlier.offset)
+            written = lake.extend("partition_history", cluster, rows, ("end_offset", "end_timestamp_ms"), about)
+            return written, earlier.offset
+    return lake.replace("partition_history", cluster, build(changes, cluster, state, settings), about), None
 
 
-def build(changes: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
-    """partition_history (without cluster_id) from CHANGES rows. Topics are whole within a bucket, since every partition
-    of a topic looks at its partition 0."""
-    count = bucket_count(changes, settings)
+def build(changes: DataFrame, cluster: str, state: ClusterState, settings: Settings) -> DataFrame:
+    """partition_history from CHANGES rows. Topics are whole within a bucket, since every partition of a topic looks at
+    its partition 0."""
     state = state.for_tasks()
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
-        rows = changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state)
-        history = build_history(rows, state.topic_events, state.context).table
-        return clip_validity(history, state.shape.runs, state.shape.log_end)
+        return _reduce(changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state), state)
 
-    buckets = changes.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(count)))
-    return buckets.groupBy("bucket").applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
+    buckets = bucketed(changes, bucket_count(changes, settings)).groupBy("bucket")
+    rows = buckets.applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
+    return rows.withColumn("cluster_id", F.lit(cluster))
+
+
+def _reduce(changes: pa.Table, state: ClusterState) -> pa.Table:
+    history = build_history(changes, state.topic_events, state.context).table
+    return clip_validity(history, state.shape.runs, state.shape.log_end)
+
+
+def extension(
+    lake: Lake, cluster: str, changes: DataFrame, state: ClusterState, settings: Settings, offset: int
+) -> DataFrame:
+    """The rows that the log from `offset` on adds to a history that reaches up to there, and those that end by it."""
+    changes = changes.where(F.col("offset") >= offset)
+    events = state.topic_events.filter(pa.array(state.topic_events["offset"].to_numpy() >= offset))
+    touched = changes.select("topic_id")
+    if len(events):
+        named = pa.table({"topic_id": events["topic_id"].unique()})
+        touched = touched.unionAll(lake.spark.createDataFrame(named, schema="topic_id string"))
+    valid = lake.table("partition_history", cluster).where("end_offset is null and not removed")
+    base = valid.join(F.broadcast(touched.distinct()), "topic_id", "left_semi")
+    later = replace(state.for_tasks(), topic_events=events)
+
+    def reduce_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
+        known = as_base(left.select(PARTITION_HISTORY.names).cast(PARTITION_HISTORY))
+        counted = changes_that_count(right.select(CHANGES.names).cast(CHANGES), later)
+        return news(_reduce(pa.concat_tables([known, counted]), later), offset)
+
+    count = bucket_count(changes, settings)
+    left, right = bucketed(base, count).groupBy("bucket"), bucketed(changes, count).groupBy("bucket")
+    rows = left.cogroup(right).applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
+    return rows.withColumn("cluster_id", F.lit(cluster))
+
+
+def bucketed(frame: DataFrame, buckets: int) -> DataFrame:
+    """The frame with a column `bucket`: topics are whole within one."""
+    return frame.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(buckets)))
 
 
 def bucket_count(frame: DataFrame, settings: Settings) -> int:
-    """How many buckets keep `partitions_per_bucket` partitions each."""
-    partitions = frame.select(F.approx_count_distinct(F.struct("topic_id", "partition"))).collect()[0][0]
-    return max(1, -(-int(partitions) // settings.replay.partitions_per_bucket))
+    """How many buckets keep `partitions_per_bucket` partitions and `rows_per_bucket` rows each."""
+    partitions = F.approx_count_distinct(F.struct("topic_id", "partition"))
+    counted = frame.select(partitions.alias("partitions"), F.count("*").alias("rows")).collect()[0]
+    limits = settings.replay
+    wanted = (counted["partitions"] / limits.partitions_per_bucket, counted["rows"] / limits.rows_per_bucket)
+    return max(1, math.ceil(max(wanted)))
 
 
 def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
@@ -109,58 +180,14 @@ def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
         cut = lake.spark.createDataFrame(state.shape.truncated, "epoch int, batch_base_offset long")
         records = records.join(F.broadcast(cut), ["epoch", "batch_base_offset"], "left_anti")
     changes = records.select("offset", "batch_base_offset", F.lit("log").alias("origin"), *columns)
-    bases = [run.snapshot for run in state.shape.runs if run.snapshot]
+    bases = [(*place, sha256) for place, sha256 in state.bases.items()]
     if bases:
-        base = lake.spark.createDataFrame(bases, "snapshot_end_offset long, snapshot_epoch int")
+        base = lake.spark.createDataFrame(bases, "snapshot_end_offset long, snapshot_epoch int, sha256 string")
         rows = lake.table("snapshot_records", cluster).where("partition_change is not null")
-        rows = rows.join(F.broadcast(base), ["snapshot_end_offset", "snapshot_epoch"])
-        rows = rows.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
+        rows = rows.join(F.broadcast(base), ["snapshot_end_offset", "snapshot_epoch", "sha256"])
         at = F.col("snapshot_end_offset") - 1
         rows = rows.select(
             at.alias("offset"), at.alias("batch_base_offset"), F.lit("checkpoint").alias("origin"), *columns
         )
         changes = changes.unionByName(rows)
     return changes
-
-
-def compare_with_snapshots(lake: Lake, cluster: str, state: ClusterState) -> tuple[int, list[dict[str, object]]]:
-    """The law: the state replayed up to a snapshot's end offset is that snapshot's state. Snapshots inside a hole of
-    the log have nothing to be compared with and are left out.
-
-    Returns how many partition states were compared, and for each that differs (or is missing on one side) a dict with
-    snapshot_end_offset, topic_id, partition, what. The ELR is compared where the feature was on: a writer without it
-    leaves it out of snapshots.
-    """
-    snapshots = lake.table("snapshot_records", cluster).where("partition_change is not null")
-    snapshots = snapshots.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
-    expected = snapshots.select("snapshot_end_offset", "partition_change.*")
-    ends = [end for end, _ in state.shape.snapshots if any(run.start <= end <= run.end for run in state.shape.runs)]
-    if not ends:
-        return 0, []
-    points = lake.spark.createDataFrame(
-        [(end, state.elr_enabled(end - 1)) for end in ends], "snapshot_end_offset long, compare_elr boolean"
-    )
-    expected = expected.join(F.broadcast(points.select("snapshot_end_offset")), "snapshot_end_offset")
-    history = lake.table("partition_history", cluster).where("not removed")
-    valid = (F.col("offset") < F.col("snapshot_end_offset")) & (
-        F.col("end_offset").isNull() | (F.col("end_offset") >= F.col("snapshot_end_offset"))
-    )
-    actual = history.join(F.broadcast(points), valid)
-    names = [*_STATE, "elr", "last_known_elr", "leader_recovery_state"]
-    e = expected.select("snapshot_end_offset", "topic_id", "partition", F.struct(*names).alias("e"))
-    a = actual.select("snapshot_end_offset", "compare_elr", "topic_id", "partition", F.struct(*names).alias("a"))
-    both = e.join(a, ["snapshot_end_offset", "topic_id", "partition"], "full_outer")
-    recovery = F.when(F.col("e.leader_recovery_state") == 1, "RECOVERING").otherwise("RECOVERED")
-    checks = {n: F.col(f"e.{n}").eqNullSafe(F.col(f"a.{n}")) for n in _STATE}
-    checks["leader_recovery_state"] = recovery.eqNullSafe(F.col("a.leader_recovery_state"))
-    for name in ("elr", "last_known_elr"):
-        same = F.sort_array(f"e.{name}").eqNullSafe(F.sort_array(f"a.{name}"))
-        checks[name] = same | ~F.col("compare_elr")
-    wrong = F.concat_ws(", ", *(F.when(~F.coalesce(ok, F.lit(False)), n) for n, ok in checks.items()))
-    what = (
-        F.when(F.col("a").isNull(), "missing in the replay")
-        .when(F.col("e").isNull(), "missing in the snapshot")
-        .otherwise(wrong)
-    )
-    judged = both.select("snapshot_end_offset", "topic_id", "partition", what.alias("what")).toArrow().to_pylist()
-    return len(judged), [r for r in judged if r["what"]]

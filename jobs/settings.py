@@ -61,6 +61,7 @@ class ReplaySettings(_Section):
     """[replay]: how work is divided."""
 
     partitions_per_bucket: int = Field(ge=1)
+    rows_per_bucket: int = Field(ge=1)
 
 
 class MetricSettings(_Section):

@@ -153,7 +153,19 @@ _ALL = (
         replay.CONFIG_HISTORY,
         ("resource_type", "resource_name", "name", "offset"),
     ),
+    _table(
+        "broker_history",
+        "A broker's registration from one record on, and how its session began",
+        replay.BROKER_HISTORY,
+        ("broker_id", "offset"),
+    ),
     _table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
+    _table(
+        "cluster_metrics",
+        "One of KIP-966's metrics from one record on",
+        replay.CLUSTER_METRICS,
+        ("metric", "topic_id", "partition", "offset"),
+    ),
     _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
     _table(
         "counterfactuals",

@@ -19,7 +19,7 @@ from replay.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
 from replay.history import TOPIC_EVENTS, Context
 from replay.lists import Array
-from replay.log import Hole, Problem, Run, Transactions, in_runs, replayable_runs, transactions
+from replay.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
@@ -69,9 +69,11 @@ class LogShape:
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
-    order (a base snapshot's stand at the offset before its end)."""
+    order (a base snapshot's stand at the offset before its end). bases: the file, by SHA-256, that each run's snapshot
+    is read from: nodes write their own, and those of one place may differ in timestamps."""
 
     shape: LogShape
+    bases: dict[tuple[int, int], str]
     records: list[Row]
     transactions: Transactions
     context: Context
@@ -90,9 +92,15 @@ class ClusterState:
         return index > 0 and self.elr_levels[1][index - 1] >= 1
 
 
-def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = ()) -> LogShape:
+def log_shape(
+    batches: Sequence[Row],
+    snapshots: Sequence[tuple[int, int]],
+    holes: Sequence[Hole] = (),
+    from_newest: bool = False,
+) -> LogShape:
     """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path and nodes of every
-    distinct batch. holes: records of surviving batches that may carry state and cannot be applied.
+    distinct batch. holes: records of surviving batches that may carry state and cannot be applied. from_newest: what
+    lies before the newest snapshot that the log goes on from is left out.
 
     Errors: ConflictError when one epoch has different bytes at one offset.
     """
@@ -104,6 +112,7 @@ def log_shape(batches: Sequence[Row], snapshots: Sequence[tuple[int, int]], hole
     order = np.argsort(base[kept])
     live = {"base": base[kept][order], "last": last[kept][order], "epoch": epoch[kept][order]}
     runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
+    runs = newest_run(runs, snapshots) if from_newest else runs
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
     found = branches(epoch, base, last, [b["nodes"] for b in batches])
     log_end = int(last[kept].max()) + 1 if kept.any() else 0
@@ -138,7 +147,8 @@ def resolve_cluster(
     provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
     static: node id -> server.properties of the nodes whose file was captured.
     """
-    records = _with_resets(_in_order(shape, logged, snapshot))
+    bases = _bases(shape, snapshot)
+    records = _with_resets(_in_order(shape, logged, snapshot, bases))
     markers = [(r["offset"], r["type"]) for r in records if r["type"] in _TRANSACTION_TYPES]
     resolved = transactions(markers, shape.log_end)
     visible = resolved.visible(np.array([r["offset"] for r in records], dtype=np.int64))
@@ -152,6 +162,7 @@ def resolve_cluster(
     ]
     return ClusterState(
         shape=shape,
+        bases=bases,
         records=records,
         transactions=resolved,
         context=_context(records, topics, static),
@@ -168,16 +179,29 @@ def resolve_cluster(
     )
 
 
-def _in_order(shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row]) -> list[Row]:
+def _bases(shape: LogShape, snapshot: Sequence[Row]) -> dict[tuple[int, int], str]:
+    """The first file by SHA-256 of each snapshot that a run starts from: the choice does not depend on what came
+    first."""
+    wanted = {run.snapshot for run in shape.runs}
+    found: dict[tuple[int, int], str] = {}
+    for row in snapshot:
+        place = (row["snapshot_end_offset"], row["snapshot_epoch"])
+        if place in wanted:
+            found[place] = min(found.get(place, row["sha256"]), row["sha256"])
+    return found
+
+
+def _in_order(
+    shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row], bases: Mapping[tuple[int, int], str]
+) -> list[Row]:
     """The records that count, in offset order; a base snapshot's stand at the offset before its end."""
     cut = set(shape.truncated)
     inside = in_runs(np.array([r["offset"] for r in logged], dtype=np.int64), shape.runs).tolist()
     records = [
         r for r, keep in zip(logged, inside, strict=True) if keep and (r["epoch"], r["batch_base_offset"]) not in cut
     ]
-    bases = {run.snapshot for run in shape.runs}
     for row in snapshot:
-        if (row["snapshot_end_offset"], row["snapshot_epoch"]) in bases:
+        if bases.get((row["snapshot_end_offset"], row["snapshot_epoch"])) == row["sha256"]:
             at = row["snapshot_end_offset"] - 1
             records.append({**row, "offset": at, "batch_base_offset": at, "place": row["offset"]})
     return sorted(records, key=lambda r: (r["offset"], r.get("place", 0)))

@@ -126,6 +126,15 @@ def replayable_runs(
     return runs, problems
 
 
+def newest_run(runs: Sequence[Run], snapshots: Sequence[tuple[int, int]]) -> list[Run]:
+    """The stretch from the newest snapshot that one of the runs holds or starts from; the runs, if there is none."""
+    inside = [(s, run.end) for run in runs for s in snapshots if run.start <= s[0] <= run.end]
+    if not inside:
+        return list(runs)
+    snapshot, end = max(inside)
+    return [Run(snapshot[0], end, snapshot)]
+
+
 def _stretches(base_offset: Array, last_offset: Array, holes: Sequence[int]) -> list[tuple[int, int]]:
     """[start, end) of offsets without a gap or a hole; what follows a hole may be empty."""
     breaks = np.flatnonzero(base_offset[1:] > last_offset[:-1] + 1) + 1

@@ -1,0 +1,3 @@
+"""The Spark session and the judged captures of tests/spark."""
+
+from tests.spark.conftest import job as job

@@ -1,0 +1,107 @@
+"""New segments extend the histories without replaying from 0, and the tables end up the same; so they do from the
+newest snapshot on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence.batches import read_head
+from evidence.errors import Damage
+from jobs.cluster_state import NEWEST_CHECKPOINT
+from jobs.detect import run_detect
+from jobs.ingest import ingest
+from jobs.lake import Lake
+from jobs.replay import Replayed, replay
+from jobs.settings import load_settings
+from tests.spark.conftest import Job
+from tests.spark.test_incremental import facts
+from tests.support.paths import controllers
+
+_HISTORIES = (
+    "partition_history",
+    "broker_history",
+    "cluster_metrics",
+    "feature_history",
+    "config_history",
+    "quorum_history",
+)
+LOG = "00000000000000000000.log"
+
+
+def cut(name: str, folder: Path, end_offset: int) -> Path:
+    """The controllers' folders of a capture as they were when the log ended at an offset."""
+    target = controllers(name, folder)
+    for segment in target.rglob(LOG):
+        data, position = segment.read_bytes(), 0
+        while position < len(data):
+            head = read_head(data, position)
+            assert not isinstance(head, Damage)
+            if head.base_offset >= end_offset:
+                break
+            position = head.end
+        segment.write_bytes(data[:position])
+        for file in segment.parent.glob("*.checkpoint"):
+            if int(file.name[:20]) > end_offset:
+                file.unlink()
+        for later in ("leader-epoch-checkpoint", "quorum-state"):
+            (segment.parent / later).unlink()
+    return target
+
+
+def replayed(lake: Lake, capture: Path, start: str = "earliest") -> Replayed:
+    ingested = ingest(lake, capture, load_settings(), lambda _: None)
+    return replay(lake, ingested.cluster_id, load_settings(), lambda _: None, start)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("unclean", (120, 200)), ("churn", (300, 500, 600)), ("elr", (150,))])
+def test_segments_that_come_later_extend_the_histories(
+    job: Job, tmp_path: Path, name: str, steps: tuple[int, ...]
+) -> None:
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    parts = [*(cut(name, tmp_path / str(step), step) for step in steps), controllers(name, tmp_path / "all")]
+    first, *later = [replayed(lake, part) for part in parts]
+    assert first.resumed_at is None
+    resumed = [r.resumed_at for r in later]
+    assert all(at is not None for at in resumed), resumed
+    assert resumed == sorted(resumed)
+    assert all(r.rows for r in later)
+    cluster = job.clusters[name]
+    assert first.rows + sum(r.rows for r in later) == job.lake.table("partition_history", cluster).count()
+    whole = Lake(job.lake.spark, tmp_path / "whole")
+    replayed(whole, controllers(name, tmp_path / "at-once"))
+    for table in _HISTORIES:
+        assert facts(lake, table) == facts(whole, table), table
+    assert replay(lake, cluster, load_settings(), lambda _: None).up_to_date
+
+
+def test_what_changes_the_past_makes_the_history_anew(job: Job, tmp_path: Path) -> None:
+    """A static file that was not there when the log was replayed: every effective config may be another."""
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    bare = cut("unclean", tmp_path / "bare", 200)
+    for file in bare.rglob("server.properties"):
+        file.unlink()
+    replayed(lake, bare)
+    again = replayed(lake, controllers("unclean", tmp_path / "whole"))
+    assert again.resumed_at is None
+    assert again.rows == job.lake.table("partition_history", job.clusters["unclean"]).count()
+
+
+def test_from_the_newest_snapshot_on_the_states_are_those_of_the_whole_log(job: Job, tmp_path: Path) -> None:
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    result = replayed(lake, controllers("churn", tmp_path), NEWEST_CHECKPOINT)
+    cluster = job.clusters["churn"]
+    ends = job.lake.table("snapshot_records", cluster).selectExpr("max(snapshot_end_offset)").collect()[0][0]
+    behind = f"offset >= {ends}"
+    names = [f.name for f in lake.table("partition_history").schema if f.name not in ("capture", "path", "sha256")]
+    tail = lake.table("partition_history").where(behind).select(*names)
+    whole = job.lake.table("partition_history", cluster).where(behind).select(*names)
+    assert tail.count() == whole.count() > 0
+    assert tail.exceptAll(whole).count() == 0
+    at_start = lake.table("partition_history").where(f"offset < {ends}")
+    assert {r[0] for r in at_start.select("origin").distinct().collect()} == {"checkpoint"}
+    assert at_start.count() + tail.count() == result.rows
+    found = run_detect(lake, cluster, load_settings(), lambda _: None)
+    assert found.compared > 0
+    assert found.mismatches == 0
