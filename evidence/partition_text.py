@@ -1,217 +1,158 @@
-"""Compiled loops that write what `partition_kernel.parse` found: columns of lists, and Kafka's JSON form as text.
+"""Compiled loop that writes Kafka's JSON form of the rows that `partition_kernel.parse` found.
 
 The text is what `evidence/decode.py` `to_json` gives for the same record, byte by byte.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from evidence.batch_kernel import Array, compiled, inlined
 from evidence.partition_kernel import (
     ADDING,
-    AT,
-    COUNT,
+    CHANGE,
     DIRECTORIES,
     ELR,
+    FILLED,
     FULL,
     ISR,
+    KIND,
     LAST_KNOWN_ELR,
     LEADER,
     LEADER_EPOCH,
-    NO_LEADER,
-    NO_RECOVERY,
+    LISTS,
     PARTITION,
     PARTITION_EPOCH,
     RECOVERY,
     REMOVING,
     REPLICAS,
-    TOPIC_AT,
-    Array,
-    compiled,
-    int32_at,
+    SLACK,
+    UUID_TEXT,
 )
 
+# Names of the JSON form with what stands in front of the values: those of the fields by their numbers, then the two
+# that every record begins with.
+JSON_NAMES = (
+    b',"replicas":[',
+    b',"isr":[',
+    b',"removingReplicas":[',
+    b',"addingReplicas":[',
+    b',"eligibleLeaderReplicas":[',
+    b',"lastKnownElr":[',
+    b',"directories":[',
+    b',"leader":',
+    b',"leaderEpoch":',
+    b',"partitionEpoch":',
+    b',"leaderRecoveryState":',
+    b'{"partitionId":',
+    b',"topicId":"',
+)
+_PARTITION_NAME, _TOPIC_NAME = 11, 12
+_NAMES = np.frombuffer(b"".join(name.ljust(SLACK) for name in JSON_NAMES), dtype=np.uint8)
+_NAME_LENGTHS = np.array([len(name) for name in JSON_NAMES], dtype=np.int64)
+# In which order each kind of record has its fields.
+_ORDER = np.zeros((3, 11), dtype=np.int64)
+_SCALARS = (LEADER, LEADER_EPOCH, PARTITION_EPOCH)
+_ORDER[FULL] = (REPLICAS, ISR, REMOVING, ADDING, *_SCALARS, DIRECTORIES, RECOVERY, ELR, LAST_KNOWN_ELR)
+_ORDER[CHANGE] = (ISR, LEADER, REPLICAS, REMOVING, ADDING, RECOVERY, ELR, LAST_KNOWN_ELR, DIRECTORIES, *_SCALARS[1:])
+# No record's JSON form has more bytes for each of its own: an empty list in a tagged field takes 3 and gives 28.
+_GROWTH = 10
 
-@compiled
-def gather_int32(data: Array, at: Array, offsets: Array, out: Array) -> None:
-    """The elements of one int32 list column. offsets: where each row's begin in `out`."""
-    for i in range(len(at)):
-        for k in range(offsets[i + 1] - offsets[i]):
-            out[offsets[i] + k] = int32_at(data, at[i] + 4 * k)
 
-
-@compiled
-def gather_uuid(data: Array, at: Array, offsets: Array, letters: Array, out: Array) -> None:
-    """UUIDs as text, 22 bytes each. at -1: the zero UUID."""
-    for i in range(len(at)):
-        for k in range(offsets[i + 1] - offsets[i]):
-            _uuid(data, at[i] if at[i] < 0 else at[i] + 16 * k, letters, out, 22 * (offsets[i] + k))
-
-
-@compiled
-def _uuid(data: Array, at: int, letters: Array, out: Array, to: int) -> int:
-    """URL-safe base64 of 16 bytes without padding; returns the position behind it."""
-    if at < 0:
-        out[to : to + 22] = letters[0]
-        return to + 22
-    for _ in range(5):
-        a, b, c = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
-        out[to] = letters[a >> 2]
-        out[to + 1] = letters[((a & 3) << 4) | (b >> 4)]
-        out[to + 2] = letters[((b & 15) << 2) | (c >> 6)]
-        out[to + 3] = letters[c & 63]
-        at += 3
-        to += 4
-    a = np.int64(data[at])
-    out[to] = letters[a >> 2]
-    out[to + 1] = letters[(a & 3) << 4]
-    return to + 2
+def json_room(size: int) -> int:
+    """Bytes that the text of records that take `size` bytes needs at most."""
+    return size * _GROWTH + len(_NAMES)
 
 
 @compiled
 def write_json(
-    data: Array,
-    kind: Array,
-    fields: Array,
-    lists: Array,
-    letters: Array,
-    names: Array,
-    name_at: Array,
-    out: Array,
+    rows: int,
+    ints: Array,
+    flags: Array,
+    given: Array,
     ends: Array,
+    numbers: Array,
+    topics: Array,
+    directories: Array,
+    text: Array,
+    text_ends: Array,
 ) -> None:
-    """Kafka's JSON form of every record, one behind the other. names: the field names with what stands before their
-    values, name_at: where each begins (JSON_NAMES); ends: where each record's text ends in `out`."""
+    """The text of the first `rows` rows of partition_kernel.Columns, one behind the other; text_ends: where each ends,
+    behind a 0."""
     to = 0
-    for i in range(len(kind)):
-        to = _name(names, name_at, 0, out, to)
-        to = _number(fields[i, PARTITION], out, to)
-        to = _name(names, name_at, 1, out, to)
-        to = _uuid(data, fields[i, TOPIC_AT], letters, out, to)
-        out[to] = 34
-        to += 1
-        if kind[i] == FULL:
-            for which in (REPLICAS, ISR, REMOVING, ADDING):
-                to = _numbers(data, which, i, lists, names, name_at, out, to)
-            for field in (LEADER, LEADER_EPOCH, PARTITION_EPOCH):
-                to = _name(names, name_at, 9 + field - LEADER, out, to)
-                to = _number(fields[i, field], out, to)
-            to = _uuids(data, i, lists, letters, names, name_at, out, to)
-            if fields[i, RECOVERY] != 0:
-                to = _name(names, name_at, 12, out, to)
-                to = _number(fields[i, RECOVERY], out, to)
-            for which in (ELR, LAST_KNOWN_ELR):
-                to = _numbers(data, which, i, lists, names, name_at, out, to)
+    text_ends[0] = 0
+    for i in range(rows):
+        kind, bits = flags[KIND, i], np.int64(given[i])
+        if kind == 0:
+            text[to] = 123
         else:
-            to = _numbers(data, ISR, i, lists, names, name_at, out, to)
-            if fields[i, LEADER] != NO_LEADER:
-                to = _name(names, name_at, 9, out, to)
-                to = _number(fields[i, LEADER], out, to)
-            for which in (REPLICAS, REMOVING, ADDING):
-                to = _numbers(data, which, i, lists, names, name_at, out, to)
-            if fields[i, RECOVERY] != NO_RECOVERY:
-                to = _name(names, name_at, 12, out, to)
-                to = _number(fields[i, RECOVERY], out, to)
-            for which in (ELR, LAST_KNOWN_ELR):
-                to = _numbers(data, which, i, lists, names, name_at, out, to)
-            to = _uuids(data, i, lists, letters, names, name_at, out, to)
-        out[to] = 125
+            to = _number(ints[PARTITION, i], text, _name(_PARTITION_NAME, text, to))
+            to = _name(_TOPIC_NAME, text, to)
+            _copy(topics, i * UUID_TEXT, text, to)
+            to += UUID_TEXT
+            text[to] = 34
         to += 1
-        ends[i] = to
-
-
-# Field names of the JSON form: two for what every record has, then one for each list, then the scalars.
-JSON_NAMES = (
-    '{"partitionId":',
-    ',"topicId":"',
-    ',"replicas":[',
-    ',"isr":[',
-    ',"removingReplicas":[',
-    ',"addingReplicas":[',
-    ',"eligibleLeaderReplicas":[',
-    ',"lastKnownElr":[',
-    ',"directories":[',
-    ',"leader":',
-    ',"leaderEpoch":',
-    ',"partitionEpoch":',
-    ',"leaderRecoveryState":',
-)
-# No record's JSON form is longer than this and five bytes for each byte of the record: 4 bytes give at most 12
-# characters of a number with its comma, 16 bytes give 25 of a UUID.
-JSON_FIXED_BYTES = sum(map(len, JSON_NAMES)) + 120
-
-
-@compiled
-def _name(names: Array, name_at: Array, which: int, out: Array, to: int) -> int:
-    for k in range(name_at[which], name_at[which + 1]):
-        out[to] = names[k]
+        for place in range(_ORDER.shape[1] if bits else 0):
+            field = _ORDER[kind, place]
+            if not (bits >> field) & 1:
+                continue
+            to = _name(field, text, to)
+            if field >= LISTS:
+                to = _number(ints[field - LISTS, i], text, to)
+                continue
+            first = np.int64(ends[field, i])
+            end = np.int64(ends[field, i + 1])
+            if field < DIRECTORIES:
+                for k in range(first, end):
+                    to = _number(numbers[field, k], text, to)
+                    text[to] = 44
+                    to += 1
+            else:
+                end = first if bits & FILLED else end
+                for k in range(first, end):
+                    text[to] = 34
+                    _copy(directories, k * UUID_TEXT, text, to + 1)
+                    text[to + 1 + UUID_TEXT], text[to + 2 + UUID_TEXT] = 34, 44
+                    to += 3 + UUID_TEXT
+            to -= end > first
+            text[to] = 93
+            to += 1
+        text[to] = 125
         to += 1
-    return to
+        text_ends[i + 1] = to
 
 
-@compiled
-def _number(value: int, out: Array, to: int) -> int:
+@inlined
+def _copy(source: Array, at: int, out: Array, to: int) -> None:
+    """SLACK bytes, of which the caller counts as many as it needs."""
+    u, v = np.uint64(at), np.uint64(to)
+    for k in range(SLACK):
+        out[v + np.uint64(k)] = source[u + np.uint64(k)]
+
+
+@inlined
+def _name(which: int, out: Array, to: int) -> Any:
+    _copy(_NAMES, which * SLACK, out, to)
+    return to + _NAME_LENGTHS[which]
+
+
+@inlined
+def _number(number: int, out: Array, to: int) -> Any:
+    value = np.int64(number)
     if value < 0:
         out[to] = 45
         to += 1
         value = -value
-    digits = 1
-    rest = value // 10
-    while rest:
+    rest = np.uint32(value)
+    digits, limit = 1, np.uint64(10)
+    while np.uint64(rest) >= limit:
         digits += 1
-        rest //= 10
-    for k in range(digits - 1, -1, -1):
-        out[to + k] = 48 + value % 10
-        value //= 10
+        limit *= np.uint64(10)
+    for k in range(to + digits - 1, to, -1):
+        tenth = rest // np.uint32(10)
+        out[np.uint64(k)] = np.uint32(48) + rest - tenth * np.uint32(10)
+        rest = tenth
+    out[np.uint64(to)] = np.uint32(48) + rest
     return to + digits
-
-
-@compiled
-def _numbers(
-    data: Array,
-    which: int,
-    i: int,
-    lists: Array,
-    names: Array,
-    name_at: Array,
-    out: Array,
-    to: int,
-) -> int:
-    count = lists[i, which, COUNT]
-    if count < 0:
-        return to
-    to = _name(names, name_at, 2 + which, out, to)
-    for k in range(count):
-        if k:
-            out[to] = 44
-            to += 1
-        to = _number(int32_at(data, lists[i, which, AT] + 4 * k), out, to)
-    out[to] = 93
-    return to + 1
-
-
-@compiled
-def _uuids(
-    data: Array,
-    i: int,
-    lists: Array,
-    letters: Array,
-    names: Array,
-    name_at: Array,
-    out: Array,
-    to: int,
-) -> int:
-    count = lists[i, DIRECTORIES, COUNT]
-    if count < 0:
-        return to
-    to = _name(names, name_at, 2 + DIRECTORIES, out, to)
-    for k in range(count):
-        if k:
-            out[to] = 44
-            to += 1
-        out[to] = 34
-        to = _uuid(data, lists[i, DIRECTORIES, AT] + 16 * k, letters, out, to + 1)
-        out[to] = 34
-        to += 1
-    out[to] = 93
-    return to + 1

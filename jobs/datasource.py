@@ -15,20 +15,24 @@ Secrets are redacted. A snapshot's records are numbered from 0: `snapshot_end_of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from evidence import kinds, tables
 from evidence.batches import Batch, scan_batches
-from evidence.columnar import arrow_batches
-from evidence.decode import read_range, record_row
+from evidence.columnar import DECODED, arrow_batches, decode_arrow
+from evidence.decode import ByteRange
 from evidence.errors import Damage, KraftForensicsError
 from jobs.lake import spark_schema
+from jobs.records import file_part
+
+Row = dict[str, Any]
 
 _HIDDEN = {"capture", "sha256"}
 _SCHEMA = pa.schema(
@@ -107,7 +111,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, _Split):
             raise TypeError(f"not a split of this source: {partition!r}")
-        return arrow_batches(_rows(partition, self.options), _SCHEMA)
+        return _read(partition, self.options)
 
 
 def _files(path: Path) -> list[Path]:
@@ -135,22 +139,33 @@ def _splits(path: Path, options: _Options) -> list[_Split]:
     return [*splits, _Split(str(path), 0, 0, waiting)] if waiting else splits
 
 
-def _rows(split: _Split, options: _Options) -> Iterator[dict[str, Any]]:
-    name = kinds.checkpoint_name(Path(split.path).name)
-    snapshot = dict(zip(("snapshot_end_offset", "snapshot_epoch"), name or (None, None), strict=True))
-    for damage in split.damage:
-        yield _corrupt(split.path, damage, options)
-    with Path(split.path).open("rb") as file:
-        file.seek(split.start)
-        data = file.read(split.end - split.start)
-    for batch, item in read_range(data, 0, len(data), path=split.path):
-        moved = replace(item, position=split.start + item.position)
-        if isinstance(moved, Damage):
-            if not moved.length_bytes:
-                continue  # a remark on a record that is used
-            yield _corrupt(split.path, moved, options)
-        elif _in_range(moved.offset, options) and (not options.types or moved.type in options.types):
-            yield {**snapshot, **record_row("", split.path, "", batch, moved)}
+def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
+    yield from arrow_batches(
+        (_corrupt(split.path, d.describe(split.path), asdict(d), options) for d in split.damage), _SCHEMA
+    )
+    if split.start == split.end:
+        return
+    name = kinds.checkpoint_name(Path(split.path).name) or (None, None)
+    place = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
+    work = ByteRange(split.path, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **place)
+    for batch in decode_arrow(file_part(Path(split.path), split.start, split.end), work, ""):
+        damaged = batch.column("damage").drop_null().to_pylist()
+        # A damage of no bytes is a remark on a record that is used.
+        bad = (_corrupt(split.path, d["message"], d, options) for d in damaged if d["length_bytes"])
+        yield from arrow_batches(bad, _SCHEMA)
+        rows = batch.filter(_asked_for(batch, options))
+        columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
+        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _asked_for(batch: pa.RecordBatch, options: _Options) -> pa.Array:
+    """Which rows are records of the offsets and types that are wanted."""
+    asked = pc.greater_equal(batch.column("offset"), options.start_offset)
+    if options.end_offset is not None:
+        asked = pc.and_(asked, pc.less(batch.column("offset"), options.end_offset))
+    if options.types:
+        asked = pc.and_(asked, pc.is_in(batch.column("type"), pa.array(sorted(options.types))))
+    return asked
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:
@@ -159,12 +174,7 @@ def _wanted(batch: Batch, options: _Options) -> bool:
     )
 
 
-def _in_range(offset: int, options: _Options) -> bool:
-    return offset >= options.start_offset and (options.end_offset is None or offset < options.end_offset)
-
-
-def _corrupt(path: str, damage: Damage, options: _Options) -> dict[str, Any]:
-    message = damage.describe(path)
+def _corrupt(path: str, message: str, damage: Row, options: _Options) -> Row:
     if options.fail_fast:
         raise DamagedFile(message)
-    return {"path": path, "position": damage.position, "offset": damage.offset, "_corrupt_record": message}
+    return {"path": path, "position": damage["position"], "offset": damage["offset"], "_corrupt_record": message}

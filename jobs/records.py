@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from evidence import kinds
 from evidence.columnar import DECODED, decode_arrow
 from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, work_of
 from evidence.segments import Scanned
@@ -42,9 +44,27 @@ def decode(lake: Lake, capture: str, scanned: Scanned) -> DataFrame:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for row in (row for batch in batches for row in batch.to_pylist()):
             work = ByteRange(**row)
-            yield from decode_arrow(Path(work.local).read_bytes(), work, capture)
+            yield from decode_arrow(_bytes_of(work), work, capture)
 
     return frame.mapInArrow(task, spark_schema(DECODED))
+
+
+def _bytes_of(work: ByteRange) -> Any:
+    """The file, of which only the range is read where nothing else is looked at: in front of it are zeros that take no
+    memory, and the file ends with it."""
+    if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
+        return Path(work.local).read_bytes()
+    return file_part(Path(work.local), work.start, work.end)
+
+
+def file_part(path: Path, start: int, end: int) -> Any:
+    """A file's bytes [start, end) at their places in something that is sliced as `bytes` is; zeros in front of them,
+    and in place of what the file does not have any more."""
+    part = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    with path.open("rb") as file, memoryview(part) as places:
+        file.seek(start)
+        file.readinto(places[start:end])
+    return part
 
 
 def quarantined(decoded: DataFrame) -> list[dict[str, Any]]:
