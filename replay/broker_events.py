@@ -30,13 +30,14 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerEvents:
-    """Broker records in offset order, one element a record. kind: of the names above; states: after the record."""
+    """Broker records in offset order, one element a record. kind: of the names above. gone: the ids of the directories
+    that the record takes off a broker which runs on."""
 
     offset: Array
     batch: Array
     broker: Array
     kind: Array
-    states: list[BrokerState]
+    gone: list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,14 @@ class Nearest:
 
 def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
     """The timeline's states as events. What changed nothing that matters to partitions is OTHER."""
-    found = []
-    for states in brokers.states.values():
-        before = None
-        for state in states:
-            found.append((state.offset, state, _kind(before, state)))
-            before = state
-    found.sort(key=lambda f: f[0])
+    steps = [(b, s) for states in brokers.states.values() for b, s in zip([None, *states], states, strict=False)]
+    steps.sort(key=lambda step: step[1].offset)
     return BrokerEvents(
-        offset=np.array([offset for offset, _, _ in found], dtype=np.int64),
-        batch=np.array([state.batch_base_offset for _, state, _ in found], dtype=np.int64),
-        broker=np.array([state.broker_id for _, state, _ in found], dtype=np.int64),
-        kind=np.array([kind for _, _, kind in found], dtype=object),
-        states=[state for _, state, _ in found],
+        offset=np.array([state.offset for _, state in steps], dtype=np.int64),
+        batch=np.array([state.batch_base_offset for _, state in steps], dtype=np.int64),
+        broker=np.array([state.broker_id for _, state in steps], dtype=np.int64),
+        kind=np.array([_kind(before, state) for before, state in steps], dtype=object),
+        gone=[_gone(before, state) for before, state in steps],
     )
 
 
@@ -77,8 +73,13 @@ def _kind(before: BrokerState | None, state: BrokerState) -> str:
         return FENCE if state.fenced else UNFENCE
     if state.in_controlled_shutdown and not before.in_controlled_shutdown:
         return CONTROLLED_SHUTDOWN
-    gone = set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ())
-    return DIRECTORY_OFFLINE if gone else OTHER
+    return DIRECTORY_OFFLINE if _gone(before, state) else OTHER
+
+
+def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
+    if before is None or before.incarnation_id != state.incarnation_id or not state.active:
+        return []
+    return sorted(set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ()))
 
 
 def nearest(events: BrokerEvents, offset: Array, batch: Array, behind: bool) -> Nearest:
@@ -99,12 +100,10 @@ def nearest(events: BrokerEvents, offset: Array, batch: Array, behind: bool) -> 
 
 
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:
-    """Whether the nearest event is that a change's `directory` (str) is no longer among its broker's, which runs on."""
+    """Whether the nearest event of each change is that its `directory` (str) failed."""
     result = np.zeros(len(directory), dtype=bool)
     rows = np.flatnonzero(near.kind == DIRECTORY_OFFLINE)
     for event in np.unique(near.index[rows]).tolist():
-        state = events.states[event]
-        if state.active and state.log_dirs:
-            mine = rows[near.index[rows] == event]
-            result[mine] = ~np.isin(directory[mine].astype(str), state.log_dirs)
+        mine = rows[near.index[rows] == event]
+        result[mine] = np.isin(directory[mine].astype(str), events.gone[event])
     return result

@@ -34,12 +34,14 @@ Row = dict[str, Any]
 FIRST, CLEAN, UNCLEAN, UNKNOWN = "first", "clean", "unclean", "unknown"
 EVIDENCE_LIMIT = 32
 
-# Registrations of new incarnations, found in the log while ELR was on.
+# Registrations of new incarnations, found in the log while ELR was on. after_offset: of the last record before it in
+# its batch that is no partition's, or before the batch; what comes of the registration stands between the two.
 REGISTRATIONS = pa.schema(
     [
         pa.field("broker_id", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("batch_base_offset", pa.int64()),
+        pa.field("after_offset", pa.int64()),
     ]
 )
 
@@ -53,6 +55,7 @@ SESSION_EVIDENCE = pa.schema(
     ]
 )
 
+_PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
 _FOREVER = np.iinfo(np.int64).max
 _FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
 
@@ -62,8 +65,14 @@ def registrations(records: Sequence[Row]) -> pa.Table:
     switches = [r for r in records if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_FEATURE]
     offsets = [r["offset"] for r in switches]
     on = [False, *(r["data"]["featureLevel"] > 0 for r in switches)]
+    others = np.array([-1, *(r["offset"] for r in records if r["type"] not in _PARTITION_TYPES)], dtype=np.int64)
     rows = [
-        {"broker_id": state.broker_id, "offset": state.offset, "batch_base_offset": state.batch_base_offset}
+        {
+            "broker_id": state.broker_id,
+            "offset": state.offset,
+            "batch_base_offset": state.batch_base_offset,
+            "after_offset": max(state.batch_base_offset - 1, int(others[np.searchsorted(others, state.offset) - 1])),
+        }
         for record, state, before in _applied(records)
         if _begins(before, state)
         and "place" not in record
@@ -98,11 +107,12 @@ def session_evidence(history: pa.Table, registered: pa.Table) -> pa.Table:
 
 
 def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
-    """(row, registration) of changes in a registration's batch, before it, that only an unclean restart explains.
+    """(row, registration) of changes right before a registration, in its batch, that only an unclean restart explains.
 
     The broker left ISR or ELR, nothing else about them changed, and it is not in the ELR although |ISR| < min ISR:
     whoever else leaves the ISR then joins the ELR. At or above min ISR, and in an unclean election, the ELR is emptied
-    whatever the broker did; a new directory or replica list comes of requests that empty it, too.
+    whatever the broker did; a new directory or replica list comes of requests that empty it, too. So does a
+    ClearElrRecord, which is no partition's: what stands right behind it, or behind a broker's record, is another event.
     """
     nothing = np.empty(0, dtype=np.int64)
     by_batch = np.argsort(registered["batch_base_offset"].to_numpy(), kind="stable")
@@ -132,8 +142,10 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     for size, was in ((isr_size, was_isr), (elr_size, was_elr)):
         only_it &= size[half:][change] == size[:half][change] - was
     below = (isr_size[half:] < pc.fill_null(both["min_isr"], 1).to_numpy()[half:]) | (elr_size[half:] > 0)
-    earlier = history["offset"].to_numpy()[rows][change] < registered["offset"].to_numpy()[registration]
-    proof = (was_isr | was_elr) & ~is_isr & ~is_elr & only_it & below[change] & earlier
+    offset = history["offset"].to_numpy()[rows][change]
+    beside = offset < registered["offset"].to_numpy()[registration]
+    beside &= offset > registered["after_offset"].to_numpy()[registration]
+    proof = (was_isr | was_elr) & ~is_isr & ~is_elr & only_it & below[change] & beside
     return rows[change[proof]], registration[proof]
 
 

@@ -1,11 +1,11 @@
 """Who brought a leader change about, where the log shows it: a broker's event in the same batch, or the change itself.
 
-Sources: Kafka's ReplicationControlManager (which events change partitions, and in which order the records stand).
+Sources: Kafka's ReplicationControlManager (which events change partitions, and in which order the records stand; only
+alterPartition adds members to an ISR), PartitionReassignmentReplicas and PartitionReassignmentRevert.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,92 +14,133 @@ import pyarrow as pa
 from replay.broker_events import (
     BEHIND,
     CONTROLLED_SHUTDOWN,
-    IN_FRONT,
+    DIRECTORY_OFFLINE,
+    REGISTRATION,
     UNFENCE,
     BrokerEvents,
-    Nearest,
     nearest,
 )
-from replay.lists import PAD, Array, to_matrix
+from replay.lists import PAD, Array, masks, to_matrix
 
 ALTER_PARTITION, REASSIGNMENT = "alter_partition", "reassignment"
 ELECT_LEADERS, PREFERRED_ELECTION = "elect_leaders", "preferred_election"
 
+_BY_CAUSE = {"preferred": PREFERRED_ELECTION, "unclean_by_administrator": ELECT_LEADERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The states before (or after) leader changes: rows of tables.PARTITION_HISTORY, and their lists as matrices."""
+
+    table: pa.Table
+    replicas: Array
+    isr: Array
+    elr: Array
+    adding: Array
+    removing: Array
+
+    @property
+    def under_way(self) -> Array:
+        """A reassignment is."""
+        result: Array = (self.adding != PAD).any(axis=1) | (self.removing != PAD).any(axis=1)
+        return result
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Leader changes, an element each: the rows of tables.PARTITION_HISTORY before and after it, the new leader (-1:
-    none), the last leader before, and whether there was none right before."""
+    """Leader changes, an element each. winner: the new leader (-1: none); led: the one right before (-1: none);
+    previous: the last one before, looking through leaderless states."""
 
-    before: pa.Table
-    after: pa.Table
+    before: Side
+    after: Side
     winner: Array
+    led: Array
     previous: Array
-    was_leaderless: Array
 
     @property
     def place(self) -> tuple[Array, Array]:
         """(offset, base offset of the batch) of each change."""
-        return self.after["offset"].to_numpy(), self.after["batch_base_offset"].to_numpy()
+        return self.after.table["offset"].to_numpy(), self.after.table["batch_base_offset"].to_numpy()
+
+    @property
+    def same_replicas(self) -> Array:
+        return within(self.before.replicas, self.after.replicas) & within(self.after.replicas, self.before.replicas)
+
+    @property
+    def cancelled(self) -> Array:
+        """It ends a reassignment: the new replicas are gone, those to be removed are still there."""
+        return self._ended(self.before.removing, self.before.adding)
+
+    @property
+    def completed(self) -> Array:
+        """It ends a reassignment: the new replicas are there, those to be removed are gone."""
+        return self._ended(self.before.adding, self.before.removing)
+
+    def _ended(self, stays: Array, goes: Array) -> Array:
+        gone = masks(goes, self.after.replicas) == 0
+        result: Array = self.before.under_way & ~self.after.under_way & within(stays, self.after.replicas) & gone
+        return result
 
 
-def actors(change: Change, cause: Sequence[str], events: BrokerEvents) -> tuple[list[str | None], list[int | None]]:
-    """(actor, metadata offset of the record that shows it) of every change; null where the log does not show one."""
-    behind = nearest(events, *change.place, behind=True)
-    front = nearest(events, *change.place, behind=False)
-    left = _concerned(change, behind)
-    shut = (front.kind == CONTROLLED_SHUTDOWN) & _concerned(change, front)
-    back = (front.kind == UNFENCE) & change.was_leaderless & (change.winner >= 0)
-    by_behind = np.isin(behind.kind, BEHIND) & left
-    by_front = np.isin(front.kind, IN_FRONT) & (shut | back)
-    own = _by_the_change_itself(change, cause)
-    offset = change.place[0]
-    actor: list[str | None] = []
-    shown: list[int | None] = []
-    for i in range(len(offset)):
-        # Events on both sides that would do: the log does not tell them apart.
-        if by_behind[i] and not by_front[i]:
-            actor.append(str(behind.kind[i]))
-            shown.append(int(behind.offset[i]))
-        elif by_front[i] and not by_behind[i]:
-            actor.append(str(front.kind[i]))
-            shown.append(int(front.offset[i]))
-        else:
-            actor.append(None if by_front[i] else own[i])
-            shown.append(None if actor[-1] is None else int(offset[i]))
-    return actor, shown
+def side(table: pa.Table) -> Side:
+    names = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
+    return Side(table, *(to_matrix(table[name]) for name in names))
 
 
-def _concerned(change: Change, near: Nearest) -> Array:
-    """Whether the event's broker led, or was in sync or eligible, before the change, and does not lead after it."""
-    member = change.previous == near.broker
-    for name in ("isr", "elr"):
-        member |= (to_matrix(change.before[name]) == near.broker[:, None]).any(axis=1)
-    result: Array = member & (near.broker >= 0) & (change.winner != near.broker)
+def has(lists: Array, broker: Array) -> Array:
+    """Whether each list has the broker beside it. lists: of `to_matrix`; -1 is nobody."""
+    result: Array = (lists == broker[:, None]).any(axis=1) & (broker >= 0)
     return result
 
 
-def _by_the_change_itself(change: Change, cause: Sequence[str]) -> list[str | None]:
-    """Actors that a change shows without a broker's record beside it.
+def within(lists: Array, others: Array) -> Array:
+    """Whether each list has only members of the one beside it."""
+    result: Array = masks(lists, others) == masks(lists, lists)
+    return result
 
-    A reassignment is begun or cancelled by an administrator, and completed by the ISR that a leader proposes. An
-    unclean election that the config forbids, on a leaderless partition, can only have been asked for.
+
+def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> tuple[Array, Array]:
+    """(actor, metadata offset of the record that shows it) of every change: strings and int64; None and -1 where the
+    log does not show one. What the change itself shows goes before the broker records beside it.
+
+    cause: of replay.elections. lost: the record before gave the old leader's replica the directory LOST.
     """
-    under_way = [
-        (_any(table["adding_replicas"]) | _any(table["removing_replicas"])) for table in (change.before, change.after)
-    ]
-    begun, completed = ~under_way[0] & under_way[1], under_way[0] & ~under_way[1]
-    by_cause = {
-        "cancelled_reassignment": REASSIGNMENT,
-        "preferred": PREFERRED_ELECTION,
-        "unclean_by_administrator": ELECT_LEADERS,
+    offset, _ = change.place
+    behind = nearest(events, *change.place, behind=True)
+    front = nearest(events, *change.place, behind=False)
+    restarted = (behind.kind == REGISTRATION) & _left_elr(change, behind.broker)
+    by_behind = np.isin(behind.kind.astype(str), BEHIND) & (_left_isr(change, behind.broker) | restarted)
+    shut = (front.kind == CONTROLLED_SHUTDOWN) & _left_isr(change, front.broker)
+    by_front = shut | ((front.kind == UNFENCE) & (change.led < 0) & (change.winner >= 0))
+    itself = {
+        **{actor: cause == name for name, actor in _BY_CAUSE.items()},
+        REASSIGNMENT: change.cancelled | _aimed(change),
+        ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~within(change.after.isr, change.before.isr),
     }
-    return [
-        by_cause.get(name) or (REASSIGNMENT if start else ALTER_PARTITION if end else None)
-        for name, start, end in zip(cause, begun.tolist(), completed.tolist(), strict=True)
-    ]
+    # Events on both sides that would do: the log does not tell them apart.
+    conditions = [*itself.values(), lost, by_behind & ~by_front, by_front & ~by_behind]
+    names = [*(np.full(len(offset), name, dtype=object) for name in (*itself, DIRECTORY_OFFLINE))]
+    shown = [*(offset for _ in itself), change.before.table["offset"].to_numpy()]
+    actor = np.select(conditions, [*names, behind.kind, front.kind], default=np.array(None, dtype=object))
+    return actor, np.select(conditions, [*shown, behind.offset, front.offset], default=-1)
 
 
-def _any(lists: pa.ChunkedArray) -> Array:
-    found: Array = (to_matrix(lists) != PAD).any(axis=1)
-    return found
+def _left_isr(change: Change, broker: Array) -> Array:
+    """The broker did; or it led, and nobody does now: without ELR the last one in the ISR stays there."""
+    leaderless = (change.led == broker) & (broker >= 0) & (change.winner < 0)
+    result: Array = leaderless | (has(change.before.isr, broker) & ~has(change.after.isr, broker))
+    return result
+
+
+def _left_elr(change: Change, broker: Array) -> Array:
+    result: Array = has(change.before.elr, broker) & ~has(change.after.elr, broker) & ~has(change.after.isr, broker)
+    return result
+
+
+def _aimed(change: Change) -> Array:
+    """It begins a reassignment, gives one another aim, or is one that was complete as soon as it was asked for."""
+    before, after = change.before, change.after
+    same = within(after.adding, before.adding) & within(after.removing, before.removing)
+    same &= within(before.adding, after.adding) & within(before.removing, after.removing)
+    result: Array = (after.under_way & ~same) | (~before.under_way & ~after.under_way & ~change.same_replicas)
+    return result

@@ -15,15 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay import tables
-from replay.broker_events import BrokerEvents, broker_events, nearest, went_offline
+from replay.broker_events import broker_events, nearest, went_offline
 from replay.brokers import BrokerTimeline
-from replay.election_actors import Change, actors
-from replay.lists import PAD, Array, mask_of, masks, to_matrix
+from replay.election_actors import Change, actors, has, side
+from replay.lists import PAD, Array, masks, to_lengths, to_matrix
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
 ELR, LAST_KNOWN_LEADER = "elr", "last_known_leader"
 UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN = "unclean_by_config", "unclean_by_administrator", "unclean"
+# The winner need not hold all that was acknowledged, and is marked RECOVERING unless hidden_unclean.
+RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN})
+
+# Kafka's DirectoryId.LOST: the directory of a replica that failed before the controller learnt which one it was.
+LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,81 +99,72 @@ def leader_changes(states: States) -> Array:
     return rows
 
 
-def causes(history: pa.Table, states: States, rows: Array, events: BrokerEvents) -> tuple[list[str], Array]:
-    """(cause, hidden_unclean) of every leader change in `rows`, from the state before it and the change itself.
+def causes(change: Change, failed: Array) -> tuple[Array, Array]:
+    """(cause, hidden_unclean) of every leader change, from the state before it and the change itself: str and bool.
 
-    Hidden: the winner was in neither ISR nor ELR nor the last known leader, and the record does not say RECOVERING.
+    failed: the old leader's directory did, and its broker runs on. Hidden: the winner was in neither ISR nor ELR nor
+    the last known leader, and is not RECOVERING. A winner who joined the ISR by the very change that completes a
+    reassignment is none: its leader vouched for it.
     """
-    change = _change(history, states, rows)
-    before, winner = rows - 1, change.winner
-    # The winner as a bit of the replica list before the change; none if the change itself brought it in.
-    bit = mask_of(states.replicas[before], winner)
-    known = to_matrix(change.before["last_known_elr"])
-    was_last_known = (known == winner[:, None]).any(axis=1) & (winner >= 0)
-    in_isr, in_elr = (bit & states.isr[before]) != 0, (bit & states.elr[before]) != 0
-    same_replicas = (states.replicas[before] == states.replicas[rows]).all(axis=1)
-    previous_stays = (mask_of(states.replicas[rows], change.previous) & states.isr[rows]) != 0
-    preferred = (states.replicas[rows, 0] == winner) & previous_stays & (change.previous != winner)
-    enabled = pc.fill_null(change.after["unclean_leader_election_enable"], False).to_numpy(zero_copy_only=False)
-    source = pc.fill_null(change.after["unclean_leader_election_enable_source"], "assumed_default")
-    told = pc.not_equal(source, "assumed_default").to_numpy(zero_copy_only=False)
-    failed = _directory_failed(change, events)
+    before, after, winner = change.before, change.after, change.winner
+    recovering = [_bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
+    marked = recovering[1] & ~recovering[0]
+    was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
+    # A winner in the ELR who is marked was not elected from there (the ISR was not empty, but nobody in it would do).
+    in_isr, in_elr = has(before.isr, winner), has(before.elr, winner) & ~marked
+    reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
+    preferred = (after.replicas[:, 0] == winner) & has(after.isr, change.led) & (change.led != winner)
+    enabled = _bools(after.table["unclean_leader_election_enable"])
+    source = pc.fill_null(after.table["unclean_leader_election_enable_source"], "assumed_default")
     conditions = {
         LEADERLESS: winner < 0,
-        CANCELLED_REASSIGNMENT: _cancelled(change),
-        REASSIGNMENT: in_isr & ~same_replicas,
+        CANCELLED_REASSIGNMENT: change.cancelled & ~marked,
+        REASSIGNMENT: reassigned,
         DIRECTORY_FAILURE: in_isr & failed,
         PREFERRED: in_isr & preferred,
         ISR: in_isr,
         ELR: in_elr,
         LAST_KNOWN_LEADER: was_last_known,
-        UNCLEAN_BY_CONFIG: enabled.astype(bool),
+        UNCLEAN_BY_CONFIG: enabled,
         # electLeaders passes over partitions that have a leader.
-        UNCLEAN_BY_ADMINISTRATOR: told.astype(bool) & change.was_leaderless,
+        UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
     }
-    names = [*conditions, UNCLEAN]
-    chosen = np.select(list(conditions.values()), list(range(len(conditions))), default=len(conditions))
-    recovering = pc.equal(change.after["leader_recovery_state"], "RECOVERING").to_numpy(zero_copy_only=False)
-    hidden = (winner >= 0) & ~in_isr & ~in_elr & ~was_last_known & ~recovering.astype(bool)
-    return [names[i] for i in chosen.tolist()], hidden
+    stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known
+    cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN)
+    return cause, stranger & ~recovering[1] & ~reassigned
+
+
+def _bools(column: pa.ChunkedArray) -> Array:
+    result: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(bool)
+    return result
 
 
 def _change(history: pa.Table, states: States, rows: Array) -> Change:
     return Change(
-        before=history.take(pa.array(rows - 1)),
-        after=history.take(pa.array(rows)),
+        before=side(history.take(pa.array(rows - 1))),
+        after=side(history.take(pa.array(rows))),
         winner=states.leader[rows],
+        led=states.leader[rows - 1],
         previous=previous_leaders(states)[rows],
-        was_leaderless=states.leader[rows - 1] < 0,
     )
 
 
-def _cancelled(change: Change) -> Array:
-    """A reassignment was under way, and is not any more; its new replicas are gone, those to be removed are still there
-    (Kafka's PartitionReassignmentRevert)."""
-    removing, adding = (to_matrix(change.before[n]) for n in ("removing_replicas", "adding_replicas"))
-    replicas = to_matrix(change.after["replicas"])
-    under_way = (removing != PAD).any(axis=1) | (adding != PAD).any(axis=1)
-    over = np.ones(len(under_way), dtype=bool)
-    for name in ("removing_replicas", "adding_replicas"):
-        over &= ~(to_matrix(change.after[name]) != PAD).any(axis=1)
-    stayed = masks(removing, replicas) == masks(removing, removing)
-    gone = masks(adding, replicas) == 0
-    result: Array = under_way & over & stayed & gone
-    return result
+def _old_directories(change: Change) -> Array:
+    """The directory of the old leader's replica before each change (str); empty where there was none."""
+    lists, count = change.before.table["directories"].combine_chunks(), to_lengths(change.before.table["directories"])
+    is_led = (change.before.replicas == change.led[:, None]) & (change.led >= 0)[:, None]
+    place = is_led.argmax(axis=1)
+    values = np.append(pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(object), "")
+    found = is_led.any(axis=1) & (place < count)
+    directory: Array = values[np.where(found, np.cumsum(count) - count + place, len(values) - 1)]
+    return directory
 
 
-def _directory_failed(change: Change, events: BrokerEvents) -> Array:
-    """Whether the previous leader's broker runs on without the directory that the partition was in (KIP-858)."""
-    near = nearest(events, *change.place, behind=True)
-    replicas, directories = (change.before[n].to_pylist() for n in ("replicas", "directories"))
-    previous = change.previous.tolist()
-    held = [
-        ids[brokers.index(leader)] if leader in brokers and brokers.index(leader) < len(ids) else ""
-        for brokers, ids, leader in zip(replicas, directories, previous, strict=True)
-    ]
-    gone = went_offline(events, near, np.array(held, dtype=object))
-    result: Array = gone & (near.broker == change.previous)
+def _lost(change: Change, directory: Array) -> Array:
+    """The record before, in the same batch, gave the old leader's replica the directory LOST
+    (handleAssignReplicasToDirs)."""
+    together = change.before.table["batch_base_offset"].to_numpy() == change.place[1]
+    result: Array = together & (directory == LOST)
     return result
 
 
@@ -184,19 +180,22 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
     """tables.ELECTIONS: one row a leader change."""
     rows, events = leader_changes(states), broker_events(brokers)
     change = _change(history, states, rows)
-    after, before = change.after, change.before
-    cause, hidden = causes(history, states, rows, events)
-    actor, actor_offset = actors(change, cause, events)
+    after, before = change.after.table, change.before.table
+    directory = _old_directories(change)
+    near = nearest(events, *change.place, behind=True)
+    lost = _lost(change, directory)
+    cause, hidden = causes(change, lost | (went_offline(events, near, directory) & (near.broker == change.led)))
+    actor, actor_offset = actors(change, cause, events, lost)
     standing = candidates(brokers, after["replicas"].to_pylist(), after["batch_base_offset"].to_pylist())
     columns = {
         **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
         "leader_epoch": after["leader_epoch"],
         "previous_leader": pa.array(change.previous, type=pa.int32()),
         "leader": after["leader"],
-        "cause": pa.array(cause, type=pa.string()),
+        "cause": pa.array(cause.tolist(), type=pa.string()),
         "hidden_unclean": pa.array(hidden, type=pa.bool_()),
-        "actor": pa.array(actor, type=pa.string()),
-        "actor_offset": pa.array(actor_offset, type=pa.int64()),
+        "actor": pa.array(actor.tolist(), type=pa.string()),
+        "actor_offset": pa.array(actor_offset, mask=actor_offset < 0, type=pa.int64()),
         "leader_recovery_state": after["leader_recovery_state"],
         "isr_before": before["isr"],
         "elr_before": before["elr"],

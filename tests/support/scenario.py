@@ -5,7 +5,8 @@
 A line begins with the metadata offset; one offset is one second (`ms`). What a line leaves out stays as it was; the
 leader epoch rises by one when the leader changes, unless the line gives one. Words: checkpoint (the state is a
 snapshot's), removed, recovering, recovered, assumed (min ISR is only assumed), unclean=true@topic
-(effective unclean.leader.election.enable and its layer), batch=9 (the base offset of its batch, else its own).
+(effective unclean.leader.election.enable and its layer), batch=9 (the base offset of its batch, else its own),
+dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so on).
 
     evidence("12 b1 hw=80 leo=80 e0@0", "40 b2 hw=100 e0@0 e2@80")
 
@@ -117,7 +118,8 @@ def _next(before: Row, words: list[str], place: Row) -> Row:
         state |= {"leader_recovery_state": word.upper()} if word in words else {}
     if "epoch" not in values and state["leader"] != before["leader"] and before is not _START:
         state["leader_epoch"] = before["leader_epoch"] + 1
-    return {**state, "directories": [f"d{b}" for b in state["replicas"]]}
+    named = values["dirs"].split(",") if "dirs" in values else [f"d{b}" for b in state["replicas"]]
+    return {**state, "directories": named}
 
 
 def _shown(row: Row) -> Row:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from replay import tables
 from replay.broker_history import (
@@ -17,9 +20,9 @@ from replay.broker_history import (
     session_evidence,
 )
 from tests.support.paths import CAPTURES as FOLDER
-from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import history_of
 from tests.support.scenario import states, together
+from tests.unit.test_oracle import decoded as decoded_capture
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -59,7 +62,7 @@ def last_class(records: list[Row], *partitions: pa.Table, files: tuple[Row, ...]
 
 def restarts(name: str) -> list[Row]:
     """The first row of every session of a real capture."""
-    decoded = decode(capture(name))
+    decoded = decoded_capture(name)
     history, state = history_of(decoded)
     evidence = session_evidence(tables.sorted_history(history.table), registrations(state.records))
     files = [r for r in decoded.offsets.to_pylist() if r["source"] == "clean_shutdown"]
@@ -127,6 +130,12 @@ def test_still_eligible_when_it_registers_is_clean() -> None:
     assert last_class(RESTART, states("5 isr=1,2", "11 isr=2 elr=1 leader=2 batch=10")) == ("clean", [11])
 
 
+def test_an_elr_that_was_cleared_in_the_same_batch_is_no_proof() -> None:
+    cleared = record(11, "CLEAR_ELR_RECORD", 10, topicName="t")
+    lines = ["5 isr=2 elr=1 leader=2", "11 elr= batch=10"]
+    assert last_class([*RESTART[:2], cleared, RESTART[2]], states(*lines)) == ("unknown", [])
+
+
 @pytest.mark.parametrize(
     ("why", "records", "lines"),
     [
@@ -136,6 +145,10 @@ def test_still_eligible_when_it_registers_is_clean() -> None:
         ("behind its registration", RESTART, ["5 isr=1", "13 isr= leader=-1 batch=10"]),
         ("another broker left", RESTART, ["5 isr=2 leader=2", "11 isr= leader=-1 batch=10"]),
         ("another one left, too", RESTART, ["5 isr=1,3", "11 isr= leader=-1 batch=10"]),
+        ("an unclean election empties the ELR", RESTART, ["5 isr=1", "11 isr=2 leader=2 recovering batch=10"]),
+        ("so does a new directory", RESTART, ["5 isr=2 elr=1 leader=2", "11 elr= dirs=d1,x,d3 batch=10"]),
+        ("a reassignment took it off", RESTART, ["5 isr=2 elr=1 leader=2", "11 elr= replicas=2,3 batch=10"]),
+        ("min ISR is a guess, and 1 may be it", RESTART, ["5 isr=1,2 min=1 assumed", "11 isr=2 batch=10"]),
         ("ELR is off", [register(1, "a"), register(12, "b", batch=10)], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
         ("ELR was switched off", [elr(0), elr(7, 0), *RESTART[1:]], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
         ("eligible no more", RESTART, ["5 isr=2 elr=1 leader=2", "8 elr="]),
@@ -184,3 +197,143 @@ def test_the_evidence_of_a_broker_with_many_partitions_is_bounded() -> None:
     found = session_evidence(together(*many), registrations(RESTART))
     assert found.schema == SESSION_EVIDENCE
     assert len(found) == EVIDENCE_LIMIT
+
+
+class Controller:
+    """A controller with four brokers and two partitions, as Kafka 4.0 and later write their log (RULES C4 to C8, C18 to
+    C22), and what it knew when a broker registered: the truth."""
+
+    REPLICAS = ([1, 2, 3], [3, 4, 1, 2])
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.offset, self.batch = rng, 10, 10
+        self.min_isr, self.allowed = rng.randint(1, 3), rng.random() < 0.4
+        # 4.0 elects a last known leader who is fenced.
+        self.any_last_known = rng.random() < 0.3
+        self.active = {1, 2, 3, 4}
+        self.crashed: set[int] = set()
+        self.truth: dict[int, str] = {}
+        self.records = [elr(0), *(register(b, f"{b}", broker=b) for b in self.active)]
+        self.epochs = {b: b for b in self.active}
+        self.parts: list[Row] = [
+            {"isr": set(r), "elr": set(), "lke": [], "leader": r[0], "replicas": r, "dirs": 0} for r in self.REPLICAS
+        ]
+        self.lines: list[list[str]] = [[], []]
+        for n in range(len(self.parts)):
+            self.write(n)
+
+    def next(self) -> int:
+        self.offset += 1
+        return self.offset
+
+    def write(self, n: int, offset: int = 0) -> None:
+        part = self.parts[n]
+        words = [f"{k}={','.join(map(str, sorted(part[k])))}" for k in ("isr", "elr", "lke")]
+        words += ["replicas=" + ",".join(map(str, part["replicas"])), f"leader={part['leader']}", f"min={self.min_isr}"]
+        words += ["dirs=" + ",".join(f"d{b}.{part['dirs']}" for b in part["replicas"]), f"batch={self.batch}"]
+        self.lines[n].append(f"{offset or self.next()} {' '.join(words)}")
+
+    def build(self, n: int, isr: set[int], active: set[int], unclean: int = 0) -> None:
+        """PartitionChangeBuilder.build for a wanted ISR."""
+        part, isr = self.parts[n], set(isr)
+        eligible = set() if len(isr) >= self.min_isr else (part["elr"] | part["isr"]) - isr - {unclean}
+        would_do = [b for b in part["replicas"] if b in active and b in (isr or eligible)]
+        known = part["lke"] if not isr and not eligible and len(part["lke"]) == 1 else []
+        known = [b for b in known if b in active or self.any_last_known]
+        strangers = [b for b in part["replicas"] if b in active and self.allowed]
+        leader = part["leader"]
+        if leader not in would_do:
+            leader = next(iter([*would_do, *known, *strangers]), -1)
+            if leader in eligible and would_do:
+                isr, eligible = {leader}, eligible - {leader}
+            elif leader >= 0 and not would_do:
+                isr, eligible = {leader}, set()
+        last_known = [] if leader >= 0 else part["lke"]
+        last_known = [part["leader"]] if not isr and part["leader"] >= 0 else last_known
+        after = {**part, "isr": isr, "elr": eligible, "lke": last_known, "leader": leader}
+        if after != part:
+            self.parts[n] = after
+            self.write(n)
+
+    def with_broker(self, name: str, broker: int) -> list[int]:
+        return [n for n, part in enumerate(self.parts) if broker in part[name]]
+
+    def step(self) -> None:
+        if self.rng.random() < 0.5:  # else it is in the batch of the event before
+            self.batch = self.offset + 1
+        broker, what = self.rng.choice([1, 2, 3, 4]), self.rng.choice(["go", "go", "come", "come", "lead", "other"])
+        if what == "go" and broker in self.active:
+            self.crashed |= {broker} if self.rng.random() < 0.5 else set()
+            # Else it is back before anyone notices.
+            if self.rng.random() < 0.7:
+                self.active -= {broker}
+                for n in self.with_broker("isr", broker):
+                    self.build(n, self.parts[n]["isr"] - {broker}, self.active)
+            else:
+                self.register(broker)
+        elif what == "come" and broker not in self.active:
+            self.register(broker)
+            self.active |= {broker}
+            for n in [n for n, part in enumerate(self.parts) if part["leader"] < 0]:
+                self.build(n, self.parts[n]["isr"], self.active)
+        elif what == "lead":
+            n = self.rng.randrange(len(self.parts))
+            if self.parts[n]["leader"] >= 0:
+                some = {b for b in self.parts[n]["replicas"] if b in self.active and self.rng.random() < 0.6}
+                self.build(n, some | {self.parts[n]["leader"]}, self.active)
+        elif what == "other":
+            self.other(self.rng.randrange(len(self.parts)))
+
+    def other(self, n: int) -> None:
+        """A request that has no ELR in mind, an administrator's, or another min ISR (which clears every ELR)."""
+        which = self.rng.choice(["directory", "election", "min"])
+        if which == "directory":
+            self.parts[n] = {**self.parts[n], "elr": set(), "dirs": self.parts[n]["dirs"] + 1}
+            self.write(n)
+        elif which == "election":
+            self.build(n, self.parts[n]["isr"], self.active)
+        else:
+            self.min_isr, offset = self.rng.randint(1, 3), self.next()
+            self.records.append(record(offset, "CLEAR_ELR_RECORD", self.batch, topicName="t"))
+            for m, part in enumerate(self.parts):
+                if part["elr"] or part["lke"]:
+                    self.parts[m] = {**part, "elr": set(), "lke": []}
+                    self.write(m, offset)
+
+    def register(self, broker: int) -> None:
+        unclean, self.active = broker in self.crashed, self.active - {broker}
+        self.crashed -= {broker}
+        for name in ("isr", "elr") if unclean else ("isr",):
+            for n in self.with_broker(name, broker):
+                self.build(n, self.parts[n]["isr"] - {broker}, self.active, broker if unclean else 0)
+        offset = self.next()
+        self.truth[offset] = "unclean" if unclean else "clean"
+        self.records.append(register(offset, f"{broker}.{offset}", broker=broker, batch=self.batch))
+
+
+def judged(controller: Controller) -> list[tuple[str, str]]:
+    """(what is said, what is true) of every restart."""
+    partitions = [states(*rows, partition=n) for n, rows in enumerate(controller.lines)]
+    rows = history_rows(controller.records, *partitions)
+    return [(r["restart_class"], controller.truth[r["offset"]]) for r in rows if r["offset"] in controller.truth]
+
+
+def life(seed: int) -> Controller:
+    controller = Controller(random.Random(seed))
+    for _ in range(controller.rng.randint(5, 60)):
+        controller.step()
+    return controller
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**40))
+def test_whatever_happens_no_restart_is_called_what_it_was_not(seed: int) -> None:
+    for said, true in judged(life(seed)):
+        assert said in (true, "unknown")
+
+
+def test_the_simulated_controller_is_worth_asking() -> None:
+    found = [pair for seed in range(60) for pair in judged(life(seed))]
+    for kind in ("clean", "unclean"):
+        assert found.count((kind, kind)) > 20
+        assert found.count(("unknown", kind)) > 20

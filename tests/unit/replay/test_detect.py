@@ -16,6 +16,7 @@ import pytest
 from replay.brokers import BrokerTimeline
 from replay.cluster import ClusterState
 from replay.detect import Cluster, Detected, detect
+from replay.elections import RISKY
 from replay.offsets import Clock
 from tests.support.paths import capture
 from tests.support.pure import history_of
@@ -85,7 +86,8 @@ def test_every_election_in_a_window_has_a_finding_and_nothing_else(name: str) ->
     assert len(set(places)) == len(places)
     elections = {(e["topic_id"], e["partition"], e["offset"]): e for e in detected(name).elections.to_pylist()}
     assert all(elections[p]["leader"] >= 0 for p in places)
-    risky = {p for p, e in elections.items() if e["cause"] in ("unclean", "last_known_leader")}
+    risky = {p for p, e in elections.items() if e["cause"] in RISKY}
+    assert bool(risky) == (name in ("unclean", "churn"))
     assert risky <= set(places)
     for finding in findings:
         assert finding["start_offset"] <= finding["election_offset"]
@@ -95,7 +97,7 @@ def test_every_election_in_a_window_has_a_finding_and_nothing_else(name: str) ->
 @pytest.mark.parametrize("name", CAPTURES)
 def test_uncleanly_elected_leaders_are_recovering(name: str) -> None:
     for row in detected(name).elections.to_pylist():
-        if row["cause"] in ("unclean", "last_known_leader"):
+        if row["cause"] in RISKY:
             assert row["leader_recovery_state"] == "RECOVERING"
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from replay import tables
-from replay.brokers import BrokerTimeline
-from replay.elections import build_elections, states_of
-from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from replay.brokers import BROKER_TYPES, BrokerTimeline
+from replay.elections import LOST, RISKY, build_elections, states_of
+from replay.history import MIGRATING
+from tests.support.pure import history_of
 from tests.support.scenario import running, sessions, states, together
+from tests.unit.test_oracle import decoded as decoded_capture
 
 
 def elections(*lines: str, brokers: BrokerTimeline | None = None) -> list[dict[str, Any]]:
@@ -56,10 +62,34 @@ CAUSES = {
         "elr",
         ["1 isr= elr=2 lke=1 leader=-1", "2 isr=2 elr= lke= leader=2"],
     ),
-}
-
-
-CAUSES |= {
+    "an ELR member, but marked: the ISR was not empty, and nobody in it would do": (
+        "unclean_by_config",
+        ["1 isr=1 elr=2 leader=-1 unclean=true@topic", "2 isr=2 elr= leader=2 recovering"],
+    ),
+    "the first replica of a partition that nobody led": ("isr", ["1 isr=1,2 leader=2", "2 leader=-1", "3 leader=1"]),
+    "the only replica was moved": (
+        "reassignment",
+        ["1 replicas=4,1 isr=1 removing=1 adding=4", "2 replicas=4 isr=4 removing= adding= leader=4"],
+    ),
+    "the only replica was moved, to one that has to recover": (
+        "unclean",
+        ["1 replicas=4,1 isr=1 removing=1 adding=4", "2 replicas=4 isr=4 removing= adding= leader=4 recovering"],
+    ),
+    "a reassignment that only removes was cancelled": (
+        "cancelled_reassignment",
+        ["1 replicas=1,2,3 isr=2,3 removing=2 leader=2", "2 isr=3 removing= leader=3"],
+    ),
+    "a cancelled reassignment whose first replica was down, too": (
+        "unclean_by_config",
+        [
+            "1 replicas=1,2,3 isr=3 adding=3 leader=3 unclean=true@topic",
+            "2 replicas=1,2 isr=2 adding= leader=2 recovering",
+        ],
+    ),
+    "another aim for a reassignment": (
+        "reassignment",
+        ["1 replicas=1,2,3 isr=1,2 removing=1 adding=3 leader=1", "2 replicas=2,4 isr=2 removing= adding=4 leader=2"],
+    ),
     "a stranger, by a topic that allows it": (
         "unclean_by_config",
         ["1 isr=1 unclean=true@topic", "2 isr=2 leader=2 recovering"],
@@ -98,6 +128,25 @@ def test_a_hidden_unclean_election_shows_both_what_it_is_and_what_it_is_called()
     assert (marked["cause"], marked["hidden_unclean"]) == ("unclean", False)
     (cancelled,) = elections("1 replicas=1,2,3 isr=3 adding=3 leader=3", "2 replicas=1,2 isr=1 adding= leader=1")
     assert (cancelled["cause"], cancelled["hidden_unclean"]) == ("cancelled_reassignment", True)
+
+
+@pytest.mark.parametrize(
+    ("why", "lines"),
+    [
+        (
+            "it was eligible",
+            ["1 replicas=1,2,3 isr=3 elr=1 adding=3 leader=3", "2 replicas=1,2 isr=1 elr= adding= leader=1"],
+        ),
+        ("it led last", ["1 isr= lke=1 leader=-1", "2 isr=1 lke= leader=1"]),
+        (
+            "its leader vouched for it",
+            ["1 replicas=4,1 isr=1 removing=1 adding=4", "2 replicas=4 isr=4 removing= adding= leader=4"],
+        ),
+        ("nobody won", ["1 isr=1", "2 leader=-1"]),
+    ],
+)
+def test_what_is_no_hidden_unclean_election(why: str, lines: list[str]) -> None:
+    assert not elections(*lines)[-1]["hidden_unclean"], why
 
 
 def test_the_previous_leader_is_seen_through_leaderless_states() -> None:
@@ -139,7 +188,6 @@ def test_more_than_64_replicas() -> None:
 
 START = ("0 register 1 a", "0 register 2 b", "0 register 3 c", "0 unfence 1", "0 unfence 2", "0 unfence 3")
 TAKEN_OVER = ["1 isr=1,2", "11 isr=2 leader=2 batch=11"]
-GONE_AND_BACK = ["1 isr=1", "11 leader=-1", "22 leader=1 batch=21"]
 SHRUNK = ["1 isr=1", "11 isr= leader=-1 batch=11"]
 ACTORS = {
     "fenced": ("fence", 12, "isr", TAKEN_OVER, ["12 fence 1 batch=11"]),
@@ -199,8 +247,104 @@ ACTORS = {
         "alter_partition",
         11,
         "reassignment",
+        ["1 replicas=1,2,4 isr=1,2 removing=1 adding=4", "11 replicas=2,4 isr=2,4 removing= adding= leader=2"],
+        [],
+    ),
+    "a reassignment was completed, and nobody joined the ISR": (
+        None,
+        None,
+        "reassignment",
         ["1 replicas=1,2,4 isr=1,2,4 removing=1 adding=4", "11 replicas=2,4 isr=2,4 removing= adding= leader=2"],
         [],
+    ),
+    "a reassignment that was complete at once": (
+        "reassignment",
+        11,
+        "reassignment",
+        ["1 isr=1,2,3", "11 replicas=2,3 isr=2,3 leader=2"],
+        [],
+    ),
+    "a reassignment was begun, and its first replica left": (
+        "reassignment",
+        11,
+        "reassignment",
+        ["1 isr=1,2,3 adding=3", "11 replicas=2,3,4 isr=2,3 removing=3 adding=4 leader=2"],
+        [],
+    ),
+    "asked to be first, right before the old leader was fenced": (
+        "preferred_election",
+        11,
+        "preferred",
+        ["1 isr=1,2 leader=2", "11 leader=1 batch=11", "12 isr=1 batch=11"],
+        ["13 fence 2 batch=11"],
+    ),
+    "a follower left the ISR in another way, and then was fenced": (
+        None,
+        None,
+        "leaderless",
+        ["1 isr=1,2", "5 isr=1", "11 isr= leader=-1 batch=11"],
+        ["12 fence 2 batch=11"],
+    ),
+    "fenced without ELR": ("fence", 12, "leaderless", ["1 isr=1", "11 leader=-1 batch=11"], ["12 fence 1 batch=11"]),
+    "an administrator's unclean election, right behind an unfencing": (
+        "elect_leaders",
+        22,
+        "unclean_by_administrator",
+        ["1 isr=1", "11 leader=-1", "22 isr=2 leader=2 recovering batch=21"],
+        ["15 fence 3", "21 unfence 3 batch=21"],
+    ),
+    "a broker's record stands between": (
+        None,
+        None,
+        "isr",
+        ["1 isr=1", "11 leader=-1", "23 leader=1 batch=21"],
+        ["15 fence 1", "21 unfence 1 batch=21", "22 fence 3 batch=21"],
+    ),
+    "taken off the ELR by its own restart": (
+        "registration",
+        23,
+        "unclean_by_config",
+        ["1 isr=1 unclean=true@topic", "11 isr= elr=1 leader=-1", "22 isr=2 elr= leader=2 recovering batch=22"],
+        ["15 fence 1", "23 register 1 z batch=22"],
+    ),
+    "lost the directory nobody knew yet": (
+        "directory_offline",
+        11,
+        "directory_failure",
+        [
+            f"1 isr=1,2 dirs={LOST},d2,d3",
+            f"11 dirs={LOST},d2,d3 batch=11",
+            f"12 isr=2 leader=2 batch=11 dirs={LOST},d2,d3",
+        ],
+        [],
+    ),
+    "had lost that directory before": (
+        None,
+        None,
+        "isr",
+        [f"1 isr=1,2 dirs={LOST},d2,d3", f"12 isr=2 leader=2 dirs={LOST},d2,d3"],
+        [],
+    ),
+    "a follower lost its directory": (
+        None,
+        None,
+        "isr",
+        ["1 isr=1,2", f"11 batch=11 dirs=d1,{LOST},d3", f"12 isr=2 leader=2 batch=11 dirs=d1,{LOST},d3"],
+        [],
+    ),
+    "its directory was never named": (
+        "directory_offline",
+        12,
+        "isr",
+        [f"1 isr=1,2 dirs={MIGRATING},d2,d3", "11 isr=2 leader=2 batch=11"],
+        ["12 offline 1 other batch=11"],
+    ),
+    "lost its directory, and nobody was there to take over": (
+        "directory_offline",
+        12,
+        "leaderless",
+        SHRUNK,
+        ["12 offline 1 other batch=11"],
     ),
     "a reassignment was cancelled": (
         "reassignment",
@@ -219,16 +363,79 @@ def test_actor(name: str) -> None:
     assert (row["actor"], row["actor_offset"], row["cause"]) == (actor, offset, cause)
 
 
-def test_the_elections_of_a_real_cluster_that_was_broken_on_purpose() -> None:
-    history, state = history_of(decode(capture("unclean")))
+@cache
+def real(name: str) -> tuple[list[dict[str, Any]], dict[int, dict[str, Any]]]:
+    """The elections of a real capture, and its broker records by offset."""
+    history, state = history_of(decoded_capture(name))
     table = tables.sorted_history(history.table)
-    rows = build_elections(table, states_of(table), state.brokers).to_pylist()
+    about_brokers = {r["offset"]: r for r in state.records if r["type"] in BROKER_TYPES}
+    return build_elections(table, states_of(table), state.brokers).to_pylist(), about_brokers
+
+
+# Counted by hand in the records. Brokers were stopped and killed; a killed one is fenced when its session is over.
+REAL = {
+    "unclean": {
+        ("isr", "controlled_shutdown"): 20,
+        ("isr", "fence"): 9,
+        ("leaderless", "controlled_shutdown"): 13,
+        ("leaderless", "fence"): 10,
+        ("elr", "unfence"): 2,
+        ("last_known_leader", "unfence"): 3,
+        ("unclean_by_config", "unfence"): 5,
+        ("unclean_by_administrator", "elect_leaders"): 1,
+    },
+    "elr": {
+        ("isr", "controlled_shutdown"): 17,
+        ("leaderless", "controlled_shutdown"): 15,
+        ("elr", "unfence"): 3,
+        ("reassignment", "alter_partition"): 1,
+    },
+    "churn": {
+        ("isr", "controlled_shutdown"): 52,
+        ("isr", "fence"): 6,
+        ("leaderless", "controlled_shutdown"): 55,
+        ("leaderless", "fence"): 2,
+        ("elr", "unfence"): 3,
+        ("last_known_leader", "unfence"): 1,
+        ("unclean_by_config", "unfence"): 1,
+    },
+    "diverge": {
+        ("isr", "controlled_shutdown"): 18,
+        ("isr", "fence"): 2,
+        ("leaderless", "controlled_shutdown"): 16,
+    },
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_causes_and_actors_of_real_clusters(name: str) -> None:
+    rows, about_brokers = real(name)
+    assert Counter((r["cause"], r["actor"]) for r in rows) == REAL[name]
+    assert not any(r["hidden_unclean"] for r in rows)
+    for row in rows:
+        if row["actor"] in ("fence", "unfence", "controlled_shutdown"):
+            data = about_brokers[row["actor_offset"]]["data"]
+            said = {
+                "fence": ("fenced", 1),
+                "unfence": ("fenced", -1),
+                "controlled_shutdown": ("inControlledShutdown", 1),
+            }
+            field, value = said[row["actor"]]
+            assert data[field] == value
+            assert row["actor"] == "unfence" or data["brokerId"] == row["previous_leader"]
+        else:
+            assert row["actor_offset"] == row["offset"]
+
+
+def test_the_elections_of_a_real_cluster_that_was_broken_on_purpose() -> None:
+    rows, _ = real("unclean")
     asked = [r for r in rows if r["cause"] == "unclean_by_administrator"]
     # kafka-leader-election was run at this time.
     assert [(r["topic"], r["partition"], r["actor"]) for r in asked] == [("audit", 1, "elect_leaders")]
     assert abs(asked[0]["timestamp_ms"] - 1795221658375) < 10_000
     uncleanly = {(r["topic"], r["partition"]) for r in rows if r["cause"] == "unclean_by_config"}
-    assert uncleanly == {("ledger", 0), ("ledger", 2), ("legacy", 0), ("legacy", 1)}
+    assert uncleanly == {("ledger", 0), ("ledger", 1), ("ledger", 2), ("legacy", 0), ("legacy", 1)}
+    assert {r["leader_recovery_state"] for r in rows if r["cause"] in RISKY} == {"RECOVERING"}
     lost = [r for r in rows if r["cause"] == "leaderless"]
     assert {r["actor"] for r in lost} == {"fence", "controlled_shutdown"}
     assert all(r["actor_offset"] != r["offset"] for r in lost)
@@ -239,6 +446,79 @@ def test_two_events_that_would_both_explain_it_are_no_actor() -> None:
     events = sessions(*START, "10 shutdown 1", "12 fence 2 batch=10")
     (row,) = elections("1 isr=1,2,3", "11 isr=3 leader=3 batch=10", brokers=events)
     assert (row["actor"], row["actor_offset"]) == (None, None)
+
+
+brokers_or_none = st.sets(st.integers(1, 4)).map(sorted)
+
+
+@st.composite
+def lines(draw: Any) -> list[str]:
+    """Any states one after the other, whether a controller would write them or not."""
+    found = []
+    for offset in range(10, 10 + draw(st.integers(2, 6))):
+        shown = {name: draw(brokers_or_none) for name in ("isr", "elr", "lke", "adding", "removing")}
+        shown["replicas"] = draw(st.permutations([1, 2, 3, 4]))[: draw(st.integers(1, 4))]
+        words = [f"{name}={','.join(map(str, members))}" for name, members in shown.items()]
+        enabled, source = draw(st.booleans()), draw(st.sampled_from(["topic", "assumed_default"]))
+        words += [f"unclean={str(enabled).lower()}@{source}", f"leader={draw(st.sampled_from([-1, 1, 2, 3, 4]))}"]
+        words += [f"batch={draw(st.sampled_from([10, offset]))}", draw(st.sampled_from(["recovering", "recovered"]))]
+        found.append(f"{offset} {' '.join(words)}")
+    return found
+
+
+def told(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, bool]:
+    """(cause, hidden_unclean) of one leader change, without a directory's failure: the slow way."""
+    winner, led = after["leader"], before["leader"]
+    old, new, adding, removing = (
+        set(x) for x in (before["replicas"], after["replicas"], before["adding_replicas"], before["removing_replicas"])
+    )
+    ended = (adding or removing) and not after["adding_replicas"] and not after["removing_replicas"]
+    marked = (before["leader_recovery_state"], after["leader_recovery_state"]) == ("RECOVERED", "RECOVERING")
+    in_isr, in_elr = winner in before["isr"], winner in before["elr"]
+    known = winner in before["last_known_elr"]
+    joined = ended and adding <= new and not removing & new and winner in after["isr"] and not marked
+    reassigned = old != new and (in_isr or joined)
+    hidden = not (in_isr or in_elr or known or reassigned) and after["leader_recovery_state"] == "RECOVERED"
+    if winner < 0:
+        return "leaderless", False
+    if ended and removing <= new and not adding & new and not marked:
+        return "cancelled_reassignment", hidden
+    if reassigned:
+        return "reassignment", hidden
+    if in_isr:
+        first = after["replicas"][0] == winner != led and led in after["isr"]
+        return ("preferred" if first else "isr"), hidden
+    if in_elr and not marked:
+        return "elr", hidden
+    if known:
+        return "last_known_leader", hidden
+    if after["unclean_leader_election_enable"]:
+        return "unclean_by_config", hidden
+    if after["unclean_leader_election_enable_source"] == "topic" and led < 0:
+        return "unclean_by_administrator", hidden
+    return "unclean", hidden
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(lines(), min_size=1, max_size=3))
+def test_all_at_once_is_the_same_as_one_by_one(partitions: list[list[str]]) -> None:
+    history = together(*(states(*rows, partition=n) for n, rows in enumerate(partitions)))
+    rows = history.to_pylist()
+    expected = [
+        (after["partition"], after["offset"], *told(before, after))
+        for before, after in pairwise(rows)
+        if before["partition"] == after["partition"] and before["leader_epoch"] != after["leader_epoch"]
+    ]
+    found = of_table(history, sessions(*START, "10 fence 1", "11 unfence 1 batch=10", "13 shutdown 2 batch=10"))
+    assert [(r["partition"], r["offset"], r["cause"], r["hidden_unclean"]) for r in found] == expected
+    batches = {(r["partition"], r["offset"]): r["batch_base_offset"] for r in rows}
+    for row in found:
+        assert (row["actor"] is None) == (row["actor_offset"] is None)
+        if row["actor"] in ("fence", "unfence", "controlled_shutdown"):
+            assert batches[row["partition"], row["offset"]] == 10
+            assert row["actor_offset"] in (10, 11, 13)
+        elif row["actor"]:
+            assert row["actor_offset"] == row["offset"]
 
 
 def test_no_history_no_elections() -> None:
