@@ -90,8 +90,8 @@ def test_what_changes_the_past_makes_the_history_anew(job: Job, tmp_path: Path) 
 
 def test_from_the_newest_snapshot_on_the_states_are_those_of_the_whole_log(job: Job, tmp_path: Path) -> None:
     lake = Lake(job.lake.spark, tmp_path / "lake")
-    result = replayed(lake, controllers("churn", tmp_path), NEWEST_CHECKPOINT)
-    cluster = job.clusters["churn"]
+    result = replayed(lake, controllers("unclean", tmp_path), NEWEST_CHECKPOINT)
+    cluster = job.clusters["unclean"]
     ends = job.lake.table("snapshot_records", cluster).selectExpr("max(snapshot_end_offset)").collect()[0][0]
     behind = f"offset >= {ends}"
     names = [f.name for f in lake.table("partition_history").schema if f.name not in ("capture", "path", "sha256")]
