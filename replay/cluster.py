@@ -165,7 +165,7 @@ def resolve_cluster(
         bases=bases,
         records=records,
         transactions=resolved,
-        context=_context(records, topics, static),
+        context=_context(records, topics, _controllers(shape, logged), static),
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
         elr_levels=([o for o, _ in levels], [v for _, v in levels]),
@@ -310,13 +310,34 @@ def _bad_configs(records: Sequence[Row]) -> list[Problem]:
     ]
 
 
-def _context(records: Sequence[Row], topics: _Topics, static: Mapping[int, Mapping[str, str]]) -> Context:
+def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int | None]]:
+    """(offset, active controller's node id) where each epoch of the surviving log begins, also before the first run and
+    behind a hole; None where the record that names the leader was not captured."""
+    cut = set(shape.truncated)
+    leaders = {
+        r["epoch"]: r["data"]["leaderId"]
+        for r in logged
+        if r["type"] == "LEADER_CHANGE" and (r["epoch"], r["batch_base_offset"]) not in cut
+    }
+    begins: dict[int, int] = {}
+    for batch in shape.batches:
+        epoch, base = batch["epoch"], batch["base_offset"]
+        if (epoch, base) not in cut:
+            begins[epoch] = min(begins.get(epoch, base), base)
+    return sorted(((base, leaders.get(epoch)) for epoch, base in begins.items()), key=lambda begin: begin[0])
+
+
+def _context(
+    records: Sequence[Row],
+    topics: _Topics,
+    controllers: Sequence[tuple[int, int | None]],
+    static: Mapping[int, Mapping[str, str]],
+) -> Context:
     changes = [
         ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
         for r in records
         if r["type"] == "CONFIG_RECORD" and (d := r["data"])
     ]
-    controllers = [(r["offset"], r["data"]["leaderId"]) for r in records if r["type"] == "LEADER_CHANGE"]
 
     def timeline(key: str) -> ConfigTimeline:
         return config_timeline(key, changes, controllers, static, topics.removed)

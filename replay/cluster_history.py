@@ -87,6 +87,6 @@ def with_validity(rows: Iterable[Row], key: Callable[[Row], Key], schema: pa.Sch
     for row in reversed(found):
         after = following.get(key(row))
         row["end_offset"] = after["offset"] if after else None
-        row["end_timestamp_ms"] = after["timestamp_ms"] if after else None
+        row["end_timestamp_ms"] = after.get("timestamp_ms") if after else None
         following[key(row)] = row
     return pa.Table.from_pylist(found, schema=schema)

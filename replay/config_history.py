@@ -93,11 +93,14 @@ def _add_effective(
         now = (number, resolved.pairs[index])
         place_of_row = ("topic", names[number], key, where)
         if now != last or place_of_row in rows:
-            record = at.get(where, topics[number][0])
-            row = rows.setdefault(place_of_row, _unset(record, names[number], key))
+            created = topics[number][0]
+            shown = place(at.get(where, created)) if where in at or where == created["offset"] else {"offset": where}
+            row = rows.setdefault(place_of_row, {**shown, **_unset(names[number], key)})
             row["effective_value"], row["source"] = resolved.pairs[index]
         last = now
 
 
-def _unset(record: Row, topic: str, key: str) -> Row:
-    return {**place(record), "resource_type": "topic", "resource_name": topic, "name": key, "value": None}
+def _unset(topic: str, key: str) -> Row:
+    """What a topic says itself where only a lower layer changed. Where an epoch begins whose first record was not
+    captured, no record shows that: time and place are null."""
+    return {"resource_type": "topic", "resource_name": topic, "name": key, "value": None}

@@ -124,11 +124,12 @@ class Resolved:
 def config_timeline(
     key: str,
     changes: Sequence[ConfigChange],
-    controllers: Sequence[tuple[int, int]],
+    controllers: Sequence[tuple[int, int | None]],
     static: Mapping[int, Mapping[str, str]],
     removed_topics: Sequence[tuple[int, str]] = (),
 ) -> ConfigTimeline:
-    """The timeline of one key. changes and controllers (offset, active controller's node id) are in offset order.
+    """The timeline of one key. changes and controllers (offset, active controller's node id, None where it is not
+    known) are in offset order.
 
     static: node id -> its server.properties, for the nodes whose file was captured. removed_topics: (offset, name); a
     removal deletes the topic's configs (Kafka's ReplicationControlManager.replay of RemoveTopicRecord).
@@ -151,17 +152,17 @@ def config_timeline(
 def _cluster_steps(
     key: str,
     changes: Sequence[ConfigChange],
-    controllers: Sequence[tuple[int, int]],
+    controllers: Sequence[tuple[int, int | None]],
     static: Mapping[int, Mapping[str, str]],
 ) -> Steps:
     active: int | None = None
     broker: dict[str, str] = {}
     offsets, values = [-1], [_below_topic(key, active, broker, static)]
-    events: list[tuple[int, ConfigChange | int]] = sorted(
+    events: list[tuple[int, ConfigChange | int | None]] = sorted(
         [*((c.offset, c) for c in changes), *controllers], key=lambda e: e[0]
     )
     for offset, event in events:
-        if isinstance(event, int):
+        if event is None or isinstance(event, int):
             active = event
         elif event.value is None:
             broker.pop(event.resource, None)

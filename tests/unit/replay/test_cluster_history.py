@@ -49,7 +49,11 @@ def configs_of(state: ClusterState) -> list[Row]:
 
 def configs(*records: Row, name: str, static: dict[int, dict[str, str]] | None = None) -> list[Row]:
     """The rows of one config, of a log that holds these records."""
-    rows = configs_of(resolve_cluster(log_shape([batch(0, 1)], []), records, [], static or {}))
+    # Every epoch begins with the record that names its leader.
+    begins = {r["epoch"]: r["offset"] for r in records if r["type"] == "LEADER_CHANGE"} or {1: 0}
+    ends = [*list(begins.values())[1:], 100]
+    batches = [batch(base, epoch, end - 1) for (epoch, base), end in zip(begins.items(), ends, strict=True)]
+    rows = configs_of(resolve_cluster(log_shape(batches, []), records, [], static or {}))
     return [r for r in rows if r["name"] == name]
 
 
@@ -116,9 +120,9 @@ def test_what_is_in_force_for_a_topic_follows_every_layer() -> None:
         config(2, "3", "", 4, key),
         config(3, "2", name=key),
         config(4, "4", "2", 4, key),
-        leader(5, 2, 1),
+        leader(5, 2, 2),
         config(6, None, name=key),
-        leader(7, 1, 1),
+        leader(7, 1, 3),
         config(8, "3", "", 4, key),
         removed,
     ]
@@ -136,6 +140,20 @@ def test_what_is_in_force_for_a_topic_follows_every_layer() -> None:
     assert [r["position"] for r in found] == [r["offset"] for r in found]
     others = [r for r in rows if r["resource_type"] != "topic"]
     assert all(r["effective_value"] is None and r["source"] is None for r in others)
+
+
+def test_whose_file_holds_is_not_known_where_nothing_says_who_led() -> None:
+    """The record that began epoch 2 was not captured."""
+    key, static = "min.insync.replicas", {1: {"process.roles": "controller", "min.insync.replicas": "2"}}
+    batches = [batch(0, 1, 4), batch(5, 2)]
+    records = [leader(0, 1, 1), topic(1, "t", "T"), topic(6, "u", "U")]
+    state = resolve_cluster(log_shape(batches, []), records, [], static)
+    rows = [r for r in configs_of(state) if r["name"] == key]
+    assert [(r["resource_name"], r["offset"], r["effective_value"], r["source"]) for r in rows] == [
+        ("t", 1, "2", "static"),
+        ("t", 5, "1", "assumed_default"),
+        ("u", 6, "1", "assumed_default"),
+    ]
 
 
 @pytest.mark.parametrize("name", CAPTURES)
