@@ -192,6 +192,27 @@ def describe(
 
 
 @app.command()
+def conformance(
+    cases: Annotated[list[Path], typer.Argument(help="Policy cases: a JSON object a line, .jsonl or .jsonl.gz.")],
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="Rules to predict by (4.0, 4.1.0, 4.1.1, 4.3), not by release.")
+    ] = None,
+) -> None:
+    """Predict what a controller writes in each case, and compare with what Kafka's own class wrote. Starts no JVM."""
+    from jobs.conformance import check_cases, named_profile
+
+    rules = named_profile(profile)
+    results = [(file, check_cases(file, rules)) for file in cases]
+    for file, result in results:
+        for line, difference in result.differing[:5]:
+            say(f"{file}: line {line}: {json.dumps(difference)}")
+    matched, differ = (sum(counts) for counts in zip(*((r.matched, len(r.differing)) for _, r in results), strict=True))
+    typer.echo(f"{matched} matched, {differ} differ")
+    if differ:
+        raise typer.Exit(1)
+
+
+@app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="Spark SQL; every table of the lake is known by its name.")],
     lake: LakeOption = DEFAULT_LAKE,
