@@ -17,6 +17,7 @@ from replay.brokers import BROKER_TYPES, BrokerTimeline
 from replay.elections import LOST, RISKY, build_elections, states_of
 from replay.history import MIGRATING
 from tests.support.pure import history_of
+from tests.support.scalar_elections import told
 from tests.support.scenario import running, sessions, states, together
 from tests.unit.test_oracle import decoded as decoded_capture
 
@@ -464,39 +465,6 @@ def lines(draw: Any) -> list[str]:
         words += [f"batch={draw(st.sampled_from([10, offset]))}", draw(st.sampled_from(["recovering", "recovered"]))]
         found.append(f"{offset} {' '.join(words)}")
     return found
-
-
-def told(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, bool]:
-    """(cause, hidden_unclean) of one leader change, without a directory's failure: the slow way."""
-    winner, led = after["leader"], before["leader"]
-    old, new, adding, removing = (
-        set(x) for x in (before["replicas"], after["replicas"], before["adding_replicas"], before["removing_replicas"])
-    )
-    ended = (adding or removing) and not after["adding_replicas"] and not after["removing_replicas"]
-    marked = (before["leader_recovery_state"], after["leader_recovery_state"]) == ("RECOVERED", "RECOVERING")
-    in_isr, in_elr = winner in before["isr"], winner in before["elr"]
-    known = winner in before["last_known_elr"]
-    joined = ended and adding <= new and not removing & new and winner in after["isr"] and not marked
-    reassigned = old != new and (in_isr or joined)
-    hidden = not (in_isr or in_elr or known or reassigned) and after["leader_recovery_state"] == "RECOVERED"
-    if winner < 0:
-        return "leaderless", False
-    if ended and removing <= new and not adding & new and not marked:
-        return "cancelled_reassignment", hidden
-    if reassigned:
-        return "reassignment", hidden
-    if in_isr:
-        first = after["replicas"][0] == winner != led and led in after["isr"]
-        return ("preferred" if first else "isr"), hidden
-    if in_elr and not marked:
-        return "elr", hidden
-    if known:
-        return "last_known_leader", hidden
-    if after["unclean_leader_election_enable"]:
-        return "unclean_by_config", hidden
-    if after["unclean_leader_election_enable_source"] == "topic" and led < 0:
-        return "unclean_by_administrator", hidden
-    return "unclean", hidden
 
 
 @settings(max_examples=300, deadline=None)

@@ -15,6 +15,7 @@ from replay.elections import build_elections, states_of
 from replay.history import CHANGES, LIST_COLUMNS, TOPIC_EVENTS, build_history
 from replay.lists import masks, to_matrix
 from tests.support.random_logs import TOPICS, Row
+from tests.support.scalar_elections import told
 from tests.support.scalar_reducer import reduce_rows
 from tests.unit.replay.test_history import build, changed, context, created, without_configs
 
@@ -136,25 +137,10 @@ def scalar_elections(rows: list[Row]) -> list[tuple[int, int, int, str]]:
         if before is None or before["partition"] != row["partition"]:
             previous = -1
         elif row["leader_epoch"] != before["leader_epoch"]:
-            result.append((row["offset"], previous, row["leader"], _cause(before, row, previous)))
+            result.append((row["offset"], previous, row["leader"], told(before, row)[0]))
         previous = row["leader"] if row["leader"] >= 0 else previous
         before = row
     return result
-
-
-def _cause(before: Row, after: Row, previous: int) -> str:
-    winner = after["leader"]
-    if winner < 0:
-        return "leaderless"
-    replica = winner in before["replicas"]
-    if replica and winner in before["isr"]:
-        if before["replicas"] != after["replicas"]:
-            return "reassignment"
-        stays = previous in after["isr"] and previous in after["replicas"]
-        return "preferred" if after["replicas"][0] == winner != previous and stays else "isr"
-    if replica and winner in before["elr"]:
-        return "elr"
-    return "last_known_leader" if winner in before["last_known_elr"] else "unclean"
 
 
 @settings(max_examples=150, deadline=None)
@@ -178,5 +164,4 @@ def test_any_ids_and_any_number_of_replicas(changes: list[Row]) -> None:
 
     elections = build_elections(history.table, states, BrokerTimeline()).to_pylist()
     found = [(e["offset"], e["previous_leader"], e["leader"], e["cause"]) for e in elections]
-    # By whom an unclean election was wanted is another matter.
-    assert [(*f[:3], f[3].removesuffix("_by_administrator")) for f in found] == scalar_elections(rows)
+    assert found == scalar_elections(rows)
