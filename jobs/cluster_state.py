@@ -69,7 +69,9 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
     static = static_files(lake, cluster)
     logged = lake.rows("metadata_records", cluster, _COLUMNS, f"offset is not null and {wanted}")
-    return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static)
+    named = lake.rows("captures", cluster, ("kafka_release",), "kafka_release is not null")
+    releases = sorted({row["kafka_release"] for row in named})
+    return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 
 def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:

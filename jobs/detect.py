@@ -1,9 +1,9 @@
-"""Detect: partition_history + log_end_offsets -> elections, findings, counterfactuals."""
+"""Detect: partition_history + log_end_offsets -> elections, rule_differences, findings, counterfactuals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -16,18 +16,21 @@ from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
 from jobs.cluster_state import load_cluster_state
 from jobs.described import compare_with_described
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
 from jobs.replay import bucket_count, bucketed, changes_frame, replayed_from
 from jobs.settings import Settings
 from jobs.snapshots import compare_with_snapshots
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
 from replay.detect import Cluster, detect
-from replay.elections import build_elections, states_of
+from replay.elections import states_of
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
 from replay.log import Problem
 from replay.offsets import Clock
+from replay.rule_tables import RULE_DIFFERENCES
+from replay.rules import check_rules
+from replay.transitions import Surroundings, surroundings_of
 
 _INPUTS = (
     "partition_history",
@@ -37,14 +40,25 @@ _INPUTS = (
     "log_batches",
     "quarantine",
     "described_partitions",
+    "captures",
 )
 MAX_ORPHANS = 100_000
+
+# What a bucket of partitions gives, and the tables that are made of it alone.
+_PARTS = {
+    "election": tables.ELECTIONS,
+    "difference": RULE_DIFFERENCES,
+    "finding": tables.FINDINGS,
+    "counterfactual": tables.COUNTERFACTUALS,
+}
+_WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
-    contradicted: against what Kafka's tools printed."""
+    contradicted: against what Kafka's tools printed. predicted: partition changes held against the rules; differences:
+    those that are not as predicted, by class."""
 
     cluster_id: str
     up_to_date: bool
@@ -52,6 +66,8 @@ class Found:
     mismatches: int = 0
     described: int = 0
     contradicted: int = 0
+    predicted: int = 0
+    differences: dict[str, int] = field(default_factory=dict)
 
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
@@ -64,16 +80,17 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     log_end_ms = _log_end_ms(lake, cluster, state)
     context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, log_end_ms)
     history = lake.table("partition_history", cluster).persist()
-    progress(f"{cluster}: elections")
-    buckets = bucket_count(history, settings)
-    lake.replace("elections", cluster, _elections(history, context, buckets))
-    progress(f"{cluster}: judging windows")
+    progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    judged = _judge(history, offsets, context, buckets).persist()
+    judged = _judge(history, offsets, context, surroundings_of(state), bucket_count(history, settings)).persist()
+    for part, name in _WRITTEN.items():
+        lake.replace(name, cluster, _part(judged, part, cluster))
+    predicted = judged.agg(F.coalesce(F.sum("predicted"), F.lit(0))).collect()[0][0]
+    differing = judged.where("difference is not null").groupBy("difference.difference").count().collect()
     progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
     printed = compare_with_described(lake, cluster, history, clock, log_end_ms)
-    found = judged.where("finding is not null").select(F.lit(cluster).alias("cluster_id"), "finding.*")
+    found = _part(judged, "finding", cluster)
     problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
     rows = [fault(cluster, problem) for problem in problems]
     rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
@@ -81,13 +98,14 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     rows += file_faults(cluster, lake.rows("quarantine", cluster, where=f"reason in {FILE_FAULTS}"))
     rows += printed.findings
     faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
-    policies = judged.where("counterfactual is not null").select(F.lit(cluster).alias("cluster_id"), "counterfactual.*")
-    lake.replace("counterfactuals", cluster, policies)
     # Last: the mark on findings says that the other tables are made, too.
     lake.replace("findings", cluster, found.unionByName(faults), {"mark": mark})
     judged.unpersist()
     history.unpersist()
-    return Found(cluster, False, compared, len(mismatches), printed.compared, len(printed.findings))
+    differences = {row[0]: row[1] for row in differing}
+    return Found(
+        cluster, False, compared, len(mismatches), printed.compared, len(printed.findings), predicted, differences
+    )
 
 
 def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
@@ -128,33 +146,50 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
     return named.unionByName(clear.select(named.columns))
 
 
-def _elections(history: DataFrame, context: Cluster, buckets: int) -> DataFrame:
-    def elect(bucket: pa.Table) -> pa.Table:
-        table = tables.sorted_history(bucket.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
-        return build_elections(table, states_of(table), context.brokers)
-
-    rows = bucketed(history, buckets).groupBy("bucket").applyInArrow(elect, spark_schema(tables.ELECTIONS))
-    return rows.withColumn("cluster_id", F.lit(context.cluster_id))
-
-
-def _judge(history: DataFrame, offsets: DataFrame, context: Cluster, buckets: int) -> DataFrame:
-    """One row a finding or a counterfactual, each in its own struct column."""
-    finding, counterfactual = pa.struct(tables.FINDINGS), pa.struct(tables.COUNTERFACTUALS)
-    schema = pa.schema([pa.field("finding", finding), pa.field("counterfactual", counterfactual)])
+def _judge(
+    history: DataFrame, offsets: DataFrame, context: Cluster, surroundings: Surroundings, buckets: int
+) -> DataFrame:
+    """What every bucket of partitions gives: a row of one part (_PARTS), in that part's struct column; and, once a
+    bucket, `predicted`: how many changes were held against the rules."""
+    schema = pa.schema([*(pa.field(name, pa.struct(list(s))) for name, s in _PARTS.items()), ("predicted", pa.int64())])
 
     def judge(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
             return schema.empty_table()
-        rows = left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY)
+        rows = tables.sorted_history(left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
         found = detect(rows, right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS), context)
-        out: list[dict[str, Any]] = [{"finding": r} for r in found.findings.to_pylist()]
-        out += [{"counterfactual": r} for r in found.counterfactuals.to_pylist()]
-        return pa.Table.from_pylist(out, schema=schema)
+        checked = check_rules(rows, states_of(rows), found.elections, surroundings)
+        parts = {
+            "election": checked.elections,
+            "difference": checked.differences,
+            "finding": found.findings,
+            "counterfactual": found.counterfactuals,
+        }
+        return _stacked(parts, checked.predicted, schema)
 
     kinds = from_arrow_schema(schema)
     plain = StructType([StructField(f.name, f.dataType) for f in kinds.fields])
     left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
     return left.cogroup(right).applyInArrow(judge, plain)
+
+
+def _stacked(parts: dict[str, pa.Table], predicted: int, schema: pa.Schema) -> pa.Table:
+    """The parts below each other, each in its own column, and a last row with `predicted`."""
+    total = sum(len(part) for part in parts.values()) + 1
+    columns: dict[str, pa.Array] = {}
+    begin = 0
+    for name, part in parts.items():
+        kind = schema.field(name).type
+        column = pa.StructArray.from_arrays([c.combine_chunks() for c in part.columns], fields=list(kind))
+        behind = pa.nulls(total - begin - len(part), kind)
+        columns[name] = pa.concat_arrays([pa.nulls(begin, kind), column, behind])
+        begin += len(part)
+    columns["predicted"] = pa.array([None] * (total - 1) + [predicted], type=pa.int64())
+    return pa.table(columns, schema=schema)
+
+
+def _part(judged: DataFrame, name: str, cluster: str) -> DataFrame:
+    return judged.where(F.col(name).isNotNull()).select(F.lit(cluster).alias("cluster_id"), f"{name}.*")
 
 
 def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:

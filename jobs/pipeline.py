@@ -218,6 +218,10 @@ def _say_found(result: Found) -> None:
     else:
         compared = f"{result.compared} partition states compared with snapshots"
         say(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
+        as_predicted = result.predicted - sum(result.differences.values())
+        classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
+        changes = f"{result.predicted} partition changes, {as_predicted} as Kafka's rules predict{classes}"
+        say(f"{result.cluster_id}: {changes}")
         if result.described:
             printed = f"{result.described} partition states compared with what Kafka's tools printed"
             say(f"{result.cluster_id}: {printed}, {result.contradicted} differ")

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from evidence import tables as evidence
 from replay import tables as replay
+from replay.rule_tables import RULE_DIFFERENCES
 
 _CLUSTER = evidence.column("cluster_id", pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
@@ -167,6 +168,12 @@ _ALL = (
         ("metric", "topic_id", "partition", "offset"),
     ),
     _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
+    _table(
+        "rule_differences",
+        "A partition change that is not what Kafka's rules predict, or a known bug of its release",
+        RULE_DIFFERENCES,
+        ("topic_id", "partition", "offset"),
+    ),
     _table(
         "counterfactuals",
         "What a policy would have done in a window: a prediction",

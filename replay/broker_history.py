@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from replay import tables
 from replay.asof import Events
 from replay.brokers import BROKER_TYPES, BrokerState, broker_timeline
-from replay.cluster import ELR_FEATURE
+from replay.features import ELR_VERSION
 from replay.lists import Array, masks, to_lengths, to_matrix
 from replay.log import json_int
 
@@ -62,7 +62,7 @@ _FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path"
 
 def registrations(records: Sequence[Row]) -> pa.Table:
     """REGISTRATIONS. records: of ClusterState.records: those that count, in offset order."""
-    switches = [r for r in records if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_FEATURE]
+    switches = [r for r in records if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_VERSION]
     offsets = [r["offset"] for r in switches]
     on = [False, *(r["data"]["featureLevel"] > 0 for r in switches)]
     others = np.array([-1, *(r["offset"] for r in records if r["type"] not in _PARTITION_TYPES)], dtype=np.int64)

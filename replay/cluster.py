@@ -6,7 +6,6 @@ Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, Config
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +16,14 @@ import pyarrow as pa
 from replay.branches import Branch, branches, surviving
 from replay.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
+from replay.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.history import TOPIC_EVENTS, Context
 from replay.lists import Array
 from replay.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
+from replay.software import Software, software
 
-ELR_FEATURE = "eligible.leader.replicas.version"
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
-_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"})
+_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS", "REGISTER_CONTROLLER_RECORD"})
 CLUSTER_TYPES = (
     BROKER_TYPES
     | _TRANSACTION_TYPES
@@ -79,7 +79,8 @@ class ClusterState:
     context: Context
     topic_events: pa.Table
     brokers: BrokerTimeline
-    elr_levels: tuple[list[int], list[int]]
+    features: FeatureLevels
+    software: Software
     problems: list[Problem]
 
     def for_tasks(self) -> ClusterState:
@@ -88,8 +89,7 @@ class ClusterState:
 
     def elr_enabled(self, offset: int) -> bool:
         """Whether the ELR feature's finalized level is at least 1 at an offset."""
-        index = bisect_right(self.elr_levels[0], offset)
-        return index > 0 and self.elr_levels[1][index - 1] >= 1
+        return self.features.at(ELR_VERSION, offset) >= 1
 
 
 def log_shape(
@@ -139,13 +139,17 @@ def _refuse_conflicts(batches: Sequence[Row]) -> None:
 
 
 def resolve_cluster(
-    shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row], static: Mapping[int, Mapping[str, str]]
+    shape: LogShape,
+    logged: Sequence[Row],
+    snapshot: Sequence[Row],
+    static: Mapping[int, Mapping[str, str]],
+    releases: Sequence[str] = (),
 ) -> ClusterState:
     """Resolve the cluster-wide records.
 
     logged: metadata records of CLUSTER_TYPES (rows with offset, epoch, timestamp_ms, type, data, batch_base_offset and
     provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
-    static: node id -> server.properties of the nodes whose file was captured.
+    static: node id -> server.properties of the nodes whose file was captured. releases: of Kafka, that manifests name.
     """
     bases = _bases(shape, snapshot)
     records = _with_resets(_in_order(shape, logged, snapshot, bases))
@@ -155,20 +159,23 @@ def resolve_cluster(
     records = [r for r, v in zip(records, visible.tolist(), strict=True) if v]
     topics = _Topics(records)
     brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
+    controllers = _controllers(shape, logged)
+    registered = [(r["offset"], r["data"]) for r in records if r["type"] == "REGISTER_CONTROLLER_RECORD"]
     levels = [
-        (r["offset"], r["data"]["featureLevel"])
+        (r["offset"], r["data"]["name"], r["data"]["featureLevel"])
         for r in records
-        if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_FEATURE
+        if r["type"] == "FEATURE_LEVEL_RECORD"
     ]
     return ClusterState(
         shape=shape,
         bases=bases,
         records=records,
         transactions=resolved,
-        context=_context(records, topics, _controllers(shape, logged), static),
+        context=_context(records, topics, controllers, static),
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
-        elr_levels=([o for o, _ in levels], [v for _, v in levels]),
+        features=feature_levels(levels),
+        software=software(controllers, registered, releases),
         problems=[
             *shape.problems,
             *resolved.problems,

@@ -114,7 +114,7 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> t
     by_front = shut | ((front.kind == UNFENCE) & (change.led < 0) & (change.winner >= 0))
     itself = {
         **{actor: cause == name for name, actor in _BY_CAUSE.items()},
-        REASSIGNMENT: change.cancelled | _aimed(change),
+        REASSIGNMENT: change.cancelled | aimed(change),
         ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~within(change.after.isr, change.before.isr),
     }
     # Events on both sides that would do: the log does not tell them apart.
@@ -137,7 +137,7 @@ def _left_elr(change: Change, broker: Array) -> Array:
     return result
 
 
-def _aimed(change: Change) -> Array:
+def aimed(change: Change) -> Array:
     """It begins a reassignment, gives one another aim, or is one that was complete as soon as it was asked for."""
     before, after = change.before, change.after
     same = within(after.adding, before.adding) & within(after.removing, before.removing)

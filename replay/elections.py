@@ -201,6 +201,9 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
         "elr_before": before["elr"],
         "last_known_elr_before": before["last_known_elr"],
         "candidates": pa.array(standing, type=tables.INT32_LIST),
+        # Filled in by replay.rules.
+        "predictions": pa.nulls(len(rows), tables.ELECTIONS.field("predictions").type),
+        "difference": pa.nulls(len(rows), pa.string()),
         **{n: after[n] for n in ("capture", "path", "sha256", "position")},
     }
     return pa.table({f.name: columns[f.name] for f in tables.ELECTIONS}, schema=tables.ELECTIONS)

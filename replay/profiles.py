@@ -31,6 +31,8 @@ class Profile:
     last_known_leader_written: str
     # A reassignment with at least as many adding as removing replicas ends once the adding ones are in sync.
     reassignment_ends_with_adding: bool
+    # Before it was mended, assigning a replica's directory was done as if ELR were off, which empties the ELR.
+    directory_assignment_keeps_elr: bool
 
     @property
     def fingerprint(self) -> str:
@@ -41,10 +43,10 @@ class Profile:
 PROFILES = {
     p.name: p
     for p in (
-        Profile("4.0", ("3.9.", "4.0."), False, ON_EMPTY_ISR, False),
-        Profile("4.1.0", ("4.1.0",), True, ON_EMPTY_ISR, False),
-        Profile("4.1.1", ("4.1.", "4.2."), True, ON_LEADERLESS, False),
-        Profile("4.3", ("4.3.",), True, ON_LEADERLESS, True),
+        Profile("4.0", ("3.9.", "4.0."), False, ON_EMPTY_ISR, False, False),
+        Profile("4.1.0", ("4.1.0",), True, ON_EMPTY_ISR, False, False),
+        Profile("4.1.1", ("4.1.", "4.2."), True, ON_LEADERLESS, False, False),
+        Profile("4.3", ("4.3.",), True, ON_LEADERLESS, True, True),
     )
 }
 

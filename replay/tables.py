@@ -12,13 +12,13 @@ def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
     return pa.field(name, dtype, metadata={"comment": comment})
 
 
-_PARTITION = [
+PARTITION = [
     column("topic_id", pa.string(), "topic id: the identity of the topic"),
     column("topic", pa.string(), "topic name at that time"),
     column("partition", pa.int32(), "partition"),
 ]
 
-_PROVENANCE = [
+PROVENANCE = [
     column("capture", pa.string(), "capture that holds the record"),
     column("path", pa.string(), "file that holds the record"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
@@ -30,7 +30,7 @@ PARTITION_HISTORY = pa.schema(
         column("offset", pa.int64(), "metadata offset of the record that made this state"),
         column("timestamp_ms", pa.int64(), "timestamp of that record"),
         column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
-        *_PARTITION,
+        *PARTITION,
         column("replicas", INT32_LIST, "assigned replicas, in assignment order"),
         column("isr", INT32_LIST, "in-sync replicas"),
         column("elr", INT32_LIST, "eligible leader replicas (KIP-966): a set, the order means nothing"),
@@ -53,7 +53,7 @@ PARTITION_HISTORY = pa.schema(
         column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
         column("end_timestamp_ms", pa.int64(), "timestamp of the partition's next row"),
         column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
-        *_PROVENANCE,
+        *PROVENANCE,
     ]
 )
 
@@ -76,7 +76,7 @@ _VALIDITY = [
     column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
     column("end_timestamp_ms", pa.int64(), "timestamp of the record there; null if a hole of the log follows"),
     column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
-    *_PROVENANCE,
+    *PROVENANCE,
 ]
 
 FEATURE_HISTORY = pa.schema(
@@ -183,12 +183,22 @@ CLUSTER_METRICS = pa.schema(
     ]
 )
 
+# One profile's answer for a leader change. leader -1: none; null: nothing that the log shows would have led to one.
+ELECTION_PREDICTION = pa.struct(
+    [
+        pa.field("profile", pa.string()),
+        pa.field("rule_fingerprint", pa.string()),
+        pa.field("leader", pa.int32()),
+        pa.field("as_recorded", pa.bool_()),
+    ]
+)
+
 ELECTIONS = pa.schema(
     [
         column("offset", pa.int64(), "metadata offset of the leader change"),
         column("timestamp_ms", pa.int64(), "timestamp of that record"),
         column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
-        *_PARTITION,
+        *PARTITION,
         column("leader_epoch", pa.int32(), "leader epoch that the change began"),
         column("previous_leader", pa.int32(), "the last leader before (looking through leaderless states)"),
         column("leader", pa.int32(), "leader after the change; -1 = leaderless"),
@@ -225,14 +235,26 @@ ELECTIONS = pa.schema(
         column("elr_before", INT32_LIST, "ELR before the change"),
         column("last_known_elr_before", INT32_LIST, "LastKnownElr before the change"),
         column("candidates", INT32_LIST, "replicas on brokers that were registered, unfenced and not shutting down"),
-        *_PROVENANCE,
+        column(
+            "predictions",
+            pa.list_(ELECTION_PREDICTION),
+            "the leader that each rule profile predicts which the active controller may have run (docs/rules.md); "
+            "as_recorded: the whole state that it predicts is the recorded one; empty where no state was known before",
+        ),
+        column(
+            "difference",
+            pa.string(),
+            "as_predicted, or how the record differs from all of them: known_bug, unknown_input, unexplained; null "
+            "where nothing was predicted",
+        ),
+        *PROVENANCE,
     ]
 )
 
 COUNTERFACTUALS = pa.schema(
     [
         column("finding_id", pa.string(), "the finding whose window this answers for"),
-        *_PARTITION,
+        *PARTITION,
         column("offset", pa.int64(), "metadata offset of the election that really happened"),
         column(
             "policy",
@@ -271,7 +293,7 @@ FINDINGS = pa.schema(
     [
         column("finding_id", pa.string(), "stable: the same evidence gives the same id"),
         column("kind", pa.string(), "hwm_regression, snapshot_mismatch, ...; docs/findings.md lists all"),
-        *_PARTITION,
+        *PARTITION,
         column("start_offset", pa.int64(), "metadata offset of the record that exposed the partition"),
         column(
             "end_offset", pa.int64(), "metadata offset after which |ISR| >= min ISR again; null = never in this log"

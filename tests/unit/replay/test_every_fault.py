@@ -16,6 +16,7 @@ import pytest
 from replay.branches import commit_states
 from replay.cluster import ConflictError, log_shape
 from replay.faults import rival_snapshots
+from replay.features import ELR_VERSION
 from replay.log import Hole
 from replay.validity import clip_validity
 from tests.support.paths import capture
@@ -202,9 +203,9 @@ def test_38_a_min_isr_that_is_no_number_is_told(whole: Decoded) -> None:
 
 def test_39_elr_is_on_between_its_feature_records() -> None:
     state = cluster_state(decode(capture("churn")))
-    levels = [level for _, level in zip(*state.elr_levels, strict=True)]
+    offsets, levels = state.features.levels[ELR_VERSION]
     assert {0, 1} <= set(levels)
-    for offset, level in zip(*state.elr_levels, strict=True):
+    for offset, level in zip(offsets, levels, strict=True):
         assert state.elr_enabled(offset) == (level >= 1)
 
 

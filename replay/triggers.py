@@ -1,0 +1,178 @@
+"""What may have made the controller write a partition change: hypotheses, each with the builder's input that follows.
+
+The log shows a broker's event beside the partition changes that it causes, and a request only by what it changed. A
+hypothesis turns the state before, and what the trigger is known to ask for, into input of `partition_change.predict`.
+Sources: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates and its callers, alterPartition, electLeaders,
+changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasToDirs), PartitionReassignmentRevert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from replay import broker_events as events
+from replay.broker_events import BrokerEvents, nearest
+from replay.election_actors import Change, aimed
+from replay.lists import PAD, Array
+from replay.listsets import empty, first, has, is_in, join, keep, same, size, where, without
+from replay.partition_change import ONLINE, PREFERRED, RECOVERED, UNCLEAN, Cases
+
+UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
+ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
+REASSIGNMENT, CANCELLED_REASSIGNMENT = "reassignment", "cancelled_reassignment"
+DIRECTORY_ASSIGNMENT, OFFLINE_DIRECTORY_ASSIGNMENT = "directory_assignment", "offline_directory_assignment"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The states that partition changes made, an element each; lists and directory numbers as in `Cases`.
+
+    leader_epochs: by how much the leader epoch rose.
+    """
+
+    replicas: Array
+    isr: Array
+    elr: Array
+    last_known_elr: Array
+    removing: Array
+    adding: Array
+    directories: Array
+    leader: Array
+    recovery: Array
+    leader_epochs: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Partition changes, an element each. before: the state with targets that ask for nothing, and the surroundings.
+
+    unclean_allowed: unclean.leader.election.enable was effective. lost: id of the replica whose directory the record
+    before, in the same batch, says is LOST; PAD where there is none.
+    """
+
+    change: Change
+    before: Cases
+    after: Recorded
+    unclean_allowed: Array
+    lost: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One trigger: `cases` for the transitions numbered in `rows`. shown_at: metadata offset of the record that shows
+    the trigger, an element a row; it is the change's own where there is nothing else to see of it."""
+
+    trigger: str
+    rows: Array
+    cases: Cases
+    shown_at: Array
+
+
+def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
+    """Every trigger that the log allows for, the likelier ones first."""
+    change, before, after = transitions.change, transitions.before, transitions.after
+    offset, _ = change.place
+    behind = nearest(timeline, *change.place, behind=True)
+    front = nearest(timeline, *change.place, behind=False)
+    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    in_isr, in_elr = has(before.isr, behind.broker), has(before.elr, behind.broker)
+    led = before.leader >= 0
+
+    def found(trigger: str, mask: Array, cases: Cases, shown_at: Array = offset) -> Iterator[Hypothesis]:
+        rows = np.flatnonzero(mask)
+        if len(rows):
+            yield Hypothesis(trigger, rows, take(cases, rows), shown_at[rows])
+
+    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, _cancelled(usual))
+    yield from found(REASSIGNMENT, aimed(change), _reassigned(before, after))
+    placed = change.same_replicas & ~same(after.directories, before.directories)
+    yield from found(DIRECTORY_ASSIGNMENT, placed, replace(before, directories=after.directories))
+    for kind, mask in (
+        (events.FENCE, in_isr),
+        (events.UNREGISTER, in_isr | in_elr),
+        (events.DIRECTORY_OFFLINE, in_isr),
+    ):
+        yield from found(kind, mask & (behind.kind == kind), _removed(usual, behind.broker), behind.offset)
+    restarted = behind.kind == events.REGISTRATION
+    unclean = restarted & (in_isr | in_elr) & before.elr_enabled
+    yield from found(UNCLEAN_RESTART, unclean, _restarted(usual, behind.broker), behind.offset)
+    yield from found(CLEAN_RESTART, restarted & in_isr, _removed(usual, behind.broker), behind.offset)
+    leaving = (front.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, front.broker)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, _removed(usual, front.broker), front.offset)
+    coming = (front.kind == events.UNFENCE) & ~led
+    yield from found(events.UNFENCE, coming, _added(usual, front.broker), front.offset)
+    lost = has(before.isr, transitions.lost)
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, _removed(usual, transitions.lost))
+    vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
+    yield from found(ALTER_PARTITION, led & vouched, _altered(usual, after))
+    preferred = replace(before, election=np.full(len(offset), PREFERRED))
+    yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), preferred)
+    yield from found(UNCLEAN_ELECTION, ~led, replace(before, election=np.full(len(offset), UNCLEAN)))
+
+
+def unshown(transitions: Transitions) -> list[Hypothesis]:
+    """Who left the ISR, or led and does no more, was taken off by something that the log does not show."""
+    before, after = transitions.before, transitions.after
+    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    left = ~is_in(before.isr, after.isr) & (before.isr != PAD)
+    gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
+    rows = np.arange(len(gone))
+    offset, _ = transitions.change.place
+    return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (_removed, _restarted)]
+
+
+def take(cases: Cases, rows: Array) -> Cases:
+    """Some of the cases, by number."""
+    return Cases(**{f.name: getattr(cases, f.name)[rows] for f in fields(Cases)})
+
+
+def _removed(cases: Cases, broker: Array) -> Cases:
+    """The broker beside each case leaves the ISR and may not lead."""
+    gone = broker[:, None]
+    return replace(cases, target_isr=without(cases.isr, gone), acceptable=without(cases.acceptable, gone))
+
+
+def _restarted(cases: Cases, broker: Array) -> Cases:
+    """As `_removed`, and the broker is kept out of the ELR: its log may have lost its end."""
+    return replace(_removed(cases, broker), unclean_shutdown=broker[:, None])
+
+
+def _added(cases: Cases, broker: Array) -> Cases:
+    """The broker beside each case may lead from now on."""
+    return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
+
+
+def _altered(cases: Cases, after: Recorded) -> Cases:
+    """The leader asked for the ISR that was recorded; if that completed a reassignment, with the replicas that left."""
+    completed = (size(cases.removing) > 0) & (size(after.removing) == 0)
+    left = keep(cases.isr, is_in(cases.isr, cases.removing))
+    isr = where(completed, join(after.isr, left), after.isr)
+    # A leader may only say that it has recovered.
+    recovery = np.where(cases.recovery == RECOVERED, RECOVERED, after.recovery)
+    return replace(cases, target_isr=isr, target_recovery=recovery)
+
+
+def _cancelled(cases: Cases) -> Cases:
+    """Back to the replicas without the adding ones; an ISR that this would empty becomes the first of them."""
+    replicas, isr = without(cases.replicas, cases.adding), without(cases.isr, cases.adding)
+    alone = where(size(isr) == 0, first(replicas, replicas != PAD)[:, None], isr)
+    nothing = empty(cases.adding)
+    return replace(
+        cases, target_isr=alone, target_replicas=replicas, target_removing=nothing, target_adding=empty(cases.removing)
+    )
+
+
+def _reassigned(cases: Cases, after: Recorded) -> Cases:
+    """The aim is what the change recorded; where it was reached at once, what leaves and comes is the difference."""
+    at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
+    leaves = without(cases.replicas, after.replicas)
+    comes = without(after.replicas, cases.replicas)
+    return replace(
+        cases,
+        target_replicas=where(at_once, join(after.replicas, leaves), after.replicas),
+        target_removing=where(at_once, leaves, after.removing),
+        target_adding=where(at_once, comes, after.adding),
+    )
