@@ -74,6 +74,12 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 
+def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
+    """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
+    columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *_PLACE)
+    return _parsed(lake.rows("metadata_records", cluster, columns, "is_control and offset is not null"))
+
+
 def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
     """Node id -> its server.properties, of the nodes whose file was captured."""
     static: dict[int, dict[str, str]] = defaultdict(dict)

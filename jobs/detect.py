@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
-from jobs.cluster_state import load_cluster_state
+from jobs.cluster_state import control_records, load_cluster_state, static_files
 from jobs.described import compare_with_described
 from jobs.lake import Lake
 from jobs.replay import bucket_count, bucketed, changes_frame, replayed_from
@@ -26,8 +26,11 @@ from replay.detect import Cluster, detect
 from replay.elections import states_of
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
+from replay.invariants import INVARIANT_VIOLATIONS
 from replay.log import Problem
 from replay.offsets import Clock
+from replay.partition_invariants import ClusterFacts, cluster_facts, partition_violations
+from replay.quorum_invariants import quorum_violations
 from replay.rule_tables import RULE_DIFFERENCES
 from replay.rules import check_rules
 from replay.transitions import Surroundings, surroundings_of
@@ -41,6 +44,7 @@ _INPUTS = (
     "quarantine",
     "described_partitions",
     "captures",
+    "static_configs",
 )
 MAX_ORPHANS = 100_000
 
@@ -48,6 +52,7 @@ MAX_ORPHANS = 100_000
 _PARTS = {
     "election": tables.ELECTIONS,
     "difference": RULE_DIFFERENCES,
+    "violation": INVARIANT_VIOLATIONS,
     "finding": tables.FINDINGS,
     "counterfactual": tables.COUNTERFACTUALS,
 }
@@ -58,7 +63,7 @@ _WRITTEN = {"election": "elections", "difference": "rule_differences", "counterf
 class Found:
     """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
     contradicted: against what Kafka's tools printed. predicted: partition changes held against the rules; differences:
-    those that are not as predicted, by class."""
+    those that are not as predicted, by class. violations: of invariants, by name."""
 
     cluster_id: str
     up_to_date: bool
@@ -68,6 +73,7 @@ class Found:
     contradicted: int = 0
     predicted: int = 0
     differences: dict[str, int] = field(default_factory=dict)
+    violations: dict[str, int] = field(default_factory=dict)
 
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
@@ -82,11 +88,14 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     history = lake.table("partition_history", cluster).persist()
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    judged = _judge(history, offsets, context, surroundings_of(state), bucket_count(history, settings)).persist()
+    rules = (surroundings_of(state), cluster_facts(state, static_files(lake, cluster)))
+    judged = _judge(history, offsets, context, rules, bucket_count(history, settings)).persist()
     for part, name in _WRITTEN.items():
         lake.replace(name, cluster, _part(judged, part, cluster))
+    of_log = quorum_violations(state.shape, control_records(lake, cluster))
+    violations = _part(judged, "violation", cluster).unionByName(lake.frame("invariant_violations", cluster, of_log))
+    lake.replace("invariant_violations", cluster, violations)
     predicted = judged.agg(F.coalesce(F.sum("predicted"), F.lit(0))).collect()[0][0]
-    differing = judged.where("difference is not null").groupBy("difference.difference").count().collect()
     progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
     printed = compare_with_described(lake, cluster, history, clock, log_end_ms)
@@ -102,10 +111,21 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     lake.replace("findings", cluster, found.unionByName(faults), {"mark": mark})
     judged.unpersist()
     history.unpersist()
-    differences = {row[0]: row[1] for row in differing}
     return Found(
-        cluster, False, compared, len(mismatches), printed.compared, len(printed.findings), predicted, differences
+        cluster_id=cluster,
+        up_to_date=False,
+        compared=compared,
+        mismatches=len(mismatches),
+        described=printed.compared,
+        contradicted=len(printed.findings),
+        predicted=predicted,
+        differences=_counts(lake.table("rule_differences", cluster), "difference"),
+        violations=_counts(lake.table("invariant_violations", cluster), "invariant"),
     )
+
+
+def _counts(rows: DataFrame, column: str) -> dict[str, int]:
+    return {row[0]: row[1] for row in rows.groupBy(column).count().collect()}
 
 
 def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
@@ -147,10 +167,15 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
 
 
 def _judge(
-    history: DataFrame, offsets: DataFrame, context: Cluster, surroundings: Surroundings, buckets: int
+    history: DataFrame,
+    offsets: DataFrame,
+    context: Cluster,
+    rules: tuple[Surroundings, ClusterFacts],
+    buckets: int,
 ) -> DataFrame:
     """What every bucket of partitions gives: a row of one part (_PARTS), in that part's struct column; and, once a
     bucket, `predicted`: how many changes were held against the rules."""
+    surroundings, facts = rules
     schema = pa.schema([*(pa.field(name, pa.struct(list(s))) for name, s in _PARTS.items()), ("predicted", pa.int64())])
 
     def judge(left: pa.Table, right: pa.Table) -> pa.Table:
@@ -162,6 +187,7 @@ def _judge(
         parts = {
             "election": checked.elections,
             "difference": checked.differences,
+            "violation": partition_violations(rows, checked.elections, facts),
             "finding": found.findings,
             "counterfactual": found.counterfactuals,
         }

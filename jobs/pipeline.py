@@ -222,6 +222,8 @@ def _say_found(result: Found) -> None:
         classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
         changes = f"{result.predicted} partition changes, {as_predicted} as Kafka's rules predict{classes}"
         say(f"{result.cluster_id}: {changes}")
+        broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
+        say(f"{result.cluster_id}: invariants: {broken or 'none is broken'}")
         if result.described:
             printed = f"{result.described} partition states compared with what Kafka's tools printed"
             say(f"{result.cluster_id}: {printed}, {result.contradicted} differ")

@@ -63,7 +63,7 @@ def replay(
     except LogConflictError as error:
         found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
         lake.replace("findings", cluster, lake.frame("findings", cluster, found))
-        for name in ("partition_history", "elections", "rule_differences", "counterfactuals"):
+        for name in ("partition_history", "elections", "rule_differences", "invariant_violations", "counterfactuals"):
             lake.replace(name, cluster, lake.table(name).limit(0))
         raise
     progress(f"{cluster}: replaying partitions")

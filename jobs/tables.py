@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from evidence import tables as evidence
 from replay import tables as replay
+from replay.invariants import INVARIANT_VIOLATIONS
 from replay.rule_tables import RULE_DIFFERENCES
 
 _CLUSTER = evidence.column("cluster_id", pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
@@ -173,6 +174,12 @@ _ALL = (
         "A partition change that is not what Kafka's rules predict, or a known bug of its release",
         RULE_DIFFERENCES,
         ("topic_id", "partition", "offset"),
+    ),
+    _table(
+        "invariant_violations",
+        "A stretch of states, or of the log, that breaks an invariant",
+        INVARIANT_VIOLATIONS,
+        ("invariant", "topic_id", "partition", "start_offset"),
     ),
     _table(
         "counterfactuals",

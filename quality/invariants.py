@@ -1,5 +1,8 @@
 """Invariants of a partition's state as boolean columns: what an expectation then asks to be true.
 
+The names are those of replay.invariants.INVARIANTS and docs/invariants.md, and mean the same: here the ones that a
+single row tells, there all of them, with where each was broken and for how long.
+
 Sources: KIP-966 (ELR and ISR are disjoint; a non-empty ELR means |ISR| < min ISR), KIP-704 (a RECOVERING leader has an
 ISR of one), PartitionRegistration (leader in ISR; directories match replicas).
 """
@@ -14,10 +17,12 @@ INVARIANTS: dict[str, Column] = {
     "elr_within_replicas": F.size(F.array_except("elr", "replicas")) == 0,
     "isr_and_elr_disjoint": F.size(F.array_intersect("isr", "elr")) == 0,
     "leader_in_isr": (F.col("leader") == -1) | F.array_contains("isr", F.col("leader")),
-    "elr_only_below_min_isr": (F.size("elr") == 0) | (F.size("isr") < F.col("min_isr")),
-    "recovering_leader_alone": (F.col("leader_recovery_state") != "RECOVERING") | (F.size("isr") <= 1),
+    "elr_empty_at_min_isr": (F.size("elr") == 0)
+    | (F.size("isr") < F.col("min_isr"))
+    | (F.col("min_isr_source") == "assumed_default"),
+    "recovering_isr_is_leader": (F.col("leader_recovery_state") != "RECOVERING") | (F.size("isr") <= 1),
     "directories_match_replicas": F.size("directories") == F.size("replicas"),
-    "no_minus_one_in_last_known_elr": ~F.array_contains("last_known_elr", -1),
+    "last_known_elr_never_minus_one": ~F.array_contains("last_known_elr", -1),
     "replicas_distinct": F.size(F.array_distinct("replicas")) == F.size("replicas"),
 }
 
