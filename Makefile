@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 JARS := .jars
 KAFKA := .kafka
+# Whose rules tests/kafka/test_policies.py compares with; each has a profile in replay/profiles.py.
+KAFKA_RELEASES := 3.9.1 4.0.0 4.0.2 4.1.0 4.1.1 4.2.0 4.2.1 4.3.0 4.3.1
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
@@ -35,6 +37,12 @@ $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
 	javac -nowarn -cp '$(KAFKA)/*' -d $(KAFKA) tests/kafka/Oracle.java
 	touch $@
 
+$(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml tests/kafka/PolicyCases.java $(KAFKA)/.ready
+	rm -rf $(@D) && mkdir -p $(@D)
+	mvn --quiet --batch-mode -f tests/kafka/release-pom.xml -Dkafka.version=$* dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	javac -nowarn -cp '$(@D)/*' -d $(@D) tests/kafka/PolicyCases.java
+	touch $@
+
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requirements and fetch Delta's jars
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
@@ -51,7 +59,7 @@ test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in
 test-slow: setup  ## the Spark tests that take minutes: histories extended again and again, batches of one row
 	$(BIN)/python -m pytest tests/slow
 
-test-kafka: setup $(KAFKA)/.ready  ## compare with Kafka's own classes on logs that they make now
+test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes on logs and decisions that they make now
 	$(BIN)/python -m pytest tests/kafka
 
 # What `make bench` passes on, e.g. BENCH='--runs 3 --no-run'.

@@ -21,7 +21,9 @@ from bench.stages import STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 # Each stage's floor: a simpler thing that has to be done at least, measured in the same run.
-FLOORS = {"frame": "sha256", "decode": "sha256", "reduce": "sort", "write": "parquet"}
+FLOORS = {"frame": "sha256", "decode": "sha256", "reduce": "sort", "write": "parquet", "policies": "copy"}
+# Stages that do not work on the log: no share of Kafka's tool's time.
+OFF_THE_LOG = ("policies", "copy", "scalar-policies")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,7 +135,7 @@ def _table(results: list[dict[str, Any]], log: Path) -> list[str]:
         floor = by_name.get(FLOORS.get(result["stage"], ""))
         of_floor = f"{median(warm) / median(floor['seconds'][1:]):.1f}x {floor['stage']}" if floor else ""
         of_peer = ""
-        if peer and peer is not result:
+        if peer and peer is not result and result["stage"] not in OFF_THE_LOG:
             share = median(warm) / median(peer["seconds"])
             of_peer = f"{share:.2f}x its time" if share > 0.1 else f"1/{1 / share:.0f} of its time"
         spread = f"{median(warm):.3f} ({min(warm):.3f} to {max(warm):.3f})"

@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.policies import random_cases
 from evidence.capture import open_capture
 from evidence.columnar import decode_arrow
 from evidence.decode import ByteRange, work_of
 from evidence.segments import scan_files
 from replay.cluster import ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.history import CHANGES, build_history
+from replay.lists import PAD
+from replay.partition_change import Cases, predict
+from replay.profiles import PROFILES
 
 _SCALAR_ROWS = 50_000
+_CASES = 1_000_000
+_SCALAR_CASES = 20_000
+_PROFILE = PROFILES["4.3"]
 
 
 class Inputs:
@@ -143,6 +151,30 @@ def _write(inputs: Inputs) -> tuple[Callable[[], object], int]:
     return lambda: lake.replace("partition_history", "bench", rows), pq.read_metadata(file).num_rows
 
 
+def _policies(inputs: Inputs) -> tuple[Callable[[], object], int]:
+    """What a controller decides: one profile's records for random cases, not those of the log."""
+    cases = random_cases(_CASES, seed=1)
+    return lambda: predict(cases, _PROFILE), _CASES
+
+
+def _copy(inputs: Inputs) -> tuple[Callable[[], object], int]:
+    """The floor of deciding: every state and trigger has to be read."""
+    cases = random_cases(_CASES, seed=1)
+    columns = [getattr(cases, field.name) for field in fields(Cases)]
+    return lambda: [column.copy() for column in columns], _CASES
+
+
+def _scalar_policies(inputs: Inputs) -> tuple[Callable[[], object], int]:
+    """The plain builder that the tests hold the vectorised one to."""
+    from tests.support.scalar_builder import Case, build
+
+    cases = random_cases(_SCALAR_CASES, seed=1)
+    columns = [getattr(cases, field.name).tolist() for field in fields(Case)]
+    lists = [[[v for v in row if v != PAD] for row in c] if isinstance(c[0], list) else c for c in columns]
+    rows = [Case(*row) for row in zip(*lists, strict=True)]
+    return lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES
+
+
 STAGES: dict[str, Callable[[Inputs], tuple[Callable[[], object], int]]] = {
     "read": _read,
     "sha256": _sha256,
@@ -153,6 +185,9 @@ STAGES: dict[str, Callable[[Inputs], tuple[Callable[[], object], int]]] = {
     "scalar": _scalar,
     "parquet": _parquet,
     "write": _write,
+    "policies": _policies,
+    "copy": _copy,
+    "scalar-policies": _scalar_policies,
 }
 
 

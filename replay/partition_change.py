@@ -6,7 +6,8 @@ stand here in its order, since the order matters; PartitionReassignmentReplicas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -17,6 +18,10 @@ PREFERRED, ONLINE, UNCLEAN = 0, 1, 2
 NO_LEADER, NO_CHANGE = -1, -2
 RECOVERED, RECOVERING, KEEP_RECOVERY = 0, 1, -1
 UNASSIGNED = 0
+
+_PIECE_ROWS = 1 << 15
+# An empty list, as a matrix of one row.
+_NONE = np.full((1, 1), PAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +81,50 @@ class Changes:
 
 def predict(cases: Cases, profile: Profile) -> Changes:
     """What the controller of a profile writes."""
+    pieces = [_predict(piece, profile) for piece in _pieces(cases)]
+    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+
+def _pieces(cases: Cases) -> Iterator[Cases]:
+    """Parts that fit the processor's cache, their matrices column by column, as everything below goes over them."""
+    columns = [getattr(cases, field.name) for field in fields(Cases)]
+    for begin in range(0, max(len(cases.leader), 1), _PIECE_ROWS):
+        yield Cases(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
+
+
+def _joined(pieces: list[Changes]) -> Changes:
+    def lists(name: str) -> Array:
+        width = max(piece.lists[name].shape[1] for piece in pieces)
+        return np.concatenate([_fit(piece.lists[name], width) for piece in pieces])
+
+    return Changes(
+        np.concatenate([piece.leader for piece in pieces]),
+        np.concatenate([piece.recovery for piece in pieces]),
+        {name: lists(name) for name in pieces[0].lists},
+        {name: np.concatenate([piece.written[name] for piece in pieces]) for name in pieces[0].written},
+    )
+
+
+def _predict(cases: Cases, profile: Profile) -> Changes:
     targets = _complete_reassignment(cases, profile)
     elr = _target_elr(targets)
     node, unclean = _elect(targets, elr, profile)
     moved = node != targets.leader
     from_elr = moved & _has(elr, node)
     winner = _column(node)
-    target_isr = _where(from_elr, winner, targets.target_isr)
     elr = _where(from_elr, _keep(elr, elr != winner), elr)
-    leader = np.where(moved, node, NO_CHANGE)
     uncleanly = moved & unclean
+    isr = _where(from_elr | uncleanly, winner, targets.target_isr)
+    leader = np.where(moved, node, NO_CHANGE)
     marks = uncleanly & (targets.recovery != RECOVERING) & targets.marks_recovery
     recovery = np.where(marks, RECOVERING, KEEP_RECOVERY)
     # A replica that leaves the list: whoever leads begins an epoch.
-    left = ~_within(targets.replicas, targets.target_replicas).all(axis=1)
-    leader = np.where((leader == NO_CHANGE) & left, targets.leader, leader)
-    elr = _where(uncleanly | ~targets.elr_enabled, _empty(elr), elr)
-    isr = _where(uncleanly, winner, target_isr)
-    isr_written = uncleanly | (((_size(isr) > 0) | targets.elr_enabled) & ~_same(isr, targets.isr))
-    shrunk = isr_written & ~_within(targets.isr, isr).all(axis=1)
-    bump = (leader == NO_CHANGE) & shrunk & targets.bumps_leader_epoch_on_shrink
-    leader = np.where(bump, targets.leader, leader)
+    leader = np.where((leader == NO_CHANGE) & _lost(targets.replicas, targets.target_replicas), targets.leader, leader)
+    elr = _where(uncleanly | ~targets.elr_enabled, _NONE, elr)
+    isr_written = uncleanly | ((~_is_empty(isr) | targets.elr_enabled) & ~_same(isr, targets.isr))
+    bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
+    if bump.any():
+        leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
     last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, profile)
     directories = _directories(targets)
     recovery = np.where(targets.target_recovery != targets.recovery, targets.target_recovery, recovery)
@@ -109,7 +137,7 @@ def predict(cases: Cases, profile: Profile) -> Changes:
         "adding": targets.target_adding,
         "directories": directories,
     }
-    assigned = _size(targets.target_replicas) > 0
+    assigned = ~_is_empty(targets.target_replicas)
     written = {
         "isr": isr_written,
         "elr": ~_same(elr, targets.elr),
@@ -124,32 +152,44 @@ def predict(cases: Cases, profile: Profile) -> Changes:
 
 def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
     """The targets once a reassignment that can end has ended."""
-    removing, adding = cases.target_removing, cases.target_adding
-    isr = _keep(cases.target_isr, ~_in(cases.target_isr, removing))
-    replicas = _keep(cases.target_replicas, ~_in(cases.target_replicas, removing))
-    under_way = (_size(removing) > 0) | (_size(adding) > 0)
-    something_left = (_size(removing) == 0) | ((_size(isr) > 0) & (_size(replicas) > 0))
+    under_way = np.flatnonzero(~_is_empty(cases.target_removing) | ~_is_empty(cases.target_adding))
+    if not len(under_way):
+        return cases
+    removing, adding = cases.target_removing[under_way], cases.target_adding[under_way]
+    isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
+    isr, replicas = _keep(isr, ~_in(isr, removing)), _keep(replicas, ~_in(replicas, removing))
     complete = _within(replicas, isr).all(axis=1)
     if profile.reassignment_ends_with_adding:
-        early = (_size(adding) > 0) & (_size(adding) >= _size(removing))
-        complete = np.where(early, (_size(isr) > 0) & _within(adding, isr).all(axis=1), complete)
-    ends = under_way & something_left & complete
+        complete |= _size(adding) >= _size(removing)
+        complete &= _within(adding, isr).all(axis=1)
+    complete &= _is_empty(removing) | ~_is_empty(replicas)
+    ends = under_way[complete]
+
+    def ended(lists: Array, rows: Array) -> Array:
+        lists = lists.copy(order="F")
+        lists[ends] = rows
+        return lists
+
     return replace(
         cases,
-        target_isr=_where(ends, isr, cases.target_isr),
-        target_replicas=_where(ends, replicas, cases.target_replicas),
-        target_removing=_where(ends, _empty(removing), removing),
-        target_adding=_where(ends, _empty(adding), adding),
+        target_isr=ended(cases.target_isr, isr[complete]),
+        target_replicas=ended(cases.target_replicas, replicas[complete]),
+        target_removing=ended(cases.target_removing, _NONE),
+        target_adding=ended(cases.target_adding, _NONE),
     )
 
 
 def _target_elr(cases: Cases) -> Array:
     """The ELR below min ISR: who was in it or in the ISR, and is in neither the new ISR nor back uncleanly."""
-    both = np.concatenate([cases.elr, _keep(cases.isr, ~_in(cases.isr, cases.elr))], axis=1)
-    both = _as_hash_set(_keep(both, both != PAD), _size(cases.elr))
-    kept = _keep(both, ~_in(both, cases.target_isr) & ~_in(both, cases.unclean_shutdown))
-    kept = _where(_size(cases.target_isr) >= cases.min_isr, _empty(kept), kept)
-    return _where(cases.elr_enabled, kept, cases.elr)
+    below = np.flatnonzero(cases.elr_enabled & (_size(cases.target_isr) < cases.min_isr))
+    elr, isr = cases.elr[below], cases.isr[below]
+    both = np.concatenate([elr, _keep(isr, ~_in(isr, elr))], axis=1)
+    both = _as_hash_set(_keep(both, both != PAD), _size(elr))
+    gone = _in(both, cases.target_isr[below]) | _in(both, cases.unclean_shutdown[below])
+    kept = _trim(_keep(both, ~gone))
+    result = _where(cases.elr_enabled, _NONE, _fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
+    result[below] = _fit(kept, result.shape[1])
+    return result
 
 
 def _as_hash_set(members: Array, first: Array) -> Array:
@@ -167,21 +207,20 @@ def _as_hash_set(members: Array, first: Array) -> Array:
 
 def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
     """(leader or NO_LEADER, whether the election is unclean)."""
-    replicas, isr = cases.target_replicas, cases.target_isr
-    no_isr = _size(isr) == 0
+    replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
+    electable = _where(_is_empty(cases.target_isr), elr, cases.target_isr)
     may_lead = _in(replicas, cases.acceptable)
-    valid = may_lead & (_in(replicas, isr) | (no_isr[:, None] & _in(replicas, elr)))
-    stays = _has(cases.acceptable, cases.leader) & (_has(isr, cases.leader) | (no_isr & _has(elr, cases.leader)))
-    last_known = cases.last_known_elr[:, 0]
-    known = cases.elr_enabled & no_isr & (_size(elr) == 0) & (_size(cases.last_known_elr) == 1)
+    valid = may_lead & _in(replicas, electable)
+    stays = _has(cases.acceptable, cases.leader) & _has(electable, cases.leader)
+    known = cases.elr_enabled & _is_empty(electable) & (_size(cases.last_known_elr) == 1)
     if profile.last_known_leader_must_be_acceptable:
         known &= _has(cases.acceptable, last_known)
     preferred = (cases.election == PREFERRED) & valid[:, 0]
     any_replica = (cases.election == UNCLEAN) & may_lead.any(axis=1)
     choices = [preferred, stays, valid.any(axis=1), known, any_replica]
     nodes = [replicas[:, 0], cases.leader, _first(replicas, valid), last_known, _first(replicas, may_lead)]
-    chosen = np.select(choices, list(range(len(choices))), default=len(choices))
-    return np.select(choices, nodes, default=NO_LEADER), (chosen == 3) | (chosen == 4)
+    clean = choices[0] | choices[1] | choices[2]
+    return np.select(choices, nodes, default=NO_LEADER), ~clean & (known | any_replica)
 
 
 def _last_known_leader(
@@ -189,23 +228,37 @@ def _last_known_leader(
 ) -> tuple[Array, Array]:
     """(the field, whether it is written)."""
     stored = _size(cases.last_known_elr)
+    led = leader >= 0
     if profile.last_known_leader_written == ON_LEADERLESS:
         put = (leader == NO_LEADER) & (stored == 0)
     else:
-        put = isr_written & (_size(isr) == 0) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
-    led = (leader >= 0) | ((cases.leader != NO_LEADER) & (leader != NO_LEADER))
+        put = isr_written & _is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
+        led |= (cases.leader != NO_LEADER) & (leader != NO_LEADER)
     clear = ~put & led & (stored > 0)
-    field = _where(put, _column(cases.leader), _empty(cases.last_known_elr))
-    return field, cases.elr_enabled & (put | clear)
+    return _where(put, _column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
 
 
 def _directories(cases: Cases) -> Array:
     """The directory of every target replica: its own, or UNASSIGNED for a new one."""
     targets = cases.target_replicas
-    result = np.where(targets == PAD, PAD, UNASSIGNED)
-    for j in range(cases.replicas.shape[1]):
-        replica, directory = cases.replicas[:, j, None], cases.directories[:, j, None]
-        result = np.where((targets == replica) & (targets != PAD), directory, result)
+    result = _fit(cases.directories, targets.shape[1])
+    others = np.flatnonzero(~_same(targets, cases.replicas))
+    if not len(others):
+        return result
+    targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
+    found = np.where(targets == PAD, PAD, UNASSIGNED)
+    for j in range(replicas.shape[1]):
+        found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
+    result = result.copy(order="F")
+    result[others] = _fit(found, result.shape[1])
+    return result
+
+
+def _lost(lists: Array, others: Array) -> Array:
+    """Whether a row's list has a member that the other has not."""
+    result = np.zeros(len(lists), dtype=bool)
+    rows = np.flatnonzero(~_same(lists, others))
+    result[rows] = ~_within(lists[rows], others[rows]).all(axis=1)
     return result
 
 
@@ -213,24 +266,28 @@ def _column(values: Array) -> Array:
     return values[:, None]
 
 
-def _empty(lists: Array) -> Array:
-    return np.full_like(lists, PAD)
-
-
 def _size(lists: Array) -> Array:
     size: Array = (lists != PAD).sum(axis=1)
     return size
 
 
+def _is_empty(lists: Array) -> Array:
+    empty: Array = lists[:, 0] == PAD
+    return empty
+
+
 def _in(members: Array, lists: Array) -> Array:
     """For each member of each row whether the other list has it; false where there is no member."""
-    found: Array = (members[:, :, None] == lists[:, None, :]).any(axis=2) & (members != PAD)
+    found = np.zeros_like(members, dtype=bool)
+    for j in range(lists.shape[1]):
+        found |= members == lists[:, j, None]
+    found &= members != PAD
     return found
 
 
 def _within(members: Array, lists: Array) -> Array:
     """As `_in`, but true where there is no member."""
-    found: Array = (members == PAD) | _in(members, lists)
+    found: Array = _in(members, lists) | (members == PAD)
     return found
 
 
@@ -241,20 +298,35 @@ def _has(lists: Array, member: Array) -> Array:
 
 def _first(lists: Array, mask: Array) -> Array:
     """The first element that the mask has in each row; anything where it has none."""
-    found: Array = np.take_along_axis(lists, np.argmax(mask, axis=1)[:, None], axis=1)[:, 0]
+    found: Array = lists[:, -1]
+    for j in reversed(range(lists.shape[1] - 1)):
+        found = np.where(mask[:, j], lists[:, j], found)
     return found
 
 
 def _keep(lists: Array, mask: Array) -> Array:
     """The elements that the mask has, in order."""
     mask = mask & (lists != PAD)
-    order = np.argsort(~mask, axis=1, kind="stable")
-    kept: Array = np.take_along_axis(np.where(mask, lists, PAD), order, axis=1)
+    kept = np.full_like(lists, PAD)
+    place = np.zeros(len(lists), dtype=np.int64)
+    for j in range(lists.shape[1]):
+        for k in range(j + 1):
+            np.copyto(kept[:, k], lists[:, j], where=mask[:, j] & (place == k))
+        place += mask[:, j]
     return kept
 
 
+def _trim(lists: Array) -> Array:
+    """Without the columns that no row needs."""
+    return lists[:, : max(int((lists != PAD).any(axis=0).sum()), 1)]
+
+
 def _fit(lists: Array, width: int) -> Array:
-    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=PAD)
+    if lists.shape[1] >= width:
+        return lists
+    wide = np.full((len(lists), width), PAD, dtype=lists.dtype, order="F")
+    wide[:, : lists.shape[1]] = lists
+    return wide
 
 
 def _where(condition: Array, lists: Array, others: Array) -> Array:
