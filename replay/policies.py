@@ -1,8 +1,8 @@
 """What KIP-966's unclean recovery would have picked: predictions from replicas as they were last seen, never facts.
 
-The KIP's recovery was never shipped in a release; every answer here is hypothetical. It picks the highest last written
-leader epoch, then the longest log, among the replicas that answer (KIP-966, "Unclean recovery"). Before it, an ISR
-member that is alive is elected, then an ELR member that is alive.
+The KIP's recovery was never shipped in a release; every answer here is hypothetical, and the rules are those of
+replay/unclean_recovery.py. A replica that is alive is taken to answer, at once, with the log that it was last seen to
+have; the timeout has passed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
+from replay.kip966_rules import ISR, UNCLEAN_RECOVERY, UNCLEAN_RECOVERY_TIMEOUT_MS, election_type, strategy
+from replay.lists import PAD, Array, to_matrix
 from replay.offsets import Replica
+from replay.unclean_recovery import ELECTED, NO_LEADER, UNDETERMINED, WAITS, Answers, Cases, Elections, elect
 
 AGGRESSIVE = "unclean_recovery_aggressive"
 BALANCED = "unclean_recovery_balanced"
 ALL_REPLICAS = "unclean_recovery_all_replicas"
 POLICIES = (AGGRESSIVE, BALANCED, ALL_REPLICAS)
 
-ELECTED, WAITS, UNDETERMINED = "elected", "waits", "undetermined"
+_RULES = {
+    AGGRESSIVE: strategy("aggressive"),
+    BALANCED: strategy("balanced"),
+    ALL_REPLICAS: election_type("LONGEST_LOG_AGGRESSIVE"),
+}
+
+__all__ = ["AGGRESSIVE", "ALL_REPLICAS", "BALANCED", "ELECTED", "POLICIES", "UNDETERMINED", "WAITS"]
+__all__ += ["Pick", "Situation", "pick", "picks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,46 +61,92 @@ class Pick:
 
 def pick(policy: str, situation: Situation) -> Pick:
     """Ask one policy (see POLICIES) about a situation."""
-    if policy == ALL_REPLICAS:
-        return _longest(policy, situation, list(situation.replicas), "had every replica answered")
-    for members, name in ((situation.isr, "ISR"), (situation.elr, "ELR")):
-        eligible = [r for r in situation.replicas if r in members and r in situation.alive]
-        if eligible:
-            chosen = situation.recorded if situation.recorded in eligible else eligible[0]
-            return Pick(
-                policy, ELECTED, chosen, f"broker {chosen} of the {name} is alive: no unclean recovery is needed"
-            )
-    if not situation.alive:
-        return Pick(policy, WAITS, None, "no replica is alive")
-    if policy == BALANCED and situation.waited_for not in situation.alive:
-        who = (
-            "the last known leader"
-            if situation.waited_for is None
-            else f"broker {situation.waited_for}, the last known leader"
-        )
-        return Pick(policy, WAITS, None, f"waits for {who} to answer")
-    return _longest(policy, situation, [r for r in situation.replicas if r in situation.alive], "of the replicas alive")
+    return picks(policy, [situation])[0]
 
 
-def _longest(policy: str, situation: Situation, asked: list[int], among: str) -> Pick:
-    if len(asked) == 1:
-        return Pick(policy, ELECTED, asked[0], f"broker {asked[0]} is the only one to ask {among}")
-    unseen = [r for r in asked if r not in situation.seen or situation.seen[r].last_written_leader_epoch is None]
-    ranked = {r: _rank(situation.seen[r]) for r in asked if r in situation.seen and r not in unseen}
-    if unseen:
-        missing = ", ".join(map(str, unseen))
-        return Pick(
-            policy, UNDETERMINED, None, f"no log end and epoch was seen of broker(s) {missing} before the election"
-        )
-    best = max(ranked.values())
-    tied = [r for r in asked if ranked[r] == best]
-    leader = situation.recorded if situation.recorded in tied else tied[0]
-    epoch, end = best
-    return Pick(
-        policy, ELECTED, leader, f"broker {leader} has the highest last epoch {epoch} and log end {end} {among}"
+def picks(policy: str, situations: Sequence[Situation]) -> list[Pick]:
+    """Ask one policy about many situations at once.
+
+    Of replicas that the policy puts on a par the recorded leader is taken, if it is one of them.
+    """
+    elections = elect(_cases(policy, situations), _RULES[policy])
+    return [_pick(policy, s, elections, i) for i, s in enumerate(situations)]
+
+
+def _cases(policy: str, situations: Sequence[Situation]) -> Cases:
+    replicas = _matrix([s.replicas for s in situations])
+    none = np.full(len(situations), NO_LEADER)
+    zero = np.zeros(len(situations), dtype=np.int64)
+    same = np.zeros_like(replicas)
+    seen = [[s.seen.get(r) for r in s.replicas] for s in situations]
+    return Cases(
+        replicas=replicas,
+        isr=_matrix([s.isr for s in situations]),
+        elr=_matrix([s.elr for s in situations]),
+        # Before unclean recovery is delivered, LastKnownELR holds the last known leader.
+        last_known_elr=_matrix([[] if s.waited_for is None else [s.waited_for] for s in situations]),
+        alive=replicas if policy == ALL_REPLICAS else _matrix([s.alive for s in situations]),
+        leader=none,
+        last_known_leader=none,
+        desired_leader=none,
+        minimal_replicas=zero,
+        leader_epoch=zero,
+        broker_epoch=same,
+        elapsed_ms=zero + UNCLEAN_RECOVERY_TIMEOUT_MS,
+        answers=Answers(
+            answered_ms=same,
+            broker_epoch=same,
+            current_leader_epoch=same,
+            last_written_leader_epoch=_matrix([[_epoch(r) for r in row] for row in seen]),
+            log_end_offset=_matrix([[PAD if r is None else r.log_end_offset for r in row] for row in seen]),
+        ),
     )
 
 
-def _rank(replica: Replica) -> tuple[int, int]:
-    epoch = replica.last_written_leader_epoch
-    return (-1 if epoch is None else epoch, replica.log_end_offset)
+def _epoch(replica: Replica | None) -> int:
+    epoch = None if replica is None else replica.last_written_leader_epoch
+    return PAD if epoch is None else epoch
+
+
+def _matrix(lists: Sequence[Sequence[int]]) -> Array:
+    return to_matrix(pa.array([list(members) for members in lists], type=pa.list_(pa.int64())))
+
+
+def _pick(policy: str, situation: Situation, elections: Elections, row: int) -> Pick:
+    outcome, via = str(elections.outcome[row]), str(elections.via[row])
+    if policy == BALANCED and via == UNCLEAN_RECOVERY and situation.alive and situation.waited_for is None:
+        return Pick(policy, WAITS, None, "waits for the last known leader to answer")
+    if outcome == WAITS:
+        return Pick(policy, WAITS, None, _waiting(situation, via, _members(elections.waited_for[row])))
+    if outcome == UNDETERMINED:
+        missing = ", ".join(map(str, _members(elections.unseen[row])))
+        explanation = f"no log end and epoch was seen of broker(s) {missing} before the election"
+        return Pick(policy, UNDETERMINED, None, explanation)
+    tied = _members(elections.tied[row])
+    leader = situation.recorded if situation.recorded in tied else tied[0]
+    return Pick(policy, ELECTED, leader, _reason(policy, situation, elections, row, leader))
+
+
+def _waiting(situation: Situation, via: str, waited_for: list[int]) -> str:
+    if not situation.alive:
+        return "no replica is alive"
+    if via == UNCLEAN_RECOVERY:
+        return f"waits for broker {situation.waited_for}, the last known leader to answer"
+    members = ", ".join(map(str, waited_for))
+    return f"waits for one of the ISR and ELR to come back: broker(s) {members}"
+
+
+def _reason(policy: str, situation: Situation, elections: Elections, row: int, leader: int) -> str:
+    via = str(elections.via[row])
+    if via != UNCLEAN_RECOVERY:
+        return f"broker {leader} of the {'ISR' if via == ISR else 'ELR'} is alive: no unclean recovery is needed"
+    asked = situation.replicas if policy == ALL_REPLICAS else situation.alive
+    among = "had every replica answered" if policy == ALL_REPLICAS else "of the replicas alive"
+    if sum(r in asked for r in situation.replicas) == 1:
+        return f"broker {leader} is the only one to ask {among}"
+    epoch, end = elections.last_written_leader_epoch[row], elections.log_end_offset[row]
+    return f"broker {leader} has the highest last epoch {epoch} and log end {end} {among}"
+
+
+def _members(row: Array) -> list[int]:
+    return [int(member) for member in row if member != PAD]

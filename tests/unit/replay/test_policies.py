@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from replay.offsets import Replica
-from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, POLICIES, Situation, pick
+from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, POLICIES, Situation, pick, picks
 
 
 def situation(**given: Any) -> Situation:
@@ -54,6 +54,15 @@ def test_balanced_waits_for_the_last_known_leader() -> None:
     assert picked(BALANCED, seen=SEEN, waited_for=2, alive=[1, 2]) == ("elected", 2)
 
 
+@pytest.mark.parametrize("held", [{"isr": [3]}, {"elr": [3]}])
+def test_balanced_waits_for_a_fenced_member_of_isr_or_elr_and_aggressive_does_not(held: dict[str, list[int]]) -> None:
+    around = {"seen": SEEN, "waited_for": 2, "alive": [1, 2], **held}
+    assert picked(BALANCED, **around) == ("waits", None)
+    assert "broker(s) 3" in pick(BALANCED, situation(**around)).explanation
+    assert picked(AGGRESSIVE, **around) == ("elected", 2)
+    assert picked(ALL_REPLICAS, **around) == ("elected", 3)
+
+
 @pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED])
 def test_nobody_alive(policy: str) -> None:
     assert picked(policy, seen=SEEN, alive=[], waited_for=1) == ("waits", None)
@@ -81,3 +90,32 @@ def test_the_answer_says_who_is_missing() -> None:
     answer = pick(ALL_REPLICAS, situation(seen={1: (5, 90)}))
     assert "broker(s) 2, 3" in answer.explanation
     assert "broker 7" in pick(BALANCED, situation(waited_for=7)).explanation
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_many_situations_at_once_give_the_same_picks(policy: str) -> None:
+    many = [
+        situation(seen=SEEN, waited_for=3),
+        situation(replicas=[7], alive=[7], recorded=7),
+        situation(replicas=[], alive=[]),
+        situation(isr=[2], elr=[3], replicas=[1, 2, 3, 4]),
+        situation(seen={1: (5, 90)}, waited_for=1),
+    ]
+    assert picks(policy, many) == [pick(policy, one) for one in many]
+    assert picks(policy, []) == []
+
+
+def test_the_explanations() -> None:
+    said = {policy: pick(policy, situation(seen=SEEN, waited_for=3)).explanation for policy in POLICIES}
+    best = "broker 3 has the highest last epoch 5 and log end 90 "
+    alive = best + "of the replicas alive"
+    assert said == {AGGRESSIVE: alive, BALANCED: alive, ALL_REPLICAS: best + "had every replica answered"}
+    assert pick(AGGRESSIVE, situation(isr=[2])).explanation == (
+        "broker 2 of the ISR is alive: no unclean recovery is needed"
+    )
+    assert pick(AGGRESSIVE, situation(alive=[2])).explanation == "broker 2 is the only one to ask of the replicas alive"
+    assert pick(AGGRESSIVE, situation(alive=[])).explanation == "no replica is alive"
+    assert pick(BALANCED, situation()).explanation == "waits for the last known leader to answer"
+    assert pick(BALANCED, situation(waited_for=7)).explanation == (
+        "waits for broker 7, the last known leader to answer"
+    )
