@@ -192,6 +192,63 @@ def describe(
 
 
 @app.command()
+def whatif(
+    lake: LakeOption = DEFAULT_LAKE,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Who is elected outside ISR and ELR; docs/whatif.md lists them.")
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option("--strategy", help="unclean.recovery.strategy: none, balanced, aggressive (KIP-966)."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="A release's rules: 4.0, 4.1.0, 4.1.1 or 4.3 (docs/rules.md).")
+    ] = None,
+    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, help="min.insync.replicas.")] = None,
+    unclean: Annotated[
+        bool | None, typer.Option("--unclean/--no-unclean", help="unclean.leader.election.enable.")
+    ] = None,
+    elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
+    deprioritized: Annotated[
+        str, typer.Option("--deprioritized", help="Brokers to elect last, e.g. 1,2 (KIP-491).", metavar="IDS")
+    ] = "",
+    designate: Annotated[
+        int | None, typer.Option("--designate", help="The broker that leads where nobody of ISR and ELR can.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    from_offset: Annotated[
+        int, typer.Option("--from-offset", min=0, help="Begin with the state after this metadata offset.")
+    ] = 0,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="Stop after this metadata offset (default: the log's end).")
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """How leadership, exposure and loss would differ under other rules. Hypothetical: a prediction, never a fact."""
+    from jobs.whatif import Question, question_of, whatif
+    from jobs.whatif_output import print_differences
+
+    ids = _broker_ids(deprioritized)
+    given = (policy, strategy, profile, min_isr, unclean, elr, designate)
+    if all(value is None for value in given) and not ids:
+        raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
+    rules = question_of(strategy, policy), profile, min_isr, unclean, elr, ids, designate
+    question = Question(*rules, topic, from_offset, to_offset)
+    question.scenario()  # what cannot be asked is said before Spark starts
+    pipeline = _pipeline(lake)
+    found = whatif(pipeline.lake, pipeline.one_cluster(cluster), question, pipeline.settings)
+    print_differences(found, form)
+
+
+def _broker_ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no list of broker ids, e.g. 1,2") from error
+
+
+@app.command()
 def conformance(
     cases: Annotated[list[Path], typer.Argument(help="Policy cases: a JSON object a line, .jsonl or .jsonl.gz.")],
     profile: Annotated[

@@ -83,8 +83,8 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
         return Found(cluster, True)
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = Clock(settings.evidence.clock_error_ms)
-    log_end_ms = _log_end_ms(lake, cluster, state)
-    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, log_end_ms)
+    end_ms = log_end_ms(lake, cluster, state)
+    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, end_ms)
     history = lake.table("partition_history", cluster).persist()
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
@@ -98,7 +98,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     predicted = judged.agg(F.coalesce(F.sum("predicted"), F.lit(0))).collect()[0][0]
     progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
-    printed = compare_with_described(lake, cluster, history, clock, log_end_ms)
+    printed = compare_with_described(lake, cluster, history, clock, end_ms)
     found = _part(judged, "finding", cluster)
     problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
     rows = [fault(cluster, problem) for problem in problems]
@@ -137,7 +137,7 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
     return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
 
 
-def _log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
+def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
     """The time of the log's last batch; behind it nothing is known."""
     last = lake.table("log_batches", cluster).where(F.col("last_offset") < state.shape.log_end)
     last = last.where("commit_state = 'committed'")

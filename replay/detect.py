@@ -6,7 +6,7 @@ The search for suspects is vectorised; only partitions that are suspected are th
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from replay import explain, policies, tables
 from replay.cases import Case, Cluster, Facts, facts_of, partition_cases
 from replay.elections import States, build_elections, states_of
 from replay.lists import Array
-from replay.offsets import PROPAGATION_MS, Clock, Replica, Row, index_rows, last_seen
+from replay.offsets import PROPAGATION_MS, Clock, Evidence, Replica, Row, index_rows, last_seen
 from replay.verdicts import EXCLUDED, RULE, RULE_VERSION, SEVERITY, Judgement, judge
 from replay.windows import build_windows
 
@@ -52,6 +52,18 @@ class _Seen:
     finding_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A judged window. row: of the history, its election; start, place: base offsets of the batches that opened it and
+    that elected. by_leader: broker -> (least, most) offsets lost by electing it, most None without a bound."""
+
+    row: int
+    start: int
+    place: int
+    recorded_leader: int
+    by_leader: Mapping[int, tuple[int, int | None]]
+
+
 def finding_id(*parts: object) -> str:
     """A stable id: the same cluster, kind, partition and place give the same id whenever it is computed."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
@@ -65,19 +77,10 @@ def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
     """
     history = tables.sorted_history(history)
     states = states_of(history)
-    facts = facts_of(history, states, cluster)
-    suspicious = _contradicted(history, states, facts, offsets, cluster)
-    windows = build_windows(states, suspicious)
-    cases = _cases(history, states, facts, offsets, windows.election, cluster)
-    around = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
     findings: list[Row] = []
     counterfactuals: list[Row] = []
-    for start, election, end in zip(
-        windows.start.tolist(), windows.election.tolist(), windows.end.tolist(), strict=True
-    ):
-        rows = (around[start], around[election - 1], around[election], around[end] if end >= 0 else None)
-        seen = _see(cases[election], rows, cluster)
-        picks = _counterfactuals(seen)
+    judged = list(_judged(history, states, offsets, cluster))
+    for seen, picks in zip(judged, _counterfactuals(judged), strict=True):
         findings.append(_finding(seen, picks))
         counterfactuals += picks
     return Detected(
@@ -85,6 +88,37 @@ def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
         pa.Table.from_pylist(findings, schema=tables.FINDINGS),
         pa.Table.from_pylist(counterfactuals, schema=tables.COUNTERFACTUALS),
     )
+
+
+def losses(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> list[Loss]:
+    """What electing any other replica would have lost, for every judged window. Arguments as of `detect`."""
+    history = tables.sorted_history(history)
+    return [_losses(seen) for seen in _judged(history, states_of(history), offsets, cluster)]
+
+
+def _losses(seen: _Seen) -> Loss:
+    judgement, situation = seen.judgement, seen.situation
+    recorded = (judgement.loss_min, judgement.loss_max)
+    by_leader: dict[int, tuple[int, int | None]] = {
+        broker: _loss(seen, situation.seen[broker]) if broker in situation.seen else (0, None)
+        for broker in situation.replicas
+    }
+    start, place = seen.start["batch_base_offset"], seen.after["batch_base_offset"]
+    return Loss(seen.case.row, start, place, situation.recorded, {**by_leader, situation.recorded: recorded})
+
+
+def _judged(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> Iterator[_Seen]:
+    """Every window, judged."""
+    facts = facts_of(history, states, cluster)
+    suspicious = _contradicted(history, states, facts, offsets, cluster)
+    windows = build_windows(states, suspicious)
+    cases = _cases(history, states, facts, offsets, windows.election, cluster)
+    around = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
+    for start, election, end in zip(
+        windows.start.tolist(), windows.election.tolist(), windows.end.tolist(), strict=True
+    ):
+        rows = (around[start], around[election - 1], around[election], around[end] if end >= 0 else None)
+        yield _see(cases[election], rows, cluster)
 
 
 def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.Table, cluster: Cluster) -> Array:
@@ -128,6 +162,16 @@ def _keys(rows: pa.Table, history: pa.Table, states: States) -> Array:
     return keys
 
 
+def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
+    """What was seen of the logs of some partitions (by the key that `states` gives them)."""
+    keys = _keys(offsets, history, states)
+    chosen = np.isin(keys, wanted)
+    rows: dict[int, list[Row]] = {key: [] for key in wanted.tolist()}
+    for key, row in zip(keys[chosen].tolist(), offsets.filter(pa.array(chosen)).to_pylist(), strict=True):
+        rows[key].append(row)
+    return {key: index_rows(seen) for key, seen in rows.items()}
+
+
 def _cases(
     history: pa.Table, states: States, facts: Facts, offsets: pa.Table, rows: Array, cluster: Cluster
 ) -> dict[int, Case]:
@@ -135,18 +179,13 @@ def _cases(
     if not len(rows):
         return {}
     judged = np.unique(states.key[rows])
-    keys = _keys(offsets, history, states)
-    wanted = np.isin(keys, judged)
-    evidence: dict[int, list[Row]] = defaultdict(list)
-    for key, row in zip(keys[wanted].tolist(), offsets.filter(pa.array(wanted)).to_pylist(), strict=True):
-        evidence[key].append(row)
+    evidence = evidence_of(history, states, offsets, judged)
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     behinds = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     result = {}
     for key, first, behind, group in zip(judged.tolist(), firsts, behinds, groups, strict=True):
-        indexed = index_rows(evidence[key])
-        for case in partition_cases(facts, states, (first, behind), group.tolist(), indexed, cluster):
+        for case in partition_cases(facts, states, (first, behind), group.tolist(), evidence[key], cluster):
             result[case.row] = case
     return result
 
@@ -183,11 +222,16 @@ def _see(case: Case, rows: tuple[Row, Row, Row, Row | None], cluster: Cluster) -
     )
 
 
-def _counterfactuals(seen: _Seen) -> list[Row]:
-    """What each policy would have picked; nothing for an excluded window."""
-    if seen.judgement.verdict == EXCLUDED:
-        return []
-    return [_counterfactual(seen, policies.pick(name, seen.situation)) for name in policies.POLICIES]
+def _counterfactuals(judged: Sequence[_Seen]) -> list[list[Row]]:
+    """What each policy would have picked, for every window; nothing for an excluded one."""
+    asked = [seen for seen in judged if seen.judgement.verdict != EXCLUDED]
+    situations = [seen.situation for seen in asked]
+    by_policy = [policies.picks(name, situations) for name in policies.POLICIES] if asked else []
+    rows: dict[str, list[Row]] = {seen.finding_id: [] for seen in judged}
+    for picks in by_policy:
+        for seen, pick in zip(asked, picks, strict=True):
+            rows[seen.finding_id].append(_counterfactual(seen, pick))
+    return [rows[seen.finding_id] for seen in judged]
 
 
 def _counterfactual(seen: _Seen, pick: policies.Pick) -> Row:

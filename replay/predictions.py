@@ -184,7 +184,7 @@ class _Piece:
 
     def _compare(self, cases: Cases, changes: Changes, rows: Array) -> Array:
         """The fields that are not as recorded, as bits."""
-        after, lists = self.transitions.after, _lists_after(cases, changes)
+        after, lists = self.transitions.after, lists_after(cases, changes)
         state = state_after(cases, changes)
         bumped = (changes.leader != NO_CHANGE).astype(np.int64)
         equal = {
@@ -282,7 +282,7 @@ class _Piece:
 
 def state_after(cases: Cases, changes: Changes) -> State:
     """The states that predicted changes make."""
-    lists = _lists_after(cases, changes)
+    lists = lists_after(cases, changes)
     return State(
         leader=np.where(changes.leader == NO_CHANGE, cases.leader, changes.leader),
         recovery=np.where(changes.recovery == KEEP_RECOVERY, cases.recovery, changes.recovery),
@@ -301,7 +301,7 @@ def _sensitive(transitions: Transitions) -> Array:
     return found
 
 
-def _lists_after(cases: Cases, changes: Changes) -> dict[str, Array]:
+def lists_after(cases: Cases, changes: Changes) -> dict[str, Array]:
     return {name: where(changes.written[name], changes.lists[name], getattr(cases, name)) for name in _LISTS}
 
 

@@ -51,9 +51,11 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """What was effective right before some rows; known: bool, false where it is only assumed."""
+    """What was effective at some places; known: bool, false where it is only assumed. most_min_isr: what the controller
+    caps min.insync.replicas by."""
 
     min_isr: Array
+    most_min_isr: Array
     min_isr_known: Array
     unclean: Array
     unclean_known: Array
@@ -85,20 +87,19 @@ class Cut:
         self._zero = zero
         self._zeros = Events(self._topic[zero], self._offset[zero])
 
-    def configs(self, rows: Array) -> Configs:
-        """The two configs right before the rows."""
+    def configs(self, rows: Array, at: Array | None = None) -> Configs:
+        """The two configs right before the rows; or right before other offsets (at), for the rows' partitions."""
         context = self.surroundings.context
-        topic, before = self._topic[rows], self._offset[rows] - 1
+        topic, before = self._topic[rows], (self._offset[rows] if at is None else at) - 1
         min_isr = context.min_isr.resolve(self._topics, topic, before)
         unclean = context.unclean.resolve(self._topics, topic, before)
-        cap = self._count[rows - 1]
+        cap = self._count[rows - 1] if at is None else self._count[rows]
         if len(self._zero):
             last = self._zeros.last(topic, before)
             at = self._zero[np.maximum(last, 0)]
             cap = np.where((last >= 0) & ~self.states.removed[at], self._count[at], cap)
-        return Configs(
-            np.minimum(min_isr.ints(), cap), _known(min_isr.sources()), unclean.bools(), _known(unclean.sources())
-        )
+        effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
+        return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes of some rows (of `changed_rows`)."""
@@ -127,6 +128,12 @@ class Cut:
             unclean_allowed=configs.unclean,
             lost=np.where(is_lost.any(axis=1), first(_paired(before.replicas, held), is_lost), PAD),
         )
+
+    def cases_at(self, rows: Array) -> Cases:
+        """The states that some rows made, and what was in force right behind them."""
+        table = self.history.take(pa.array(rows))
+        behind = self._offset[rows] + 1
+        return self._cases(table, self.directories.codes(table["directories"]), self.configs(rows, behind), behind)
 
     def brokers_known(self, transitions: Transitions) -> Array:
         """Whether the log has shown every broker of the replicas before the change; bool."""

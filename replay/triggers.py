@@ -86,8 +86,8 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         if len(rows):
             yield Hypothesis(trigger, rows, take(cases, rows), shown_at[rows])
 
-    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, _cancelled(usual))
-    yield from found(REASSIGNMENT, aimed(change), _reassigned(before, after))
+    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, cancelled(usual))
+    yield from found(REASSIGNMENT, aimed(change), reassigned(before, after))
     placed = change.same_replicas & ~same(after.directories, before.directories)
     yield from found(DIRECTORY_ASSIGNMENT, placed, replace(before, directories=after.directories))
     for kind, mask in (
@@ -95,19 +95,19 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         (events.UNREGISTER, in_isr | in_elr),
         (events.DIRECTORY_OFFLINE, in_isr),
     ):
-        yield from found(kind, mask & (behind.kind == kind), _removed(usual, behind.broker), behind.offset)
-    restarted = behind.kind == events.REGISTRATION
-    unclean = restarted & (in_isr | in_elr) & before.elr_enabled
-    yield from found(UNCLEAN_RESTART, unclean, _restarted(usual, behind.broker), behind.offset)
-    yield from found(CLEAN_RESTART, restarted & in_isr, _removed(usual, behind.broker), behind.offset)
+        yield from found(kind, mask & (behind.kind == kind), removed(usual, behind.broker), behind.offset)
+    registered = behind.kind == events.REGISTRATION
+    unclean = registered & (in_isr | in_elr) & before.elr_enabled
+    yield from found(UNCLEAN_RESTART, unclean, restarted(usual, behind.broker), behind.offset)
+    yield from found(CLEAN_RESTART, registered & in_isr, removed(usual, behind.broker), behind.offset)
     leaving = (front.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, front.broker)
-    yield from found(events.CONTROLLED_SHUTDOWN, leaving, _removed(usual, front.broker), front.offset)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, removed(usual, front.broker), front.offset)
     coming = (front.kind == events.UNFENCE) & ~led
-    yield from found(events.UNFENCE, coming, _added(usual, front.broker), front.offset)
+    yield from found(events.UNFENCE, coming, added(usual, front.broker), front.offset)
     lost = has(before.isr, transitions.lost)
-    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, _removed(usual, transitions.lost))
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, removed(usual, transitions.lost))
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
-    yield from found(ALTER_PARTITION, led & vouched, _altered(usual, after))
+    yield from found(ALTER_PARTITION, led & vouched, altered(usual, after))
     preferred = replace(before, election=np.full(len(offset), PREFERRED))
     yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), preferred)
     yield from found(UNCLEAN_ELECTION, ~led, replace(before, election=np.full(len(offset), UNCLEAN)))
@@ -121,7 +121,7 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
     gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
     rows = np.arange(len(gone))
     offset, _ = transitions.change.place
-    return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (_removed, _restarted)]
+    return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (removed, restarted)]
 
 
 def take(cases: Cases, rows: Array) -> Cases:
@@ -129,23 +129,32 @@ def take(cases: Cases, rows: Array) -> Cases:
     return Cases(**{f.name: getattr(cases, f.name)[rows] for f in fields(Cases)})
 
 
-def _removed(cases: Cases, broker: Array) -> Cases:
+def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:
+    """Each case from the one or the other."""
+    return Cases(**{f.name: _either(condition, getattr(cases, f.name), getattr(others, f.name)) for f in fields(Cases)})
+
+
+def _either(condition: Array, values: Array, others: Array) -> Array:
+    return where(condition, values, others) if values.ndim > 1 else np.where(condition, values, others)
+
+
+def removed(cases: Cases, broker: Array) -> Cases:
     """The broker beside each case leaves the ISR and may not lead."""
     gone = broker[:, None]
     return replace(cases, target_isr=without(cases.isr, gone), acceptable=without(cases.acceptable, gone))
 
 
-def _restarted(cases: Cases, broker: Array) -> Cases:
-    """As `_removed`, and the broker is kept out of the ELR: its log may have lost its end."""
-    return replace(_removed(cases, broker), unclean_shutdown=broker[:, None])
+def restarted(cases: Cases, broker: Array) -> Cases:
+    """As `removed`, and the broker is kept out of the ELR: its log may have lost its end."""
+    return replace(removed(cases, broker), unclean_shutdown=broker[:, None])
 
 
-def _added(cases: Cases, broker: Array) -> Cases:
+def added(cases: Cases, broker: Array) -> Cases:
     """The broker beside each case may lead from now on."""
     return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
 
 
-def _altered(cases: Cases, after: Recorded) -> Cases:
+def altered(cases: Cases, after: Recorded) -> Cases:
     """The leader asked for the ISR that was recorded; if that completed a reassignment, with the replicas that left."""
     completed = (size(cases.removing) > 0) & (size(after.removing) == 0)
     left = keep(cases.isr, is_in(cases.isr, cases.removing))
@@ -155,7 +164,7 @@ def _altered(cases: Cases, after: Recorded) -> Cases:
     return replace(cases, target_isr=isr, target_recovery=recovery)
 
 
-def _cancelled(cases: Cases) -> Cases:
+def cancelled(cases: Cases) -> Cases:
     """Back to the replicas without the adding ones; an ISR that this would empty becomes the first of them."""
     replicas, isr = without(cases.replicas, cases.adding), without(cases.isr, cases.adding)
     alone = where(size(isr) == 0, first(replicas, replicas != PAD)[:, None], isr)
@@ -165,7 +174,7 @@ def _cancelled(cases: Cases) -> Cases:
     )
 
 
-def _reassigned(cases: Cases, after: Recorded) -> Cases:
+def reassigned(cases: Cases, after: Recorded) -> Cases:
     """The aim is what the change recorded; where it was reached at once, what leaves and comes is the difference."""
     at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
     leaves = without(cases.replicas, after.replicas)

@@ -1,0 +1,163 @@
+"""What if: the recorded triggers under other rules (replay/whatif.py), over one cluster's partitions in a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from evidence.errors import KraftForensicsError
+from evidence.tables import LOG_END_OFFSETS
+from jobs.cluster_state import load_cluster_state
+from jobs.detect import log_end_ms, with_topic_ids
+from jobs.lake import Lake, spark_schema
+from jobs.replay import bucket_count, bucketed, replayed_from
+from jobs.settings import Settings
+from replay import tables
+from replay.cases import Cluster
+from replay.cluster import ClusterState
+from replay.detect import losses
+from replay.elections import states_of
+from replay.offsets import Clock
+from replay.profiles import PROFILES
+from replay.transitions import Cut, surroundings_of
+from replay.whatif import simulate
+from replay.whatif_compare import WHATIF, compare
+from replay.whatif_policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
+from replay.whatif_scenario import Scenario
+from replay.whatif_steps import steps_of, subjects_of
+
+_FOREVER = int(np.iinfo(np.int64).max)
+
+
+class WhatifError(KraftForensicsError):
+    """A question that cannot be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is otherwise (None: as it was), for which partitions, over which metadata offsets (both ends inclusive).
+
+    policy: of replay.whatif_policies, or None. deprioritized: broker ids, over the whole range (KIP-491).
+    """
+
+    policy: str | None = None
+    profile: str | None = None
+    min_isr: int | None = None
+    unclean: bool | None = None
+    elr: bool | None = None
+    deprioritized: tuple[int, ...] = ()
+    designate: int | None = None
+    topic: str | None = None
+    from_offset: int = 0
+    to_offset: int | None = None
+
+    def scenario(self) -> Scenario:
+        """Errors: WhatifError."""
+        if self.profile is not None and self.profile not in PROFILES:
+            raise WhatifError(f"{self.profile!r} is no profile; there are {', '.join(PROFILES)}")
+        if self.policy is not None and self.policy not in POLICIES:
+            raise WhatifError(f"{self.policy!r} is no policy; there are {', '.join(POLICIES)}")
+        if self.policy is not None and self.designate is not None:
+            raise WhatifError("a policy or strategy chooses leaders, and so does --designate: give one of them")
+        if self.to_offset is not None and self.to_offset < self.from_offset:
+            raise WhatifError(f"the range ends at {self.to_offset}, before it begins at {self.from_offset}")
+        base = Scenario() if self.designate is None else designated(self.designate)
+        old = {BEFORE_ELR: (False, self.unclean), BEFORE_ELR_UNCLEAN: (False, True)}
+        elr, unclean = old.get(self.policy or "", (self.elr, self.unclean))
+        end = _FOREVER if self.to_offset is None else self.to_offset + 1
+        return replace(
+            base,
+            profile=PROFILES[self.profile] if self.profile else None,
+            min_isr=self.min_isr,
+            unclean=unclean,
+            elr=elr,
+            deprioritized=tuple((broker, self.from_offset, end) for broker in self.deprioritized),
+        )
+
+
+def question_of(strategy: str | None, policy: str | None) -> str | None:
+    """The policy that either of them means. Errors: WhatifError."""
+    if strategy is None:
+        return policy
+    if policy is not None:
+        raise WhatifError("give --policy or --strategy, not both")
+    try:
+        return policy_of_strategy(strategy)
+    except ValueError as error:
+        raise WhatifError(str(error)) from error
+
+
+def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> pa.Table:
+    """replay.whatif_compare.WHATIF rows of every partition that has a known state in the range.
+
+    Errors: WhatifError for a question that cannot be asked, or that is about nothing.
+    """
+    scenario = question.scenario()
+    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
+    history = lake.table("partition_history", cluster)
+    if question.topic is not None:
+        history = history.where(F.col("topic") == question.topic)
+    if history.isEmpty():
+        about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
+        raise WhatifError(f"no history of {about}: has it been replayed?")
+    clock = Clock(settings.evidence.clock_error_ms)
+    last_ms = log_end_ms(lake, cluster, state)
+    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, last_ms)
+    offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
+    restarts = lake.rows("broker_history", cluster, ("offset",), "restart_class = 'unclean'")
+    asked = _Asked(question, scenario, context, state, sorted(r["offset"] for r in restarts))
+    end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
+    rows = _ask(history, offsets, asked, end_ms, bucket_count(history, settings))
+    return rows.orderBy("topic", "partition", "from_offset").toArrow().select(WHATIF.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    question: Question
+    scenario: Scenario
+    context: Cluster
+    state: ClusterState
+    unclean_restarts: Sequence[int]
+
+
+def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
+    if to_offset is not None:
+        batches = lake.table("log_batches", cluster).where(F.col("base_offset") <= to_offset)
+        found = batches.where("commit_state = 'committed'").agg(F.max("max_timestamp_ms")).collect()[0][0]
+        last_ms = last_ms if found is None else int(found)
+    return last_ms or 0
+
+
+def _ask(history: DataFrame, offsets: DataFrame, asked: _Asked, end_ms: int, buckets: int) -> DataFrame:
+    question, context = asked.question, asked.context
+    surroundings, topic_events = surroundings_of(asked.state), asked.state.topic_events
+    to_offset = _FOREVER - 1 if question.to_offset is None else question.to_offset
+    scenario, restarts = asked.scenario, asked.unclean_restarts
+    # A list of deprioritized brokers takes effect by an election of preferred leaders (KIP-491).
+    rebalanced = [question.from_offset] if question.deprioritized else []
+
+    def answer(left: pa.Table, right: pa.Table) -> pa.Table:
+        if not len(left):
+            return WHATIF.empty_table()
+        rows = tables.sorted_history(left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
+        seen = right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS)
+        states = states_of(rows)
+        cut = Cut(rows, states, surroundings)
+        subjects = subjects_of(rows, states, question.from_offset, to_offset)
+        if subjects is None:
+            return WHATIF.empty_table()
+        steps = steps_of(cut, rows, subjects, topic_events, restarts, rebalanced)
+        chooser = recovery(question.policy, rows, states, seen, context.clock) if question.policy else None
+        course = simulate(cut, rows, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
+        unknown = chooser.undetermined if chooser else {}
+        undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
+        judged = [loss for loss in losses(rows, seen, context) if loss.place <= to_offset]
+        return compare(rows, states, subjects, course, judged, end_ms, undetermined)
+
+    left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
+    return left.cogroup(right).applyInArrow(answer, spark_schema(WHATIF))
