@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -210,7 +211,12 @@ def whatif(
     ] = None,
     elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
     deprioritized: Annotated[
-        str, typer.Option("--deprioritized", help="Brokers to elect last, e.g. 1,2 (KIP-491).", metavar="IDS")
+        str,
+        typer.Option(
+            "--deprioritized",
+            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for offsets (KIP-491).",
+            metavar="IDS",
+        ),
     ] = "",
     designate: Annotated[
         int | None, typer.Option("--designate", help="The broker that leads where nobody of ISR and ELR can.")
@@ -229,11 +235,11 @@ def whatif(
     from jobs.whatif import Question, question_of, whatif
     from jobs.whatif_output import print_differences
 
-    ids = _broker_ids(deprioritized)
+    last = _deprioritized(deprioritized)
     given = (policy, strategy, profile, min_isr, unclean, elr, designate)
-    if all(value is None for value in given) and not ids:
+    if all(value is None for value in given) and not last:
         raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
-    rules = question_of(strategy, policy), profile, min_isr, unclean, elr, ids, designate
+    rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = Question(*rules, topic, from_offset, to_offset)
     question.scenario()  # what cannot be asked is said before Spark starts
     pipeline = _pipeline(lake)
@@ -241,11 +247,13 @@ def whatif(
     print_differences(found, form)
 
 
-def _broker_ids(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no list of broker ids, e.g. 1,2") from error
+def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
+    """(broker, first offset, last offset) of every entry; None: of the range that is asked about."""
+    entries = [re.fullmatch(r"(\d+)(?:@(\d+)-(\d+))?", part.strip()) for part in text.split(",") if part.strip()]
+    found = [entry.groups() for entry in entries if entry]
+    if len(found) < len(entries):
+        raise typer.BadParameter(f"{text!r} is no list of broker ids, e.g. 1,2 or 1@500-900,2")
+    return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
 
 
 @app.command()

@@ -42,7 +42,8 @@ class WhatifError(KraftForensicsError):
 class Question:
     """What is otherwise (None: as it was), for which partitions, over which metadata offsets (both ends inclusive).
 
-    policy: of replay.whatif_policies, or None. deprioritized: broker ids, over the whole range (KIP-491).
+    policy: of replay.whatif_policies, or None. deprioritized: (broker, first offset, last offset), KIP-491; None: as of
+    the range.
     """
 
     policy: str | None = None
@@ -50,7 +51,7 @@ class Question:
     min_isr: int | None = None
     unclean: bool | None = None
     elr: bool | None = None
-    deprioritized: tuple[int, ...] = ()
+    deprioritized: tuple[tuple[int, int | None, int | None], ...] = ()
     designate: int | None = None
     topic: str | None = None
     from_offset: int = 0
@@ -69,14 +70,21 @@ class Question:
         base = Scenario() if self.designate is None else designated(self.designate)
         old = {BEFORE_ELR: (False, self.unclean), BEFORE_ELR_UNCLEAN: (False, True)}
         elr, unclean = old.get(self.policy or "", (self.elr, self.unclean))
-        end = _FOREVER if self.to_offset is None else self.to_offset + 1
         return replace(
             base,
             profile=PROFILES[self.profile] if self.profile else None,
             min_isr=self.min_isr,
             unclean=unclean,
             elr=elr,
-            deprioritized=tuple((broker, self.from_offset, end) for broker in self.deprioritized),
+            deprioritized=self.ranges(),
+        )
+
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """deprioritized as (broker, first offset, offset behind the last)."""
+        end = _FOREVER - 1 if self.to_offset is None else self.to_offset
+        return tuple(
+            (broker, self.from_offset if first is None else first, (end if last is None else last) + 1)
+            for broker, first, last in self.deprioritized
         )
 
 
@@ -138,8 +146,8 @@ def _ask(history: DataFrame, offsets: DataFrame, asked: _Asked, end_ms: int, buc
     surroundings, topic_events = surroundings_of(asked.state), asked.state.topic_events
     to_offset = _FOREVER - 1 if question.to_offset is None else question.to_offset
     scenario, restarts = asked.scenario, asked.unclean_restarts
-    # A list of deprioritized brokers takes effect by an election of preferred leaders (KIP-491).
-    rebalanced = [question.from_offset] if question.deprioritized else []
+    # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
+    rebalanced = sorted({offset for _, first, behind in question.ranges() for offset in (first, behind)})
 
     def answer(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):

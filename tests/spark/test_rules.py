@@ -1,0 +1,117 @@
+"""Rules beside the record, on the finished lake: differences, predictions, invariants, and what would have been."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.whatif import Question, WhatifError
+from replay.profiles import PROFILES
+from replay.whatif_compare import WHATIF
+from tests.spark.conftest import Job
+from tests.support.paths import ROOT
+
+
+def cli(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def asked(job: Job, name: str, *options: str) -> list[dict[str, Any]]:
+    place = ("--lake", job.pipeline.root, "--cluster", job.clusters[name], "--format", "json")
+    result = cli("whatif", *options, *place)
+    assert result.exit_code == 0, result.output
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
+    return rows
+
+
+def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(row["topic"], row["partition"]): row for row in rows}
+
+
+def test_nothing_in_the_real_logs_is_unexplained(job: Job) -> None:
+    """725 changes with the fourth capture: tests/unit/replay/test_predictions.py."""
+    assert job.lake.table("rule_differences").count() == 0
+    assert job.lake.table("invariant_violations").count() == 0
+    elections = job.lake.table("elections").select("leader", "predictions", "difference").toArrow().to_pylist()
+    assert len(elections) == 63 + 36 + 120
+    assert {row["difference"] for row in elections} == {"as_predicted"}
+    assert {(p["profile"], p["rule_fingerprint"]) for row in elections for p in row["predictions"]} == {
+        ("4.3", PROFILES["4.3"].fingerprint)
+    }
+    assert all(p["leader"] == row["leader"] for row in elections for p in row["predictions"])
+
+
+def test_with_a_rule_that_was_in_force_nothing_would_differ(job: Job) -> None:
+    rows = asked(job, "elr", "--elr")
+    assert len(rows) == 13
+    assert {row["first_difference_offset"] for row in rows} == {None}
+    assert {row["undetermined_offset"] for row in rows} == {None}
+    assert set(rows[0]) == set(WHATIF.names)
+
+
+def test_the_kips_strategies_over_a_range(job: Job) -> None:
+    """ledger-0 and ledger-2 went to broker 1, which lacked 70 offsets: Balanced waits for the last known leader."""
+    rows = by_place(asked(job, "unclean", "--strategy", "balanced", "--to-offset", "110"))
+    for place in (("ledger", 0), ("ledger", 2)):
+        assert (rows[place]["recorded_leader"], rows[place]["would_be_leader"]) == (1, -1)
+        assert (rows[place]["loss_min_recorded"], rows[place]["loss_min_would_be"]) == (70, 0)
+        assert rows[place]["leaderless_ms_would_be"] >= rows[place]["leaderless_ms_recorded"]
+    # Of those that answered, Aggressive takes the same broker.
+    rows = by_place(asked(job, "unclean", "--strategy", "proactive", "--to-offset", "110"))
+    assert {rows["ledger", p]["first_difference_offset"] for p in (0, 2)} == {None}
+
+
+def test_people_see_what_would_differ(job: Job) -> None:
+    place = ("--lake", job.pipeline.root, "--cluster", job.clusters["unclean"])
+    result = CliRunner(env={"COLUMNS": "240"}).invoke(app, [str(a) for a in ("whatif", "--min-isr", "1", *place)])
+    assert result.exit_code == 0, result.output
+    assert "7 of 12 partitions would differ (hypothetical; recorded -> would be)" in result.stdout
+    same = cli("whatif", "--elr", *place)
+    assert same.stdout == "none of 12 partitions would differ\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "name at least one rule to change"),
+        (("--deprioritized", "1,x"), "is no list of broker ids"),
+        (("--policy", "best"), "'best' is no policy; there are unclean_recovery_none"),
+        (("--strategy", "bold"), "'bold' is no strategy"),
+        (("--strategy", "none", "--policy", "before_elr"), "give --policy or --strategy, not both"),
+        (("--profile", "5.0"), "'5.0' is no profile; there are 4.0"),
+        (("--strategy", "none", "--designate", "3"), "give one of them"),
+        (("--elr", "--from-offset", "9", "--to-offset", "3"), "the range ends at 3, before it begins at 9"),
+        (("--elr", "--topic", "nothing"), "no history of topic 'nothing'"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(job: Job, options: tuple[str, ...], message: str) -> None:
+    result = cli("whatif", *options, "--lake", job.pipeline.root, "--cluster", job.clusters["elr"])
+    assert result.exit_code != 0
+    assert message in f"{result.output} {result.exception}".replace("\n", " ").replace("│", "").replace("  ", " ")
+
+
+def test_a_list_of_deprioritized_brokers_may_hold_for_a_range() -> None:
+    question = Question(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
+    assert question.ranges() == ((1, 100, 1001), (2, 500, 901))
+    with pytest.raises(WhatifError, match="is no profile"):
+        Question(profile="9").scenario()
+
+
+def test_every_option_and_column_of_whatif_is_documented() -> None:
+    page = (ROOT / "docs" / "whatif.md").read_text(encoding="utf-8")
+    help_text = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["whatif", "--help"]).stdout
+    options = {word.strip("│, ") for word in help_text.split() if word.startswith("--")} - {
+        "--help",
+        "--lake",
+        "--format",
+    }
+    assert len(options) > 10
+    assert [option for option in options if f"`{option}" not in page] == []
+    for name in WHATIF.names[3:]:
+        stem = name.removesuffix("_recorded").removesuffix("_would_be")
+        assert f"`{stem}" in page, name
