@@ -1,4 +1,8 @@
-"""Lists as ordered sets, many at once: int64 matrices with a row a list, filled up with PAD (`lists.to_matrix`)."""
+"""Lists as ordered sets, many at once: int64 matrices with a row a list, filled up with PAD (`lists.to_matrix`).
+
+Column by column, since lists are short and there are many. What is returned may be an argument itself: do not write
+into it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,12 @@ def size(lists: Array) -> Array:
     return count
 
 
+def is_empty(lists: Array) -> Array:
+    """Whether each list has no member."""
+    found: Array = lists[:, 0] == PAD
+    return found
+
+
 def empty(lists: Array) -> Array:
     """As many lists without members."""
     return np.full_like(lists, PAD)
@@ -25,7 +35,16 @@ def column(values: Array) -> Array:
 
 def is_in(members: Array, lists: Array) -> Array:
     """For each member of each list whether the other list has it; false where there is no member."""
-    found: Array = (members[:, :, None] == lists[:, None, :]).any(axis=2) & (members != PAD)
+    found = np.zeros_like(members, dtype=bool)
+    for j in range(lists.shape[1]):
+        found |= members == lists[:, j, None]
+    found &= members != PAD
+    return found
+
+
+def within(members: Array, lists: Array) -> Array:
+    """As `is_in`, but true where there is no member."""
+    found: Array = is_in(members, lists) | (members == PAD)
     return found
 
 
@@ -38,8 +57,12 @@ def has(lists: Array, member: Array) -> Array:
 def keep(lists: Array, mask: Array) -> Array:
     """The members that the mask has, in order."""
     mask = mask & (lists != PAD)
-    order = np.argsort(~mask, axis=1, kind="stable")
-    kept: Array = np.take_along_axis(np.where(mask, lists, PAD), order, axis=1)
+    kept = np.full_like(lists, PAD)
+    place = np.zeros(len(lists), dtype=np.int64)
+    for j in range(lists.shape[1]):
+        for k in range(j + 1):
+            np.copyto(kept[:, k], lists[:, j], where=mask[:, j] & (place == k))
+        place += mask[:, j]
     return kept
 
 
@@ -56,13 +79,24 @@ def join(lists: Array, others: Array) -> Array:
 
 def first(lists: Array, mask: Array) -> Array:
     """The first member that the mask has of each list; anything where it has none."""
-    found: Array = np.take_along_axis(lists, np.argmax(mask, axis=1)[:, None], axis=1)[:, 0]
+    found: Array = lists[:, -1]
+    for j in reversed(range(lists.shape[1] - 1)):
+        found = np.where(mask[:, j], lists[:, j], found)
     return found
+
+
+def trim(lists: Array) -> Array:
+    """Without the columns that no list needs."""
+    return lists[:, : max(int((lists != PAD).any(axis=0).sum()), 1)]
 
 
 def fit(lists: Array, width: int) -> Array:
     """The lists in a matrix of that many columns, or of as many as they have."""
-    return np.pad(lists, ((0, 0), (0, max(0, width - lists.shape[1]))), constant_values=PAD)
+    if lists.shape[1] >= width:
+        return lists
+    wide = np.full((len(lists), width), PAD, dtype=lists.dtype, order="F")
+    wide[:, : lists.shape[1]] = lists
+    return wide
 
 
 def where(condition: Array, lists: Array, others: Array) -> Array:

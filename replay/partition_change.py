@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from replay.lists import PAD, Array
+from replay.listsets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
 from replay.profiles import ON_LEADERLESS, Profile
 
 PREFERRED, ONLINE, UNCLEAN = 0, 1, 2
@@ -95,7 +96,7 @@ def _pieces(cases: Cases) -> Iterator[Cases]:
 def _joined(pieces: list[Changes]) -> Changes:
     def lists(name: str) -> Array:
         width = max(piece.lists[name].shape[1] for piece in pieces)
-        return np.concatenate([_fit(piece.lists[name], width) for piece in pieces])
+        return np.concatenate([fit(piece.lists[name], width) for piece in pieces])
 
     return Changes(
         np.concatenate([piece.leader for piece in pieces]),
@@ -110,18 +111,18 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     elr = _target_elr(targets)
     node, unclean = _elect(targets, elr, profile)
     moved = node != targets.leader
-    from_elr = moved & _has(elr, node)
-    winner = _column(node)
-    elr = _where(from_elr, _keep(elr, elr != winner), elr)
+    from_elr = moved & has(elr, node)
+    winner = column(node)
+    elr = where(from_elr, keep(elr, elr != winner), elr)
     uncleanly = moved & unclean
-    isr = _where(from_elr | uncleanly, winner, targets.target_isr)
+    isr = where(from_elr | uncleanly, winner, targets.target_isr)
     leader = np.where(moved, node, NO_CHANGE)
     marks = uncleanly & (targets.recovery != RECOVERING) & targets.marks_recovery
     recovery = np.where(marks, RECOVERING, KEEP_RECOVERY)
     # A replica that leaves the list: whoever leads begins an epoch.
     leader = np.where((leader == NO_CHANGE) & _lost(targets.replicas, targets.target_replicas), targets.leader, leader)
-    elr = _where(uncleanly | ~targets.elr_enabled, _NONE, elr)
-    isr_written = uncleanly | ((~_is_empty(isr) | targets.elr_enabled) & ~_same(isr, targets.isr))
+    elr = where(uncleanly | ~targets.elr_enabled, _NONE, elr)
+    isr_written = uncleanly | ((~is_empty(isr) | targets.elr_enabled) & ~same(isr, targets.isr))
     bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
     if bump.any():
         leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
@@ -137,32 +138,32 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
         "adding": targets.target_adding,
         "directories": directories,
     }
-    assigned = ~_is_empty(targets.target_replicas)
+    assigned = ~is_empty(targets.target_replicas)
     written = {
         "isr": isr_written,
-        "elr": ~_same(elr, targets.elr),
+        "elr": ~same(elr, targets.elr),
         "last_known_elr": last_known_written,
-        "replicas": assigned & ~_same(targets.target_replicas, targets.replicas),
-        "removing": ~_same(targets.target_removing, targets.removing),
-        "adding": ~_same(targets.target_adding, targets.adding),
-        "directories": assigned & targets.has_directories & ~_same(directories, targets.directories),
+        "replicas": assigned & ~same(targets.target_replicas, targets.replicas),
+        "removing": ~same(targets.target_removing, targets.removing),
+        "adding": ~same(targets.target_adding, targets.adding),
+        "directories": assigned & targets.has_directories & ~same(directories, targets.directories),
     }
     return Changes(leader, recovery, lists, written)
 
 
 def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
     """The targets once a reassignment that can end has ended."""
-    under_way = np.flatnonzero(~_is_empty(cases.target_removing) | ~_is_empty(cases.target_adding))
+    under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
     if not len(under_way):
         return cases
     removing, adding = cases.target_removing[under_way], cases.target_adding[under_way]
     isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
-    isr, replicas = _keep(isr, ~_in(isr, removing)), _keep(replicas, ~_in(replicas, removing))
-    complete = _within(replicas, isr).all(axis=1)
+    isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
+    complete = within(replicas, isr).all(axis=1)
     if profile.reassignment_ends_with_adding:
-        complete |= _size(adding) >= _size(removing)
-        complete &= _within(adding, isr).all(axis=1)
-    complete &= _is_empty(removing) | ~_is_empty(replicas)
+        complete |= size(adding) >= size(removing)
+        complete &= within(adding, isr).all(axis=1)
+    complete &= is_empty(removing) | ~is_empty(replicas)
     ends = under_way[complete]
 
     def ended(lists: Array, rows: Array) -> Array:
@@ -181,21 +182,21 @@ def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
 
 def _target_elr(cases: Cases) -> Array:
     """The ELR below min ISR: who was in it or in the ISR, and is in neither the new ISR nor back uncleanly."""
-    below = np.flatnonzero(cases.elr_enabled & (_size(cases.target_isr) < cases.min_isr))
+    below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
     elr, isr = cases.elr[below], cases.isr[below]
-    both = np.concatenate([elr, _keep(isr, ~_in(isr, elr))], axis=1)
-    both = _as_hash_set(_keep(both, both != PAD), _size(elr))
-    gone = _in(both, cases.target_isr[below]) | _in(both, cases.unclean_shutdown[below])
-    kept = _trim(_keep(both, ~gone))
-    result = _where(cases.elr_enabled, _NONE, _fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
-    result[below] = _fit(kept, result.shape[1])
+    both = np.concatenate([elr, keep(isr, ~is_in(isr, elr))], axis=1)
+    both = _as_hash_set(keep(both, both != PAD), size(elr))
+    gone = is_in(both, cases.target_isr[below]) | is_in(both, cases.unclean_shutdown[below])
+    kept = trim(keep(both, ~gone))
+    result = where(cases.elr_enabled, _NONE, fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
+    result[below] = fit(kept, result.shape[1])
     return result
 
 
 def _as_hash_set(members: Array, first: Array) -> Array:
     """The members in the order in which Java's HashSet<Integer> has them, made of a list of `first` of them and then
     the others: by bucket, in a bucket by arrival. It shows in whether an ELR of the same members is written again."""
-    count = _size(members)
+    count = size(members)
     wanted = np.maximum((first / 0.75).astype(np.int64) + 1, 16)
     room = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
     while (full := count > 0.75 * room).any():
@@ -208,17 +209,17 @@ def _as_hash_set(members: Array, first: Array) -> Array:
 def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
     """(leader or NO_LEADER, whether the election is unclean)."""
     replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
-    electable = _where(_is_empty(cases.target_isr), elr, cases.target_isr)
-    may_lead = _in(replicas, cases.acceptable)
-    valid = may_lead & _in(replicas, electable)
-    stays = _has(cases.acceptable, cases.leader) & _has(electable, cases.leader)
-    known = cases.elr_enabled & _is_empty(electable) & (_size(cases.last_known_elr) == 1)
+    electable = where(is_empty(cases.target_isr), elr, cases.target_isr)
+    may_lead = is_in(replicas, cases.acceptable)
+    valid = may_lead & is_in(replicas, electable)
+    stays = has(cases.acceptable, cases.leader) & has(electable, cases.leader)
+    known = cases.elr_enabled & is_empty(electable) & (size(cases.last_known_elr) == 1)
     if profile.last_known_leader_must_be_acceptable:
-        known &= _has(cases.acceptable, last_known)
+        known &= has(cases.acceptable, last_known)
     preferred = (cases.election == PREFERRED) & valid[:, 0]
     any_replica = (cases.election == UNCLEAN) & may_lead.any(axis=1)
     choices = [preferred, stays, valid.any(axis=1), known, any_replica]
-    nodes = [replicas[:, 0], cases.leader, _first(replicas, valid), last_known, _first(replicas, may_lead)]
+    nodes = [replicas[:, 0], cases.leader, first(replicas, valid), last_known, first(replicas, may_lead)]
     clean = choices[0] | choices[1] | choices[2]
     return np.select(choices, nodes, default=NO_LEADER), ~clean & (known | any_replica)
 
@@ -227,22 +228,22 @@ def _last_known_leader(
     cases: Cases, leader: Array, isr: Array, isr_written: Array, profile: Profile
 ) -> tuple[Array, Array]:
     """(the field, whether it is written)."""
-    stored = _size(cases.last_known_elr)
+    stored = size(cases.last_known_elr)
     led = leader >= 0
     if profile.last_known_leader_written == ON_LEADERLESS:
         put = (leader == NO_LEADER) & (stored == 0)
     else:
-        put = isr_written & _is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
+        put = isr_written & is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
         led |= (cases.leader != NO_LEADER) & (leader != NO_LEADER)
     clear = ~put & led & (stored > 0)
-    return _where(put, _column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
+    return where(put, column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
 
 
 def _directories(cases: Cases) -> Array:
     """The directory of every target replica: its own, or UNASSIGNED for a new one."""
     targets = cases.target_replicas
-    result = _fit(cases.directories, targets.shape[1])
-    others = np.flatnonzero(~_same(targets, cases.replicas))
+    result = fit(cases.directories, targets.shape[1])
+    others = np.flatnonzero(~same(targets, cases.replicas))
     if not len(others):
         return result
     targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
@@ -250,92 +251,13 @@ def _directories(cases: Cases) -> Array:
     for j in range(replicas.shape[1]):
         found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
     result = result.copy(order="F")
-    result[others] = _fit(found, result.shape[1])
+    result[others] = fit(found, result.shape[1])
     return result
 
 
 def _lost(lists: Array, others: Array) -> Array:
     """Whether a row's list has a member that the other has not."""
     result = np.zeros(len(lists), dtype=bool)
-    rows = np.flatnonzero(~_same(lists, others))
-    result[rows] = ~_within(lists[rows], others[rows]).all(axis=1)
+    rows = np.flatnonzero(~same(lists, others))
+    result[rows] = ~within(lists[rows], others[rows]).all(axis=1)
     return result
-
-
-def _column(values: Array) -> Array:
-    return values[:, None]
-
-
-def _size(lists: Array) -> Array:
-    size: Array = (lists != PAD).sum(axis=1)
-    return size
-
-
-def _is_empty(lists: Array) -> Array:
-    empty: Array = lists[:, 0] == PAD
-    return empty
-
-
-def _in(members: Array, lists: Array) -> Array:
-    """For each member of each row whether the other list has it; false where there is no member."""
-    found = np.zeros_like(members, dtype=bool)
-    for j in range(lists.shape[1]):
-        found |= members == lists[:, j, None]
-    found &= members != PAD
-    return found
-
-
-def _within(members: Array, lists: Array) -> Array:
-    """As `_in`, but true where there is no member."""
-    found: Array = _in(members, lists) | (members == PAD)
-    return found
-
-
-def _has(lists: Array, member: Array) -> Array:
-    found: Array = (lists == member[:, None]).any(axis=1) & (member != PAD)
-    return found
-
-
-def _first(lists: Array, mask: Array) -> Array:
-    """The first element that the mask has in each row; anything where it has none."""
-    found: Array = lists[:, -1]
-    for j in reversed(range(lists.shape[1] - 1)):
-        found = np.where(mask[:, j], lists[:, j], found)
-    return found
-
-
-def _keep(lists: Array, mask: Array) -> Array:
-    """The elements that the mask has, in order."""
-    mask = mask & (lists != PAD)
-    kept = np.full_like(lists, PAD)
-    place = np.zeros(len(lists), dtype=np.int64)
-    for j in range(lists.shape[1]):
-        for k in range(j + 1):
-            np.copyto(kept[:, k], lists[:, j], where=mask[:, j] & (place == k))
-        place += mask[:, j]
-    return kept
-
-
-def _trim(lists: Array) -> Array:
-    """Without the columns that no row needs."""
-    return lists[:, : max(int((lists != PAD).any(axis=0).sum()), 1)]
-
-
-def _fit(lists: Array, width: int) -> Array:
-    if lists.shape[1] >= width:
-        return lists
-    wide = np.full((len(lists), width), PAD, dtype=lists.dtype, order="F")
-    wide[:, : lists.shape[1]] = lists
-    return wide
-
-
-def _where(condition: Array, lists: Array, others: Array) -> Array:
-    """Rows of one or the other matrix."""
-    width = max(lists.shape[1], others.shape[1])
-    return np.where(condition[:, None], _fit(lists, width), _fit(others, width))
-
-
-def _same(lists: Array, others: Array) -> Array:
-    width = max(lists.shape[1], others.shape[1])
-    same: Array = (_fit(lists, width) == _fit(others, width)).all(axis=1)
-    return same

@@ -96,7 +96,7 @@ class _Simulation:
         start = cut.cases_at(subjects.start)
         # An ELR keeps members that are replicas no more.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
-        self.world = {name: fit(getattr(start, name), self.width) for name in (*_LISTS, "directories")}
+        self.world = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
         self.world |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
         self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(cut.states)[subjects.start])
         nobody = np.zeros(len(subjects.start), dtype=bool)
