@@ -1,9 +1,10 @@
 """Predicted against recorded: for every partition change, what the controller should have written.
 
-A change is as predicted if a trigger that the log allows for, under the rules of a profile that the active controller
-may have run, gives the recorded state in every field. Everything else is a difference, and classed: KNOWN_BUG (as its
-release did it, otherwise than Kafka does since a ticket), UNKNOWN_INPUT (something that the evidence does not hold
-would explain it), UNEXPLAINED. Vectorised, in pieces that fit the processor's cache.
+A change is as predicted if a trigger that the log allows for, under the rules of every profile that the active
+controller may have run, gives the recorded state in every field. Everything else is a difference, and classed:
+PROFILES_DISAGREE (some of several possible profiles predict it), KNOWN_BUG (as its release did it, otherwise than Kafka
+does since a ticket), UNKNOWN_INPUT (something that the evidence does not hold would explain it), UNEXPLAINED.
+Vectorised, in pieces that fit the processor's cache.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from replay.transitions import Configs, Cut
 from replay.triggers import DIRECTORY_ASSIGNMENT, Hypothesis, Transitions, hypotheses, take, unshown
 
 AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug", "unknown_input", "unexplained"
+PROFILES_DISAGREE = "profiles_disagree"
 
 NEWEST = PROFILES["4.3"]
 # What each mend changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629, KAFKA-19975
@@ -161,6 +163,10 @@ class _Piece:
         explained = np.any([a.as_recorded & self.may_be[name] for name, a in self.answers.items()], axis=0)
         difference = np.where(explained, AS_PREDICTED, UNEXPLAINED).astype(object)
         reason = np.full(count, None, dtype=object)
+        differs = np.any([self.may_be[name] & ~a.as_recorded for name, a in self.answers.items()], axis=0)
+        open_release = explained & differs
+        difference[open_release] = PROFILES_DISAGREE
+        reason[open_release] = self._agreeing(open_release)
         newest = self._answer_of(NEWEST, explained)
         for ticket, hit in self._bugs(explained & ~newest.as_recorded):
             difference[hit], reason[hit] = KNOWN_BUG, ticket
@@ -218,6 +224,11 @@ class _Piece:
             result = np.where((replicas == replica) & (replicas != PAD), directory, result)
         return where(cases.has_directories, result, self.transitions.after.directories[rows])
 
+    def _agreeing(self, rows: Array) -> list[str]:
+        """The names of the profiles that predict each of some changes (bool), joined by commas."""
+        names = [(name, (self.may_be[name] & a.as_recorded)[rows].tolist()) for name, a in self.answers.items()]
+        return [", ".join(name for name, right in names if right[i]) for i in range(int(rows.sum()))]
+
     def _bugs(self, rows: Array) -> Iterator[tuple[str, Array]]:
         """(ticket, changes) that are as their release wrote them, and would be otherwise since the ticket's mend."""
         for ticket, mend in MENDS.items():
@@ -261,7 +272,7 @@ class _Piece:
         index = np.flatnonzero(difference != AS_PREDICTED)
         by = np.full(len(self.rows), None, dtype=object)
         for name, mask in self.may_be.items():
-            by[mask] = name
+            by[mask & ~self.answers[name].as_recorded] = name
         by[difference == KNOWN_BUG] = NEWEST.name
         answers = {**self.answers, NEWEST.name: newest} if NEWEST.name not in self.answers else self.answers
         differs = np.zeros(len(self.rows), dtype=np.int64)

@@ -33,10 +33,11 @@ RULE_DIFFERENCES = pa.schema(
         column(
             "difference",
             pa.string(),
-            "known_bug (as its release did it, otherwise than Kafka does now), unknown_input (something that the "
-            "evidence does not hold would explain it), unexplained",
+            "profiles_disagree (some of several possible profiles predict it, others do not), known_bug (as its "
+            "release did it, otherwise than Kafka does now), unknown_input (something that the evidence does not hold "
+            "would explain it), unexplained",
         ),
-        column("reason", pa.string(), "the ticket of the bug, or the input that is not known; null if unexplained"),
+        column("reason", pa.string(), "the profiles that predict it, the bug's ticket, or the input that is not known"),
         column("differs_in", pa.list_(pa.string()), "fields in which the recorded state is not the predicted one"),
         column("profile", pa.string(), "the profile behind `predicted`"),
         column("rule_fingerprint", pa.string(), "fingerprint of that profile's rules"),

@@ -244,8 +244,8 @@ ELECTIONS = pa.schema(
         column(
             "difference",
             pa.string(),
-            "as_predicted, or how the record differs from all of them: known_bug, unknown_input, unexplained; null "
-            "where nothing was predicted",
+            "as_predicted, or how the record differs: profiles_disagree, known_bug, unknown_input, unexplained "
+            "(docs/rules.md); null where nothing was predicted",
         ),
         *PROVENANCE,
     ]
