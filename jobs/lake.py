@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -112,21 +113,34 @@ class Lake:
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
         writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
         writer = writer.option("mergeSchema", "true").option("userMetadata", _about(cluster_id, about))
-        return self._save(name, writer)
+        before = self.version(name)
+        written = self._save(name, writer)
+        if about and self.version(name) == before:
+            # There was nothing to write and nothing to replace; what is said of that has to be in a commit, too.
+            with self._saying(cluster_id, about):
+                path = self.path(name).replace("`", "``")
+                self.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('kraft_forensics.empty' = 'true')")
+        return written
 
     def extend(
         self, name: str, cluster_id: str, rows: DataFrame, update: Sequence[str], about: Mapping[str, Any]
     ) -> int:
         """As `merge`, in a commit that carries `about`; returns the rows inserted."""
         before = self.version(name)
-        self.spark.conf.set(_USER_METADATA, _about(cluster_id, about))
-        try:
+        with self._saying(cluster_id, about):
             self.merge(name, rows, update)
-        finally:
-            self.spark.conf.unset(_USER_METADATA)
         if self.version(name) == before:
             return 0
         return int(next(self._commits(name)).get("operationMetrics", {}).get("numTargetRowsInserted", 0))
+
+    @contextmanager
+    def _saying(self, cluster_id: str, about: Mapping[str, Any]) -> Iterator[None]:
+        """Commits made in here carry `about`."""
+        self.spark.conf.set(_USER_METADATA, _about(cluster_id, about))
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(_USER_METADATA)
 
     def made(self, name: str, cluster_id: str) -> dict[str, Any]:
         """What the newest commit that wrote the cluster's rows says `about` them; empty if there is none."""
