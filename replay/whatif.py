@@ -140,7 +140,7 @@ class _Simulation:
             lists["isr"] = where(found, chosen[:, None], lists["isr"])
             for name in ("elr", "last_known_elr"):
                 lists[name] = where(found, empty(lists[name]), lists[name])
-        directories = self._directories(before, lists["replicas"], steps)
+        directories = self._directories(asked, lists["replicas"], steps)
         elected = (leader >= 0) & (leader != before.leader)
         marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))

@@ -115,7 +115,7 @@ def steps_through(course: Course, subject: int) -> list[tuple[int, tuple[int, ..
     return found
 
 
-@pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge"])
+@pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge", "jbod-4.0.2", "jbod-4.1.1"])
 @pytest.mark.parametrize("span", [(0, END), (100, END), (100, 200), (57, 133)])
 def test_with_the_recorded_rules_it_is_what_was(name: str, span: tuple[int, int]) -> None:
     """Every partition, every state: leader, ISR in its order, ELR."""
