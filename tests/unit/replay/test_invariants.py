@@ -25,7 +25,7 @@ from replay.partition_invariants import ClusterFacts, cluster_facts, partition_v
 from replay.quorum_invariants import quorum_violations
 from replay.stretches import RECORDS
 from replay.tables import sorted_history
-from tests.support.paths import ROOT, controllers
+from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
 from tests.support.scalar_invariants import World, scalar_stretches
 from tests.support.scenario import TOPIC_ID, ms, running, sessions, states, together
@@ -404,6 +404,27 @@ def test_what_real_logs_did_has_the_reasons_that_excuse_it(captured: dict[str, C
         blind = replace(known, brokers=BrokerTimeline(), cleared=np.empty(0, dtype=np.int64))
         found += [(name, r["invariant"]) for r in partition_violations(table, elections, blind).to_pylist()]
     assert set(found) == {("unclean", FELL), ("churn", FELL)}
+
+
+@pytest.mark.parametrize("name", ["jbod-4.0.2", "jbod-4.1.1"])
+def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
+    """d-0 was reassigned from three replicas to two while below min ISR: who left the replicas stayed in the ELR, and
+    the other partitions' leaders, with three replicas, go by another min ISR than partition 0."""
+    decoded = decode(capture(name))
+    history, state = history_of(decoded)
+    table = sorted_history(history.table)
+    elections = build_elections(table, states_of(table), state.brokers)
+    found = partition_violations(table, elections, cluster_facts(state, decoded.static)).to_pylist()
+    told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
+    assert told == [
+        ("elr_empty_at_min_isr", "d", 0, True),
+        ("elr_within_replicas", "d", 0, True),
+        ("min_isr_layers_disagree", "d", 1, True),
+        ("min_isr_layers_disagree", "d", 1, True),
+        ("min_isr_layers_disagree", "d", 2, True),
+        ("min_isr_layers_disagree", "d", 2, True),
+    ]
+    assert {r["brokers"][0] for r in found if r["invariant"] == "elr_within_replicas"} == {4}
 
 
 # --- one by one -------------------------------------------------------------------------------------------------------
