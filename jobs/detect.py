@@ -78,6 +78,7 @@ class Found:
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
+    lake.create()  # tables that a newer release has and this lake does not
     mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms,))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)

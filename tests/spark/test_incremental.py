@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.detect import run_detect
 from jobs.ingest import ingest
 from jobs.lake import Lake
-from jobs.replay import replay
 from jobs.settings import load_settings
 from jobs.tables import TABLES
 from tests.spark.conftest import Job
 from tests.spark.test_damage import unpack_controllers
-from tests.support import writer
 
 # What came first names the capture and the file that a row points at; the facts must not depend on it.
 _ORIGIN = {"capture", "path", "sha256", "position"}
@@ -91,22 +88,3 @@ def test_every_table_has_its_documented_columns(pieces: tuple[Lake, Lake, list[d
     whole, _, _ = pieces
     for name, table in TABLES.items():
         assert whole.table(name).columns == [f.name for f in table.schema]
-
-
-def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_path: Path) -> None:
-    """No leader change in the log, no finding about it: what the stages were made from is known all the same."""
-    segment = tmp_path / f"{0:020d}.log"
-    segment.write_bytes(writer.batch([writer.topic("orders"), writer.no_op()]))
-    lake, settings = Lake(job.lake.spark, tmp_path / "lake"), load_settings()
-    cluster = ingest(lake, segment, settings, lambda _: None).cluster_id
-    for topic in ("first", "second"):
-        found = [replay(lake, cluster, settings, lambda _: None).up_to_date for _ in range(2)]
-        assert found == [False, True], topic
-        judged = [run_detect(lake, cluster, settings, lambda _: None).up_to_date for _ in range(2)]
-        assert judged == [False, True], topic
-        assert lake.table("quorum_history").count() == lake.table("findings").count() == 0
-        # Another file of the same log: the stages have to look again.
-        further = tmp_path / topic / f"{2:020d}.log"
-        further.parent.mkdir()
-        further.write_bytes(writer.batch([writer.no_op()], base_offset=2 if topic == "first" else 3))
-        ingest(lake, further, settings, lambda _: None)

@@ -61,9 +61,6 @@ def test_the_kips_strategies_over_a_range(job: Job) -> None:
         assert (rows[place]["recorded_leader"], rows[place]["would_be_leader"]) == (1, -1)
         assert (rows[place]["loss_min_recorded"], rows[place]["loss_min_would_be"]) == (70, 0)
         assert rows[place]["leaderless_ms_would_be"] >= rows[place]["leaderless_ms_recorded"]
-    # Of those that answered, Aggressive takes the same broker.
-    rows = by_place(asked(job, "unclean", "--strategy", "proactive", "--to-offset", "110"))
-    assert {rows["ledger", p]["first_difference_offset"] for p in (0, 2)} == {None}
 
 
 def test_people_see_what_would_differ(job: Job) -> None:
@@ -71,8 +68,6 @@ def test_people_see_what_would_differ(job: Job) -> None:
     result = CliRunner(env={"COLUMNS": "240"}).invoke(app, [str(a) for a in ("whatif", "--min-isr", "1", *place)])
     assert result.exit_code == 0, result.output
     assert "7 of 12 partitions would differ (hypothetical; recorded -> would be)" in result.stdout
-    same = cli("whatif", "--elr", *place)
-    assert same.stdout == "none of 12 partitions would differ\n"
 
 
 @pytest.mark.parametrize(
