@@ -23,7 +23,6 @@ from jobs.snapshots import compare_with_snapshots
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
 from replay.detect import Cluster, detect
-from replay.elections import states_of
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
 from replay.invariants import INVARIANT_VIOLATIONS
@@ -182,13 +181,13 @@ def _judge(
     def judge(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
             return schema.empty_table()
-        rows = tables.sorted_history(left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
+        rows = left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY)
         found = detect(rows, right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS), context)
-        checked = check_rules(rows, states_of(rows), found.elections, surroundings)
+        checked = check_rules(found.history, found.states, found.elections, surroundings)
         parts = {
             "election": checked.elections,
             "difference": checked.differences,
-            "violation": partition_violations(rows, checked.elections, facts),
+            "violation": partition_violations(found.history, checked.elections, facts),
             "finding": found.findings,
             "counterfactual": found.counterfactuals,
         }

@@ -65,10 +65,15 @@ class Availability:
         found: Array = known & self.active[at] & online & (directories != _RESERVED.index(LOST))
         return found
 
-    def new_replicas_directory(self, states: Array) -> Array:
-        """The directory number that a new replica is given on a broker in each state."""
-        found: Array = np.append(self.default_directory, 0)[states]
-        return found
+    def placed(self, replicas: Array, held: tuple[Array, Array], offsets: Array) -> Array:
+        """The directory number of each replica right before each offset: where it was, by `held` (replicas before, and
+        their directories in as many columns or fewer); a new one is in its broker's only directory, else UNASSIGNED."""
+        new = np.append(self.default_directory, 0)[self.states(replicas, offsets)]
+        result: Array = np.where(replicas == PAD, PAD, new)
+        for j in range(min(lists.shape[1] for lists in held)):
+            replica, directory = (lists[:, j, None] for lists in held)
+            result = np.where((replicas == replica) & (replicas != PAD), directory, result)
+        return result
 
 
 def availability(brokers: BrokerTimeline, directories: Directories) -> Availability:

@@ -87,6 +87,12 @@ class ClusterState:
         """Without what only the driver needs: this goes to every task."""
         return replace(self, shape=replace(self.shape, batches=[], branches=[]), records=[], problems=[])
 
+    @property
+    def cleared(self) -> Array:
+        """The offsets of ClearElrRecords, ascending."""
+        removes = self.topic_events["removes"].to_numpy(zero_copy_only=False).astype(bool)
+        return np.unique(self.topic_events["offset"].to_numpy()[~removes])
+
     def elr_enabled(self, offset: int) -> bool:
         """Whether the ELR feature's finalized level is at least 1 at an offset."""
         return self.features.at(ELR_VERSION, offset) >= 1

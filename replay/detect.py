@@ -30,8 +30,11 @@ _PLACE = ["topic_id", "partition"]
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """tables.ELECTIONS, tables.FINDINGS and tables.COUNTERFACTUALS of a bucket."""
+    """tables.ELECTIONS, tables.FINDINGS and tables.COUNTERFACTUALS of a bucket; and what was judged: its history, in
+    the order of tables.sorted_history, and that as arrays."""
 
+    history: pa.Table
+    states: States
     elections: pa.Table
     findings: pa.Table
     counterfactuals: pa.Table
@@ -84,6 +87,8 @@ def detect(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> Detected:
         findings.append(_finding(seen, picks))
         counterfactuals += picks
     return Detected(
+        history,
+        states,
         build_elections(history, states, cluster.brokers),
         pa.Table.from_pylist(findings, schema=tables.FINDINGS),
         pa.Table.from_pylist(counterfactuals, schema=tables.COUNTERFACTUALS),

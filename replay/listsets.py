@@ -99,6 +99,11 @@ def fit(lists: Array, width: int) -> Array:
     return wide
 
 
+def resize(lists: Array, width: int) -> Array:
+    """The lists in a matrix of exactly that many columns; what stands behind them is left out."""
+    return fit(lists, width)[:, :width]
+
+
 def where(condition: Array, lists: Array, others: Array) -> Array:
     """Each list from the one or the other matrix."""
     width = max(lists.shape[1], others.shape[1])

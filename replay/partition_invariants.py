@@ -26,6 +26,7 @@ from replay.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switch
 from replay.history import Context, partition_0_replicas
 from replay.invariants import INVARIANT_VIOLATIONS
 from replay.lists import PAD, Array, to_lengths, to_matrix
+from replay.listsets import is_in
 from replay.stretches import RECORDS, Broken, Places, violation_rows
 
 _ASSUMED = "assumed_default"
@@ -49,12 +50,11 @@ class ClusterFacts:
 def cluster_facts(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ClusterFacts:
     """From a resolved cluster with its records (not of `for_tasks`). static: node id -> its server.properties."""
     beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
-    events = state.topic_events
     return ClusterFacts(
         context=state.context,
         brokers=state.brokers,
         features=state.features,
-        cleared=np.unique(events["offset"].to_numpy()[~events["removes"].to_numpy(zero_copy_only=False).astype(bool)]),
+        cleared=state.cleared,
         broker_min_isr=_broker_min_isr(state, static),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=RECORDS),
     )
@@ -145,10 +145,7 @@ def _rows_of(history: pa.Table, facts: ClusterFacts) -> _Rows:
 
 def _only(lists: Array, others: Array, inside: bool) -> Array:
     """The members of each list that are (or are not) in the list beside it; PAD in place of the rest."""
-    hit = np.zeros(lists.shape, dtype=bool)
-    for j in range(lists.shape[1]):
-        hit[:, j] = (others == lists[:, j : j + 1]).any(axis=1)
-    return np.where(hit == inside, lists, PAD)
+    return np.where(is_in(lists, others) == inside, lists, PAD)
 
 
 def _any(lists: Array) -> Array:

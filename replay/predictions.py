@@ -19,7 +19,7 @@ from replay.broker_events import BrokerEvents, broker_events
 from replay.configs import MIN_ISR
 from replay.configs import UNCLEAN as UNCLEAN_ENABLE
 from replay.lists import PAD, Array
-from replay.listsets import fit, same, same_set, size, where
+from replay.listsets import resize, same, same_set, size, where
 from replay.partition_change import KEEP_RECOVERY, NO_CHANGE, ONLINE, UNCLEAN, Cases, Changes, predict
 from replay.profiles import ON_LEADERLESS, PROFILES, Profile
 from replay.transitions import Configs, Cut
@@ -213,16 +213,12 @@ class _Piece:
         return result
 
     def _directories(self, cases: Cases, replicas: Array, rows: Array) -> Array:
-        """Where each replica then is: where it was; a new one in its broker's only directory, else UNASSIGNED."""
+        """Where each replica then is; what was recorded, where metadata.version has no directories."""
         if replicas.shape == cases.replicas.shape and (replicas == cases.replicas).all():
             return cases.directories
-        available = self.cut.availability
-        states = available.states(replicas, self.transitions.change.place[0][rows])
-        result: Array = np.where(replicas == PAD, PAD, available.new_replicas_directory(states))
-        for j in range(min(cases.replicas.shape[1], cases.directories.shape[1])):
-            replica, directory = cases.replicas[:, j, None], cases.directories[:, j, None]
-            result = np.where((replicas == replica) & (replicas != PAD), directory, result)
-        return where(cases.has_directories, result, self.transitions.after.directories[rows])
+        offset = self.transitions.change.place[0][rows]
+        placed = self.cut.availability.placed(replicas, (cases.replicas, cases.directories), offset)
+        return where(cases.has_directories, placed, self.transitions.after.directories[rows])
 
     def _agreeing(self, rows: Array) -> list[str]:
         """The names of the profiles that predict each of some changes (bool), joined by commas."""
@@ -324,7 +320,7 @@ def _no_states(count: int, width: int) -> State:
 def _put(state: State, rows: Array, found: State) -> None:
     state.leader[rows], state.recovery[rows] = found.leader, found.recovery
     for lists, new in zip(_lists(state), _lists(found), strict=True):
-        lists[rows] = fit(new, lists.shape[1])[:, : lists.shape[1]]
+        lists[rows] = resize(new, lists.shape[1])
 
 
 def _lists(state: State) -> tuple[Array, Array, Array]:

@@ -84,9 +84,8 @@ def _with_predictions(elections: pa.Table, rows: Array, pieces: Sequence[Predict
         [_strings(profile), _strings(_fingerprints(profile)), _ids(leaders[asked]), pa.array(right[asked])],
         fields=list(tables.ELECTION_PREDICTION),
     )
-    offsets = np.append(0, np.cumsum(asked.sum(axis=1))).astype(np.int32)
     filled = {
-        "predictions": pa.ListArray.from_arrays(pa.array(offsets), flat),
+        "predictions": _ragged(asked, flat),
         "difference": _strings(difference),
     }
     for name, values in filled.items():
@@ -111,8 +110,7 @@ def _subsets(names: Sequence[str], members: Sequence[Array]) -> pa.Array:
     """For each row the names whose mask (bool, one a name) has it."""
     masks = np.stack(members, axis=1)
     codes = np.broadcast_to(np.arange(len(names)), masks.shape)[masks]
-    offsets = np.append(0, np.cumsum(masks.sum(axis=1))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, type=pa.string()).take(pa.array(codes)))
+    return _ragged(masks, pa.array(names, type=pa.string()).take(pa.array(codes)))
 
 
 def _states(state: State) -> pa.Array:
@@ -127,5 +125,10 @@ def _states(state: State) -> pa.Array:
 
 def _members(lists: Array) -> pa.Array:
     mask = lists != PAD
+    return _ragged(mask, pa.array(lists[mask], type=pa.int32()))
+
+
+def _ragged(mask: Array, values: pa.Array) -> pa.Array:
+    """Lists, one a row of the mask, of as many of the values as it has there."""
     offsets = np.append(0, np.cumsum(mask.sum(axis=1))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(lists[mask], type=pa.int32()))
+    return pa.ListArray.from_arrays(pa.array(offsets), values)

@@ -17,11 +17,12 @@ from replay.elections import States
 from replay.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
 from replay.history import Context
 from replay.lists import PAD, Array, to_lengths, to_matrix
-from replay.listsets import empty, first, keep
+from replay.listsets import empty, first, keep, resize
 from replay.partition_change import ONLINE, RECOVERED, RECOVERING, Cases
 from replay.software import Software
 from replay.triggers import Recorded, Transitions
 
+_SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = (
     "offset",
     "batch_base_offset",
@@ -101,6 +102,13 @@ class Cut:
         effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
+    def features(self, at: Array) -> dict[str, Array]:
+        """What the finalized features switch right before some offsets, as `Cases` names it."""
+        features = self.surroundings.features
+        levels = features.at_each(METADATA_VERSION, at - 1)
+        enabled = features.at_each(ELR_VERSION, at - 1) >= 1
+        return {"elr_enabled": enabled, **{name: switches(levels, name) for name in _SWITCHES}}
+
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes of some rows (of `changed_rows`)."""
         before = side(self.history.take(pa.array(rows - 1)))
@@ -126,7 +134,7 @@ class Cut:
                 leader_epochs=self.states.leader_epoch[rows] - self.states.leader_epoch[rows - 1],
             ),
             unclean_allowed=configs.unclean,
-            lost=np.where(is_lost.any(axis=1), first(_paired(before.replicas, held), is_lost), PAD),
+            lost=np.where(is_lost.any(axis=1), first(resize(before.replicas, held.shape[1]), is_lost), PAD),
         )
 
     def cases_at(self, rows: Array) -> Cases:
@@ -147,9 +155,8 @@ class Cut:
         replicas, isr, elr = (to_matrix(table[name]) for name in ("replicas", "isr", "elr"))
         removing, adding = (to_matrix(table[name]) for name in ("removing_replicas", "adding_replicas"))
         recovery = _recovery(table)
-        levels = self.surroundings.features.at_each(METADATA_VERSION, offset - 1)
         states = self.availability.states(replicas, offset)
-        may_lead = self.availability.acceptable(replicas, _paired(directories, replicas), states)
+        may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
         return Cases(
             replicas=replicas,
             isr=isr,
@@ -169,10 +176,7 @@ class Cut:
             target_recovery=recovery,
             unclean_shutdown=empty(replicas[:, :1]),
             min_isr=configs.min_isr,
-            elr_enabled=self.surroundings.features.at_each(ELR_VERSION, offset - 1) >= 1,
-            marks_recovery=switches(levels, "marks_recovery"),
-            bumps_leader_epoch_on_shrink=switches(levels, "bumps_leader_epoch_on_shrink"),
-            has_directories=switches(levels, "has_directories"),
+            **self.features(offset),
         )
 
 
@@ -186,16 +190,6 @@ def _recovery(table: pa.Table) -> Array:
     return np.where(marked, RECOVERING, RECOVERED)
 
 
-def _paired(lists: Array, others: Array) -> Array:
-    """The lists in as many columns as the others have: both are about one replica a column."""
-    width = others.shape[1]
-    padded = np.pad(lists, ((0, 0), (0, max(0, width - lists.shape[1]))), constant_values=PAD)
-    return padded[:, :width]
-
-
 def surroundings_of(state: ClusterState) -> Surroundings:
     """Of a resolved cluster."""
-    events = state.topic_events
-    removes = events["removes"].to_numpy(zero_copy_only=False).astype(bool)
-    cleared = np.unique(events["offset"].to_numpy()[~removes])
-    return Surroundings(state.context, state.features, state.brokers, state.software, cleared)
+    return Surroundings(state.context, state.features, state.brokers, state.software, state.cleared)

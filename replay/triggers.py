@@ -8,8 +8,10 @@ changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasTo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from replay.election_actors import Change, aimed
 from replay.lists import PAD, Array
 from replay.listsets import empty, first, has, is_in, join, keep, same, size, where, without
 from replay.partition_change import ONLINE, PREFERRED, RECOVERED, UNCLEAN, Cases
+
+Some = TypeVar("Some")
 
 UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
 ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
@@ -80,37 +84,41 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
     in_isr, in_elr = has(before.isr, behind.broker), has(before.elr, behind.broker)
     led = before.leader >= 0
+    preferred, unclean_election = partial(with_election, election=PREFERRED), partial(with_election, election=UNCLEAN)
 
-    def found(trigger: str, mask: Array, cases: Cases, shown_at: Array = offset) -> Iterator[Hypothesis]:
+    def found(
+        trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, shown_at: Array = offset
+    ) -> Iterator[Hypothesis]:
+        """The builder's input is made for the rows that the mask has, and no others."""
         rows = np.flatnonzero(mask)
         if len(rows):
-            yield Hypothesis(trigger, rows, take(cases, rows), shown_at[rows])
+            yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), shown_at[rows])
 
-    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, cancelled(usual))
-    yield from found(REASSIGNMENT, aimed(change), reassigned(before, after))
+    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, usual, cancelled)
+    yield from found(REASSIGNMENT, aimed(change), before, reassigned, after)
     placed = change.same_replicas & ~same(after.directories, before.directories)
-    yield from found(DIRECTORY_ASSIGNMENT, placed, replace(before, directories=after.directories))
+    yield from found(DIRECTORY_ASSIGNMENT, placed, before, _assigned, after)
     for kind, mask in (
         (events.FENCE, in_isr),
         (events.UNREGISTER, in_isr | in_elr),
         (events.DIRECTORY_OFFLINE, in_isr),
     ):
-        yield from found(kind, mask & (behind.kind == kind), removed(usual, behind.broker), behind.offset)
+        mine = mask & (behind.kind == kind)
+        yield from found(kind, mine, usual, removed, behind.broker, shown_at=behind.offset)
     registered = behind.kind == events.REGISTRATION
     unclean = registered & (in_isr | in_elr) & before.elr_enabled
-    yield from found(UNCLEAN_RESTART, unclean, restarted(usual, behind.broker), behind.offset)
-    yield from found(CLEAN_RESTART, registered & in_isr, removed(usual, behind.broker), behind.offset)
+    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, behind.broker, shown_at=behind.offset)
+    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, behind.broker, shown_at=behind.offset)
     leaving = (front.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, front.broker)
-    yield from found(events.CONTROLLED_SHUTDOWN, leaving, removed(usual, front.broker), front.offset)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, front.broker, shown_at=front.offset)
     coming = (front.kind == events.UNFENCE) & ~led
-    yield from found(events.UNFENCE, coming, added(usual, front.broker), front.offset)
+    yield from found(events.UNFENCE, coming, usual, added, front.broker, shown_at=front.offset)
     lost = has(before.isr, transitions.lost)
-    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, removed(usual, transitions.lost))
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, usual, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
-    yield from found(ALTER_PARTITION, led & vouched, altered(usual, after))
-    preferred = replace(before, election=np.full(len(offset), PREFERRED))
-    yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), preferred)
-    yield from found(UNCLEAN_ELECTION, ~led, replace(before, election=np.full(len(offset), UNCLEAN)))
+    yield from found(ALTER_PARTITION, led & vouched, usual, altered, after)
+    yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), before, preferred)
+    yield from found(UNCLEAN_ELECTION, ~led, before, unclean_election)
 
 
 def unshown(transitions: Transitions) -> list[Hypothesis]:
@@ -124,9 +132,11 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
     return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (removed, restarted)]
 
 
-def take(cases: Cases, rows: Array) -> Cases:
-    """Some of the cases, by number."""
-    return Cases(**{f.name: getattr(cases, f.name)[rows] for f in fields(Cases)})
+def take(them: Some, rows: Array) -> Some:
+    """Some elements by number, of an array or of a dataclass of arrays."""
+    if isinstance(them, np.ndarray):
+        return them[rows]  # type: ignore[return-value]
+    return type(them)(**{f.name: getattr(them, f.name)[rows] for f in fields(them)})  # type: ignore[arg-type]
 
 
 def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:
@@ -152,6 +162,16 @@ def restarted(cases: Cases, broker: Array) -> Cases:
 def added(cases: Cases, broker: Array) -> Cases:
     """The broker beside each case may lead from now on."""
     return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
+
+
+def with_election(cases: Cases, election: int) -> Cases:
+    """An election of that kind, and nothing else."""
+    return replace(cases, election=np.full(len(cases.leader), election))
+
+
+def _assigned(cases: Cases, after: Recorded) -> Cases:
+    """A broker says in which directory its replica is: the builder is told beside its input."""
+    return replace(cases, directories=after.directories)
 
 
 def altered(cases: Cases, after: Recorded) -> Cases:

@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from replay import broker_events as events
 from replay.elections import previous_leaders
-from replay.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.lists import PAD, Array
-from replay.listsets import empty, fit, has, is_in, join, keep, same, size, where, without
+from replay.listsets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
 from replay.partition_change import (
     NO_LEADER,
     ONLINE,
@@ -32,7 +31,7 @@ from replay.partition_change import (
 )
 from replay.predictions import lists_after, state_after
 from replay.profiles import PROFILES, Profile
-from replay.transitions import Cut
+from replay.transitions import Configs, Cut
 from replay.triggers import (
     ALTER_PARTITION,
     CANCELLED_REASSIGNMENT,
@@ -51,20 +50,12 @@ from replay.triggers import (
     restarted,
     take,
     where_cases,
+    with_election,
 )
 from replay.whatif_scenario import Course, Leaderless, Scenario
 from replay.whatif_steps import CLEAR_ELR, Steps, Subjects
 
-_SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
-_TAKES_AWAY = (
-    events.FENCE,
-    events.UNREGISTER,
-    events.DIRECTORY_OFFLINE,
-    events.CONTROLLED_SHUTDOWN,
-    CLEAN_RESTART,
-    UNCLEAN_RESTART,
-)
 
 
 def simulate(cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
@@ -90,8 +81,9 @@ class _Simulation:
         self.recorded = cut.transitions(rows, cut.configs(rows))
         self.number = np.full(len(steps.row), -1)
         self.number[shown] = np.arange(len(shown))
-        self.surroundings = _surroundings(cut, subjects, steps, scenario)
-        self.enabled = cut.configs(subjects.start[steps.subject], steps.at).unclean
+        configs = cut.configs(subjects.start[steps.subject], steps.at)
+        self.surroundings = _surroundings(cut, configs, steps, scenario)
+        self.enabled = configs.unclean
         self.profile = _profiles(cut, steps, scenario)
         start = cut.cases_at(subjects.start)
         # An ELR keeps members that are replicas no more.
@@ -140,14 +132,14 @@ class _Simulation:
             lists["isr"] = where(found, chosen[:, None], lists["isr"])
             for name in ("elr", "last_known_elr"):
                 lists[name] = where(found, empty(lists[name]), lists[name])
-        directories = self._directories(asked, lists["replicas"], steps)
+        held = (asked.replicas, asked.directories)
+        lists["directories"] = self.cut.availability.placed(lists["replicas"], held, self.steps.at[steps])
         elected = (leader >= 0) & (leader != before.leader)
         marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
         changed = ~changes.is_no_op | (leader != before.leader)
-        for name in _LISTS:
-            self.world[name][subject] = fit(lists[name], self.width)[:, : self.width]
-        self.world["directories"][subject] = fit(directories, self.width)[:, : self.width]
+        for name in (*_LISTS, "directories"):
+            self.world[name][subject] = resize(lists[name], self.width)
         self.world["leader"][subject], self.world["recovery"][subject] = leader, recovery
         self.last_leader[subject] = np.where(leader >= 0, leader, self.last_leader[subject])
         self._note(steps[changed], elected[changed], unclean[changed])
@@ -193,9 +185,9 @@ class _Simulation:
         if trigger == events.UNFENCE:
             return added(usual, broker), ~led
         if trigger == PREFERRED_ELECTION:
-            return replace(cases, election=np.full(len(steps), PREFERRED)), led
+            return with_election(cases, PREFERRED), led
         if trigger == UNCLEAN_ELECTION:
-            return replace(cases, election=np.full(len(steps), UNCLEAN)), ~led & self._by_hand(steps)
+            return with_election(cases, UNCLEAN), ~led & self._by_hand(steps)
         before, after = self._shown(steps)
         if trigger == ALTER_PARTITION:
             return self._altered(usual, before, after), led
@@ -204,7 +196,7 @@ class _Simulation:
         if trigger == CANCELLED_REASSIGNMENT:
             return cancelled(usual), size(cases.adding) + size(cases.removing) > 0
         if trigger == DIRECTORY_ASSIGNMENT:
-            kept = replace(cases, directories=fit(after.directories, self.width)[:, : self.width])
+            kept = replace(cases, directories=resize(after.directories, self.width))
             off = np.zeros(len(steps), dtype=bool)
             kept = kept if profile.directory_assignment_keeps_elr else replace(kept, elr_enabled=off)
             return kept, same(cases.replicas, after.replicas)
@@ -222,9 +214,7 @@ class _Simulation:
     def _shown(self, steps: Array) -> tuple[Cases, Recorded]:
         """What was recorded before and after requests."""
         number = self.number[steps]
-        after = self.recorded.after
-        picked = Recorded(**{f.name: getattr(after, f.name)[number] for f in fields(Recorded)})
-        return take(self.recorded.before, number), picked
+        return take(self.recorded.before, number), take(self.recorded.after, number)
 
     def _allowed(self, steps: Array) -> Array:
         if self.scenario.recover is not None:
@@ -281,16 +271,6 @@ class _Simulation:
             )
         return chosen
 
-    def _directories(self, cases: Cases, replicas: Array, steps: Array) -> Array:
-        """The directory of each replica: a new one's is its broker's only one, else not assigned."""
-        available = self.cut.availability
-        directories = available.new_replicas_directory(available.states(replicas, self.steps.at[steps]))
-        result = np.where(replicas == PAD, PAD, directories)
-        for j in range(cases.replicas.shape[1]):
-            replica, directory = cases.replicas[:, j, None], cases.directories[:, j, None]
-            result = np.where((replicas == replica) & (replicas != PAD), directory, result)
-        return result
-
     def _note(self, steps: Array, elected: Array, unclean: Array) -> None:
         place = (getattr(self.steps, name)[steps] for name in ("offset", "batch", "timestamp_ms"))
         min_isr = self.surroundings["min_isr"][steps]
@@ -309,17 +289,14 @@ class _Simulation:
         return Course(*(column[order] for column in whole))
 
 
-def _surroundings(cut: Cut, subjects: Subjects, steps: Steps, scenario: Scenario) -> dict[str, Array]:
+def _surroundings(cut: Cut, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
     """What is in force at every step, as `Cases` names it."""
-    features = cut.surroundings.features
-    configs = cut.configs(subjects.start[steps.subject], steps.at)
-    levels = features.at_each(METADATA_VERSION, steps.at - 1)
-    enabled = features.at_each(ELR_VERSION, steps.at - 1) >= 1
-    return {
-        "min_isr": configs.min_isr if scenario.min_isr is None else np.minimum(configs.most_min_isr, scenario.min_isr),
-        "elr_enabled": enabled if scenario.elr is None else np.full(len(enabled), scenario.elr),
-        **{name: switches(levels, name) for name in _SWITCHES},
-    }
+    result = {"min_isr": configs.min_isr, **cut.features(steps.at)}
+    if scenario.min_isr is not None:
+        result["min_isr"] = np.minimum(configs.most_min_isr, scenario.min_isr)
+    if scenario.elr is not None:
+        result["elr_enabled"] = np.full(len(steps.at), scenario.elr)
+    return result
 
 
 def _profiles(cut: Cut, steps: Steps, scenario: Scenario) -> Array:
