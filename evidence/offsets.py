@@ -137,6 +137,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         if f.kind == kinds.PARTITION_METADATA
     }
     last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
+    stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
     lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
         kinds.GET_OFFSETS: tool_output.read_get_offsets,
         kinds.QUORUM_REPLICATION: tool_output.read_quorum_replication,
@@ -152,7 +153,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
         kinds.JMX_EXPORTER: partial(_exporter, names),
         kinds.JMX_TOOL: _jmx_tool,
-        kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last),
+        kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last, stopped),
         kinds.TOPICS_DESCRIBE: partial(_described, tool_output.read_topics),
         kinds.DESCRIBE_TOPIC_PARTITIONS: partial(_described, responses.read_describe_topic_partitions),
         kinds.QUORUM_STATUS: partial(_reported, tool_output.read_quorum_status),
@@ -241,7 +242,15 @@ def _not_an(what: str, line: Line) -> Damage:
     return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)
 
 
-def _replica_segment(topic_ids: dict[str, str | None], last: set[str], file: EvidenceFile) -> Found:
+def _stopped(file: EvidenceFile) -> int | None:
+    """The broker epoch in a .kafka_cleanshutdown: what lies beside it is as that session left it."""
+    rows, _ = responses.read_clean_shutdown(file.read())
+    return next((row.get("broker_epoch") for row in rows), None)
+
+
+def _replica_segment(
+    topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
+) -> Found:
     """The log end of a replica, from its last segment; the others hold nothing but records."""
     path = PurePosixPath(file.path)
     place = kinds.partition_of(path)
@@ -253,5 +262,6 @@ def _replica_segment(topic_ids: dict[str, str | None], last: set[str], file: Evi
     if tail.log_end_offset is not None:
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
+        end["broker_epoch"] = stopped.get(str(path.parent.parent))
         found.offsets.append({**row, **end, "position": tail.position})
     return found

@@ -147,7 +147,12 @@ LOG_END_OFFSETS = pa.schema(
         column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
         column("last_written_leader_epoch", pa.int32(), "leader epoch of the last batch in the replica's log"),
         column("current_leader_epoch", pa.int32(), "leader epoch that the replica knew of"),
-        column("broker_epoch", pa.int64(), "the broker's epoch: the metadata offset of its registration"),
+        column(
+            "broker_epoch",
+            pa.int64(),
+            "the broker's epoch: the metadata offset of its registration; of a replica_segment: that of the session "
+            "that left the log so, by the .kafka_cleanshutdown beside it",
+        ),
         column("offset_lag", pa.int64(), "kafka-log-dirs: how far the LEO is behind the high watermark; not a LEO"),
         *PROVENANCE,
     ]

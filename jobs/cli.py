@@ -13,13 +13,27 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs.options import (
+    DEFAULT_LAKE,
+    CaptureOption,
+    Captures,
+    ClusterOption,
+    DocumentFormat,
+    DocumentFormatOption,
+    FailOn,
+    FailOnOption,
+    FormatOption,
+    LakeOption,
+    Start,
+    StartOption,
+    VerdictOption,
+)
 from jobs.output import Format, print_rows, say
 
 if TYPE_CHECKING:
@@ -34,38 +48,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-class FailOn(StrEnum):
-    """--fail-on: from which verdict on findings give exit code 3."""
-
-    NONE = "none"
-    POSSIBLE = "possible"
-    PROVEN = "proven"
-
-
-Captures = Annotated[
-    list[Path], typer.Argument(help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment.")
-]
-LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How results are printed.")]
-FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict or worse.")
-]
-
-
-class Start(StrEnum):
-    """--start: where the replay begins (jobs/cluster_state.py)."""
-
-    EARLIEST = "earliest"
-    NEWEST_CHECKPOINT = "newest-checkpoint"
-
-
-StartOption = Annotated[
-    Start, typer.Option("--start", help="Replay all that was captured, or only from the newest usable snapshot on.")
-]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
-DEFAULT_LAKE = Path("lake")
 
 
 def _pipeline(lake: Path, captures: Sequence[Path] = ()) -> Pipeline:
@@ -84,14 +66,15 @@ def run(
     start: StartOption = Start.EARLIEST,
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
+    verdict: VerdictOption = None,
 ) -> None:
     """The main job: ingest, replay, detect, quality and report, in one session."""
     pipeline = _pipeline(lake, captures)
-    outcome = pipeline.run(report or lake / "report.html", start)
+    outcome = pipeline.run(report or lake / "report.html", start, verdict)
     pipeline.print_windows(form)
     for line in outcome.summary:
         say(line)
-    _exit(outcome.worst_verdicts, fail_on, outcome.quality_failed)
+    _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
 @app.command()
@@ -108,13 +91,18 @@ def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST)
 
 @app.command()
 def detect(
-    lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE, fail_on: FailOnOption = FailOn.NONE
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+    fail_on: FailOnOption = FailOn.NONE,
+    verdict: VerdictOption = None,
 ) -> None:
     """Judge every leader change: did the high watermark go back, would another leader have been picked."""
     pipeline = _pipeline(lake)
-    pipeline.detect()
+    said = pipeline.detect(verdict)
     pipeline.print_windows(form)
-    _exit(pipeline.verdicts(), fail_on, [])
+    for line in said:
+        say(line)
+    _exit(pipeline.levels(), fail_on, [])
 
 
 @app.command()
@@ -190,6 +178,24 @@ def describe(
         typer.echo(as_kafka_topics(rows))
     else:
         print_rows(COLUMNS, rows, form)
+
+
+@app.command()
+def explain(
+    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or how it begins (6 characters at least).")],
+    lake: LakeOption = DEFAULT_LAKE,
+    capture: CaptureOption = None,
+    cluster: ClusterOption = None,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """A finding in prose, with the rows, files and bytes that it stands on."""
+    from jobs.explain import explain
+    from jobs.explain_output import print_explained
+
+    pipeline = _pipeline(lake, [capture] if capture else [])
+    pipeline.require()
+    only = pipeline.one_cluster(cluster) if cluster else None
+    print_explained(explain(pipeline.lake, finding_id, only, capture), form)
 
 
 @app.command()
@@ -304,11 +310,10 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
         raise typer.Exit(1)
 
 
-def _exit(verdicts: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
-    worse = {FailOn.NONE: set(), FailOn.PROVEN: {"proven"}, FailOn.POSSIBLE: {"proven", "possible"}}[fail_on]
+def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
     for line in quality_failed:
         say(f"quality: not met: {line}")
-    if verdicts & worse:
+    if levels & fail_on.levels():
         raise typer.Exit(EXIT_FINDINGS)
     if quality_failed:
         raise typer.Exit(EXIT_QUALITY)

@@ -9,20 +9,19 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
 
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
 from jobs.cluster_state import control_records, load_cluster_state, static_files
 from jobs.described import compare_with_described
 from jobs.lake import Lake
+from jobs.parts import Parts, part
 from jobs.replay import bucket_count, bucketed, changes_frame, replayed_from
 from jobs.settings import Settings
 from jobs.snapshots import compare_with_snapshots
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
-from replay.detect import Cluster, detect
+from replay.detect import Asked, Cluster, ClusterEvents, detect
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
 from replay.invariants import INVARIANT_VIOLATIONS
@@ -30,9 +29,10 @@ from replay.log import Problem
 from replay.offsets import Clock
 from replay.partition_invariants import ClusterFacts, cluster_facts, partition_violations
 from replay.quorum_invariants import quorum_violations
+from replay.rule_findings import invariant_findings, rule_mismatch_findings
 from replay.rule_tables import RULE_DIFFERENCES
 from replay.rules import check_rules
-from replay.transitions import Surroundings, surroundings_of
+from replay.transitions import surroundings_of
 
 _INPUTS = (
     "partition_history",
@@ -44,17 +44,20 @@ _INPUTS = (
     "described_partitions",
     "captures",
     "static_configs",
+    "broker_history",
 )
 MAX_ORPHANS = 100_000
 
-# What a bucket of partitions gives, and the tables that are made of it alone.
-_PARTS = {
-    "election": tables.ELECTIONS,
-    "difference": RULE_DIFFERENCES,
-    "violation": INVARIANT_VIOLATIONS,
-    "finding": tables.FINDINGS,
-    "counterfactual": tables.COUNTERFACTUALS,
-}
+# What a bucket of partitions gives, and the tables that are made of it alone. predicted: how many changes were held
+# against the rules, a row a bucket.
+_PARTS = Parts(
+    election=tables.ELECTIONS,
+    difference=RULE_DIFFERENCES,
+    violation=INVARIANT_VIOLATIONS,
+    finding=tables.FINDINGS,
+    counterfactual=tables.COUNTERFACTUALS,
+    predicted=pa.schema([("changes", pa.int64())]),
+)
 _WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
 
 
@@ -78,7 +81,8 @@ class Found:
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # tables that a newer release has and this lake does not
-    mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms,))
+    asked = Asked(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
+    mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, asked))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
@@ -88,14 +92,17 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     history = lake.table("partition_history", cluster).persist()
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    rules = (surroundings_of(state), cluster_facts(state, static_files(lake, cluster)))
-    judged = _judge(history, offsets, context, rules, bucket_count(history, settings)).persist()
-    for part, name in _WRITTEN.items():
-        lake.replace(name, cluster, _part(judged, part, cluster))
+    restarts = lake.rows("broker_history", cluster, ("offset",), "restart_class = 'unclean'")
+    events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
+    told = _Told(context, events, cluster_facts(state, static_files(lake, cluster)), asked)
+    judged = _judge(history, offsets, told, bucket_count(history, settings)).persist()
+    for own, name in _WRITTEN.items():
+        lake.replace(name, cluster, _part(judged, own, cluster))
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
+    of_log_findings = lake.frame("findings", cluster, invariant_findings(of_log, cluster))
     violations = _part(judged, "violation", cluster).unionByName(lake.frame("invariant_violations", cluster, of_log))
     lake.replace("invariant_violations", cluster, violations)
-    predicted = judged.agg(F.coalesce(F.sum("predicted"), F.lit(0))).collect()[0][0]
+    predicted = judged.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0]
     progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
     printed = compare_with_described(lake, cluster, history, clock, end_ms)
@@ -108,7 +115,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     rows += printed.findings
     faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
     # Last: the mark on findings says that the other tables are made, too.
-    lake.replace("findings", cluster, found.unionByName(faults), {"mark": mark})
+    lake.replace("findings", cluster, found.unionByName(of_log_findings).unionByName(faults), {"mark": mark})
     judged.unpersist()
     history.unpersist()
     return Found(
@@ -166,56 +173,45 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
     return named.unionByName(clear.select(named.columns))
 
 
-def _judge(
-    history: DataFrame,
-    offsets: DataFrame,
-    context: Cluster,
-    rules: tuple[Surroundings, ClusterFacts],
-    buckets: int,
-) -> DataFrame:
-    """What every bucket of partitions gives: a row of one part (_PARTS), in that part's struct column; and, once a
-    bucket, `predicted`: how many changes were held against the rules."""
-    surroundings, facts = rules
-    schema = pa.schema([*(pa.field(name, pa.struct(list(s))) for name, s in _PARTS.items()), ("predicted", pa.int64())])
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What every bucket is judged by."""
+
+    context: Cluster
+    events: ClusterEvents
+    facts: ClusterFacts
+    asked: Asked
+
+
+def _judge(history: DataFrame, offsets: DataFrame, told: _Told, buckets: int) -> DataFrame:
+    """What every bucket of partitions gives (_PARTS)."""
+    cluster = told.context.cluster_id
 
     def judge(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
-            return schema.empty_table()
+            return _PARTS.empty()
         rows = left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY)
-        found = detect(rows, right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS), context)
-        checked = check_rules(found.history, found.states, found.elections, surroundings)
+        seen = right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS)
+        found = detect(rows, seen, told.context, told.events, told.asked)
+        checked = check_rules(found.history, found.states, found.elections, found.cut)
+        violations = partition_violations(found.history, checked.elections, told.facts)
+        of_rules = [rule_mismatch_findings(checked.differences, cluster), invariant_findings(violations, cluster)]
         parts = {
             "election": checked.elections,
             "difference": checked.differences,
-            "violation": partition_violations(found.history, checked.elections, facts),
-            "finding": found.findings,
+            "violation": violations,
+            "finding": pa.concat_tables([found.findings, *of_rules]),
             "counterfactual": found.counterfactuals,
+            "predicted": pa.table({"changes": pa.array([checked.predicted], type=pa.int64())}),
         }
-        return _stacked(parts, checked.predicted, schema)
+        return _PARTS.stacked(parts)
 
-    kinds = from_arrow_schema(schema)
-    plain = StructType([StructField(f.name, f.dataType) for f in kinds.fields])
     left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
-    return left.cogroup(right).applyInArrow(judge, plain)
-
-
-def _stacked(parts: dict[str, pa.Table], predicted: int, schema: pa.Schema) -> pa.Table:
-    """The parts below each other, each in its own column, and a last row with `predicted`."""
-    total = sum(len(part) for part in parts.values()) + 1
-    columns: dict[str, pa.Array] = {}
-    begin = 0
-    for name, part in parts.items():
-        kind = schema.field(name).type
-        column = pa.StructArray.from_arrays([c.combine_chunks() for c in part.columns], fields=list(kind))
-        behind = pa.nulls(total - begin - len(part), kind)
-        columns[name] = pa.concat_arrays([pa.nulls(begin, kind), column, behind])
-        begin += len(part)
-    columns["predicted"] = pa.array([None] * (total - 1) + [predicted], type=pa.int64())
-    return pa.table(columns, schema=schema)
+    return left.cogroup(right).applyInArrow(judge, _PARTS.spark_schema)
 
 
 def _part(judged: DataFrame, name: str, cluster: str) -> DataFrame:
-    return judged.where(F.col(name).isNotNull()).select(F.lit(cluster).alias("cluster_id"), f"{name}.*")
+    return part(judged, name).withColumn("cluster_id", F.lit(cluster))
 
 
 def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:

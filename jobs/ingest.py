@@ -46,12 +46,17 @@ def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -
     """Ingest one capture. Errors: CaptureError for a capture that cannot be used as a whole (see open_capture)."""
     progress(f"opening {location}")
     with open_capture(location) as capture:
-        fresh = not lake.exists()
-        lake.create()
-        known = {} if fresh else _known_files(lake, capture.name)
-        if {(f.path, f.sha256) for f in capture.files} <= set(known):
-            return Ingested(capture.name, next(iter(known.values())), {}, [], capture.refused, True)
-        return _ingest_new(lake, capture, settings, progress)
+        return ingest_opened(lake, capture, settings, progress)
+
+
+def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+    """Ingest a capture that is open. Errors: as `ingest`."""
+    fresh = not lake.exists()
+    lake.create()
+    known = {} if fresh else _known_files(lake, capture.name)
+    if {(f.path, f.sha256) for f in capture.files} <= set(known):
+        return Ingested(capture.name, next(iter(known.values())), {}, [], capture.refused, True)
+    return _ingest_new(lake, capture, settings, progress)
 
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:

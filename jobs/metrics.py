@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.lake import Lake, spark_schema
 from replay import tables
 from replay.cluster import ClusterState
-from replay.metrics import MOVES, anchors, course_of, electable_replicas, moves
+from replay.metrics import MOVES, anchors, course_of
 
 _PLACE = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
 
 
-def cluster_metrics(lake: Lake, cluster: str, history: DataFrame, state: ClusterState) -> DataFrame:
-    """cluster_metrics of one cluster. history: its partition_history, with a column `bucket` (topics are whole)."""
-    course, context = course_of(state), state.context
-    names = tables.PARTITION_HISTORY.names
-
-    def sort(bucket: pa.Table) -> pa.Table:
-        return tables.sorted_history(bucket.select(names).cast(tables.PARTITION_HISTORY))
-
-    def move(bucket: pa.Table) -> pa.Table:
-        return moves(sort(bucket), context, course)
-
-    def electable(bucket: pa.Table) -> pa.Table:
-        return electable_replicas(sort(bucket))
-
-    buckets = history.groupBy("bucket")
-    own = buckets.applyInArrow(electable, spark_schema(tables.CLUSTER_METRICS))
-    still = lake.spark.createDataFrame(anchors(course), schema=spark_schema(MOVES))
-    found = buckets.applyInArrow(move, spark_schema(MOVES)).unionByName(still)
-    return own.unionByName(_running(found)).withColumn("cluster_id", F.lit(cluster))
+def cluster_metrics(lake: Lake, cluster: str, own: DataFrame, moves: DataFrame, state: ClusterState) -> DataFrame:
+    """cluster_metrics of one cluster, from what its buckets give. own: CLUSTER_METRICS rows of partitions
+    (electable_replicas_count); moves: MOVES of the whole cluster's metrics."""
+    still = lake.spark.createDataFrame(anchors(course_of(state)), schema=spark_schema(MOVES))
+    return own.unionByName(_running(moves.unionByName(still))).withColumn("cluster_id", F.lit(cluster))
 
 
 def _running(found: DataFrame) -> DataFrame:

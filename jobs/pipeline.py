@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
+from evidence.capture import open_capture
 from evidence.errors import CaptureError, KraftForensicsError
-from jobs.cluster_state import EARLIEST
+from jobs.cluster_state import EARLIEST, LogConflictError
 from jobs.detect import Found, run_detect
-from jobs.ingest import Ingested, ingest
+from jobs.ingest import Ingested, ingest_opened
 from jobs.lake import Lake
 from jobs.output import Format, print_rows, print_table, progress_steps, say, utc
 from jobs.quality import run_quality
@@ -21,6 +24,7 @@ from jobs.replay import Replayed, replay
 from jobs.report import write_report
 from jobs.session import build_session
 from jobs.settings import load_settings
+from jobs.verdict import document, summarize, write_verdict
 
 _WINDOW_QUERY = """
     select topic, partition, verdict, loss_min, loss_max, first_lost_offset, start_offset, election_offset, end_offset,
@@ -28,14 +32,21 @@ _WINDOW_QUERY = """
     from findings where kind = 'hwm_regression' and verdict <> 'excluded'
     order by verdict = 'proven' desc, loss_min desc, topic, partition, election_offset
 """
-_JUDGED = "kind = 'hwm_regression' or severity in ('critical', 'high')"
+# A verdict is looked at where it is about a loss, or about a grave fault of the log: these say neither.
+_NO_LOSS = "'leaderless', 'last_replica_standing', 'log_truncation', 'checkpoint_lost', 'rule_mismatch', "
+_NO_LOSS += "'invariant_violation', 'hwm_regression_counterfactual', 'unclean_recovery_divergence'"
+_LEVELS = f"""
+    select verdict as level from findings
+    where kind = 'hwm_regression' or (severity in ('critical', 'high') and kind not in ({_NO_LOSS}))
+    union select severity from findings where verdict <> 'excluded'
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run ends with. summary: lines for people."""
+    """What a run ends with. levels: as of Pipeline.levels. summary: lines for people."""
 
-    worst_verdicts: set[str]
+    levels: set[str]
     quality_failed: list[str]
     summary: list[str]
 
@@ -58,33 +69,39 @@ class Pipeline:
         small = size < self.settings.spark.codegen_from_mib << 20
         return Lake(build_session(self.settings.spark, small), self.root)
 
-    def run(self, report: Path, start: str = EARLIEST) -> Outcome:
-        """Every stage, with a progress bar. Errors: as the stages."""
+    def run(self, report: Path, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
+        """Every stage, with a progress bar. verdict: the document's file, None: in the lake. Errors: as the stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
-            for capture in self.captures:
-                _say_ingested(ingest(self.lake, capture, self.settings, describe))
-                advance()
+            self._ingest(describe, advance)
             clusters = self.lake.clusters()
-            for cluster in clusters:
-                _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
+            files = self._verdict_files(verdict, clusters)
+            for cluster, file in files.items():
+                self._replay(cluster, file, describe, start)
             advance()
-            for cluster in clusters:
-                _say_found(run_detect(self.lake, cluster, self.settings, describe))
+            verdicts = [self._detect(cluster, file, describe) for cluster, file in files.items()]
             advance()
             checked = [run_quality(self.lake, cluster, describe) for cluster in clusters]
             advance()
             pages = [write_report(self.lake, c, _page(report, c, clusters), describe) for c in clusters]
             advance()
-        summary = [f"report:    {page}" for page in pages]
+        summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {c.docs.resolve()}" for c in checked]
         summary.append(f"tables:    {self.root.resolve()}")
         failed = [line for c in checked for line in c.failed]
-        return Outcome(self.verdicts(), failed, summary)
+        return Outcome(self.levels(), failed, summary)
 
     def ingest(self) -> None:
         with progress_steps(len(self.captures)) as (describe, advance):
-            for capture in self.captures:
-                _say_ingested(ingest(self.lake, capture, self.settings, describe))
+            self._ingest(describe, advance)
+
+    def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> None:
+        """Every capture. While the first one is unpacked and hashed, the JVM starts."""
+        with ThreadPoolExecutor(1) as pool:
+            starting = pool.submit(lambda: self.lake)
+            for location in self.captures:
+                describe(f"opening {location}")
+                with open_capture(location) as capture:
+                    _say_ingested(ingest_opened(starting.result(), capture, self.settings, describe))
                 advance()
 
     def replay(self, start: str = EARLIEST) -> None:
@@ -92,10 +109,37 @@ class Pipeline:
             with progress_steps(1) as (describe, _):
                 _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
 
-    def detect(self) -> None:
-        for cluster in self._clusters():
+    def detect(self, verdict: Path | None = None) -> list[str]:
+        """Judge, and write the verdicts (a file as of `run`); returns lines that say where they are."""
+        said = []
+        for cluster, file in self._verdict_files(verdict, self._clusters()).items():
             with progress_steps(1) as (describe, _):
-                _say_found(run_detect(self.lake, cluster, self.settings, describe))
+                said.append(self._detect(cluster, file, describe))
+        return said
+
+    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> dict[str, Path]:
+        return {c: _page(verdict or self.root / "verdict.json", c, clusters) for c in clusters}
+
+    def _replay(self, cluster: str, verdict: Path, describe: Callable[[str], None], start: str) -> None:
+        try:
+            _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
+        except LogConflictError:
+            # It ends the command, and is a finding: what an earlier run said must not stand.
+            self._write_verdict(cluster, verdict)
+            raise
+
+    def _detect(self, cluster: str, verdict: Path, describe: Callable[[str], None]) -> str:
+        try:
+            _say_found(run_detect(self.lake, cluster, self.settings, describe))
+        except LogConflictError:
+            self._replay(cluster, verdict, describe, EARLIEST)  # raises it again, when the finding is in the lake
+            raise
+        return self._write_verdict(cluster, verdict)
+
+    def _write_verdict(self, cluster: str, path: Path) -> str:
+        found = document(summarize(self.lake, cluster))
+        write_verdict(found, path)
+        return f"verdict:   {path.resolve()} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:
         """Run the suites; returns the unmet expectations."""
@@ -115,7 +159,7 @@ class Pipeline:
 
     def sql(self, query: str) -> tuple[list[str], list[dict[str, Any]]]:
         """Columns and rows of a query. Errors: KraftForensicsError with Spark's message."""
-        Lake(None, self.root).require()  # type: ignore[arg-type]
+        self.require()
         self.lake.register_views(query)
         try:
             frame = self.lake.spark.sql(query)
@@ -135,10 +179,11 @@ class Pipeline:
         shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
         print_table(list(shown[0]), shown, f"{len(rows)} flagged windows: the high watermark went back, or may have")
 
-    def verdicts(self) -> set[str]:
-        """The verdicts that --fail-on looks at: of windows, and of grave faults of the log."""
-        _, rows = self.sql(f"select distinct verdict from findings where {_JUDGED}")
-        return {r["verdict"] for r in rows}
+    def levels(self) -> set[str]:
+        """What --fail-on looks at: the verdicts of windows and of other grave findings, and the severities of all
+        findings that are not excluded."""
+        _, rows = self.sql(_LEVELS)
+        return {r["level"] for r in rows}
 
     def one_cluster(self, wanted: str | None) -> str:
         """The cluster a command is about. Errors: KraftForensicsError when that is not clear."""
@@ -149,8 +194,12 @@ class Pipeline:
             return str(wanted)
         raise KraftForensicsError(f"name a cluster with --cluster; this lake holds {', '.join(clusters)}")
 
-    def _clusters(self) -> list[str]:
+    def require(self) -> None:
+        """Errors: LakeError when there is no lake yet; that is said before Spark starts."""
         Lake(None, self.root).require()  # type: ignore[arg-type]
+
+    def _clusters(self) -> list[str]:
+        self.require()
         return self.lake.clusters()
 
 
@@ -171,8 +220,9 @@ def _size_bytes(path: Path) -> int:
 
 
 def _page(output: Path, cluster: str, clusters: list[str]) -> Path:
-    """One page a cluster; with several the cluster id becomes part of the name."""
-    return output if len(clusters) == 1 else output.with_name(f"{output.stem}-{cluster}{output.suffix}")
+    """One page a cluster; with several the cluster id, which a captured file names, becomes part of the name."""
+    named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
+    return output if len(clusters) == 1 else named
 
 
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:

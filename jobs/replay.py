@@ -19,14 +19,17 @@ from jobs.brokers import brokers
 from jobs.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.lake import Lake, spark_schema
 from jobs.metrics import cluster_metrics
+from jobs.parts import Parts, part
 from jobs.settings import Settings
+from replay.broker_history import SESSION_EVIDENCE, registrations, session_evidence
 from replay.cluster import ClusterState, changes_that_count
 from replay.cluster_history import feature_history, quorum_history
 from replay.config_history import config_history
 from replay.faults import conflict
 from replay.history import CHANGES, build_history
+from replay.metrics import MOVES, course_of, electable_replicas, moves
 from replay.resume import ResumePoint, as_base, goes_on_from, news, resume_point
-from replay.tables import FINDINGS, PARTITION_HISTORY
+from replay.tables import CLUSTER_METRICS, FINDINGS, PARTITION_HISTORY, sorted_history
 from replay.validity import clip_validity
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine", "log_end_offsets")
@@ -69,13 +72,30 @@ def replay(
     progress(f"{cluster}: replaying partitions")
     rows, resumed_at = _partitions(lake, cluster, state, settings, start)
     progress(f"{cluster}: the cluster's own histories")
-    history = lake.table("partition_history", cluster)
-    history = bucketed(history, bucket_count(history, settings))
-    lake.replace("cluster_metrics", cluster, cluster_metrics(lake, cluster, history, state))
-    for name, table in _cluster_histories(state, brokers(lake, cluster, history, state)):
+    told = _told(lake.table("partition_history", cluster), state, settings).persist()
+    metrics = cluster_metrics(lake, cluster, part(told, "electable"), part(told, "move"), state)
+    lake.replace("cluster_metrics", cluster, metrics)
+    sessions = brokers(lake, cluster, part(told, "session"), state)
+    told.unpersist()
+    for name, table in _cluster_histories(state, sessions):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
         lake.replace(name, cluster, lake.frame(name, cluster, clipped), {"mark": mark} if name == _LAST else None)
     return Replayed(cluster, rows, False, resumed_at)
+
+
+_TOLD = Parts(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
+
+
+def _told(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
+    """What every bucket tells of the whole cluster: its metrics, its brokers' sessions."""
+    course, context, registered = course_of(state), state.context, registrations(state.records)
+
+    def tell(bucket: pa.Table) -> dict[str, pa.Table]:
+        rows = sorted_history(bucket.select(PARTITION_HISTORY.names).cast(PARTITION_HISTORY))
+        sessions = session_evidence(rows, registered) if len(registered) else SESSION_EVIDENCE.empty_table()
+        return {"electable": electable_replicas(rows), "move": moves(rows, context, course), "session": sessions}
+
+    return _TOLD.of_buckets(bucketed(history, bucket_count(history, settings)), tell)
 
 
 def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tuple[str, pa.Table]]:

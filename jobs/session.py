@@ -18,21 +18,31 @@ class SessionError(KraftForensicsError):
     """The Spark session cannot be made as set."""
 
 
+def _submitted() -> bool:
+    """Whether spark-submit started this process (it leaves the port of its JVM in the environment)."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
     """A session with Delta. small: the data is so little that compiling queries costs more than it saves (ADR 0003).
 
+    Under spark-submit the driver runs already: where it runs, its memory and its addresses are spark-submit's to say.
+
     Errors: SessionError when jars_mode is 'jars' and the folder holds none.
     """
-    # Workers must run the interpreter that has this package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("kraft-forensics")
+    if not _submitted():
+        # Workers must run the interpreter that has this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = (
+            builder.master(settings.master)
+            .config("spark.driver.memory", settings.driver_memory)
+            .config("spark.driver.extraJavaOptions", settings.driver_java_options)
+            .config("spark.driver.bindAddress", "127.0.0.1")
+        )
     builder = (
-        SparkSession.builder.appName("kraft-forensics")
-        .master(settings.master)
-        .config("spark.driver.memory", settings.driver_memory)
-        .config("spark.driver.extraJavaOptions", settings.driver_java_options)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evidence.errors import KraftForensicsError
@@ -64,6 +64,13 @@ class ReplaySettings(_Section):
     rows_per_bucket: int = Field(ge=1)
 
 
+class CounterfactualSettings(_Section):
+    """[counterfactuals]: what is asked of every window beside the fixed policies."""
+
+    deprioritized: tuple[tuple[int, ...], ...]
+    min_isr: tuple[PositiveInt, ...]
+
+
 class MetricSettings(_Section):
     """[metrics]: the exporter's spellings."""
 
@@ -86,6 +93,7 @@ class Settings(BaseSettings):
     spark: SparkSettings
     evidence: EvidenceSettings
     replay: ReplaySettings
+    counterfactuals: CounterfactualSettings
     metrics: MetricSettings
 
     @classmethod

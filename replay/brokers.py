@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from replay.log import Problem, json_int
@@ -78,6 +79,21 @@ class BrokerTimeline:
     def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
         """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
         return bool(self.restarts(broker_id, after_offset, up_to_offset))
+
+    def gone(self, broker_id: int, offset: int, by_offset: int) -> int | None:
+        """The broker epoch of the session that was there at an offset, if it was fenced or shutting down by another
+        offset and was never active again until a new incarnation; else None."""
+        states = self.states.get(broker_id, [])
+        at = bisect_right(states, offset, key=lambda s: s.offset) - 1
+        if at < 0:
+            return None
+        session = states[at]
+        later = states[at + 1 :]
+        own = list(takewhile(lambda s: s.incarnation_id == session.incarnation_id, later))
+        left = [s.offset for s in own if not s.active] or [s.offset for s in later[len(own) : len(own) + 1]]
+        if not left or left[0] > by_offset or any(s.active for s in own if s.offset >= left[0]):
+            return None
+        return session.broker_epoch
 
     def latest(self) -> list[BrokerState]:
         """The last state of every broker."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -202,10 +203,29 @@ class _Partition:
             elected_ms=int(facts.timestamp_ms[row]),
             until_ms=min([int(facts.until_ms[row]), *(s.timestamp_ms for s in restarts[:1])]),
             frozen=self._frozen(row),
+            **self._before(row),
             held=joined < row,
             joined_ms=int(facts.timestamp_ms[min(joined, row - 1)]),
+            taken_in=bool(states.taken_in[row]),
+            joined_offset=int(facts.offset[min(joined, row - 1)]),
             restarted=joined < row and self._doubtful(winner, joined, offset),
         )
+
+    def _before(self, row: int) -> dict[str, Any]:
+        """Of the leader before: its epoch, how long it led, its session if it went away (see `Election`)."""
+        facts, states = self.facts, self.states
+        led = int(facts.led[row - 1])
+        if led < 0:
+            return {}
+        leader, begin = int(states.leader[led]), int(facts.reign[led])
+        restarts = self.cluster.brokers.restarts(leader, int(facts.offset[begin]), int(facts.offset[row]))
+        end = min([int(facts.timestamp_ms[row]), *(s.timestamp_ms for s in restarts[:1])])
+        gone = self.cluster.brokers.gone(leader, int(facts.offset[led]), int(facts.offset[row]))
+        return {
+            "old_epoch": int(states.leader_epoch[led]),
+            "reign": (leader, int(facts.timestamp_ms[begin]), end),
+            "session": None if gone is None else (leader, gone),
+        }
 
     def _absences(self, broker: int) -> Array:
         """For every row of the partition the last row up to it where the broker was in neither ISR nor ELR."""

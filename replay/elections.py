@@ -36,6 +36,8 @@ class States:
     """A history as arrays, one element a row. A removed row has leader -1 and empty lists.
 
     begins: the row does not continue a known state (first row, or a snapshot's). key: one number a partition.
+    taken_in: the row's leader joined the ISR by the very change that completes a reassignment: the old leader, whose
+    request that is, vouched for it (Kafka's ReplicationControlManager.alterPartition).
     """
 
     key: Array
@@ -50,6 +52,7 @@ class States:
     elr: Array
     holders: Array
     replicas: Array
+    taken_in: Array
 
 
 def states_of(history: pa.Table) -> States:
@@ -65,11 +68,12 @@ def states_of(history: pa.Table) -> States:
     replicas = to_matrix(history["replicas"])
     isr = to_matrix(history["isr"])
     isr_mask, elr_mask = masks(replicas, isr), masks(replicas, to_matrix(history["elr"]))
+    leader = pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64)
     return States(
         key=key,
         begins=begins,
         removed=history["removed"].to_numpy(zero_copy_only=False).astype(bool),
-        leader=pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64),
+        leader=leader,
         leader_epoch=pc.fill_null(history["leader_epoch"], -1).to_numpy().astype(np.int64),
         min_isr=pc.fill_null(history["min_isr"], 1).to_numpy().astype(np.int64),
         min_isr_known=history["min_isr_source"].to_numpy(zero_copy_only=False) != "assumed_default",
@@ -78,7 +82,21 @@ def states_of(history: pa.Table) -> States:
         elr=elr_mask,
         holders=isr_mask | elr_mask,
         replicas=replicas,
+        taken_in=_taken_in(history, begins, leader),
     )
+
+
+def _taken_in(history: pa.Table, begins: Array, leader: Array) -> Array:
+    result = np.zeros(len(leader), dtype=bool)
+    under_way = to_lengths(history["adding_replicas"]) + to_lengths(history["removing_replicas"]) > 0
+    led = np.append(-1, leader[:-1]) if len(leader) else leader
+    rows = np.flatnonzero(np.append(False, under_way[:-1]) & ~under_way & ~begins & (leader >= 0) & (led >= 0))
+    if len(rows):
+        before, after = (side(history.take(pa.array(r))) for r in (rows - 1, rows))
+        change = Change(before, after, leader[rows], led[rows], led[rows])
+        marked = _bools(pc.equal(after.table["leader_recovery_state"], "RECOVERING"))
+        result[rows] = change.completed & has(after.isr, change.winner) & ~marked
+    return result
 
 
 def previous_leaders(states: States) -> Array:

@@ -1,31 +1,37 @@
-"""Findings for people: the evidence rows that a verdict stands on, and the verdict in prose.
+"""A judged window for people: the evidence rows that its verdict stands on, and the reason as statements.
 
-Facts (what the log records), bounds (what evidence proves) and predictions are said in different words, never mixed.
+Facts (what the log records), bounds (what evidence proves), assumptions and predictions are never mixed: each statement
+is of one nature (replay/sentences.py).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from replay.offsets import Replica, Row
-from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN, Election, Judgement
+from replay.judged import Seen
+from replay.offsets import Row
+from replay.statements import statement
+from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN
+
+# What a loss in one of Kafka's own topics means for those who use them.
+MEANINGS = {"__consumer_offsets": "consumer_offsets", "__transaction_state": "transaction_state"}
 
 
-def evidence_rows(
-    before: Row, after: Row, start: Row, judgement: Judgement, seen: dict[int, Replica]
-) -> list[dict[str, Any]]:
+def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
     """tables.EVIDENCE_ROW dicts: the states around the election, the bounds, the last sight of every replica."""
-    rows = [_state("window_start", start), _state("state_before", before), _state("election", after)]
+    judgement = seen.judgement
+    rows = [_state("window_start", seen.start), _state("state_before", seen.before), _state("election", seen.after)]
     bounds = [
         ("high_watermark_floor", "high_watermark", judgement.floor.row),
         ("high_watermark_limit", "epoch_start_offset", judgement.floor.limit),
         ("high_watermark_ceiling", "log_end_offset", judgement.ceiling.row),
         ("leader_log_end", "epoch_start_offset", judgement.log_end_max.row),
+        ("old_leader_log_end", "log_end_offset", judgement.old_log_max.row or judgement.old_log_min.row),
     ]
     rows += [_bound(role, column, row) for role, column, row in bounds if row is not None]
     rows += [
         {**_place(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
-        for _, r in sorted(seen.items())
+        for _, r in sorted(seen.situation.seen.items())
     ]
     return rows
 
@@ -56,61 +62,100 @@ def _place(row: Row, role: str) -> dict[str, Any]:
 
 def _bound(role: str, column: str, row: Row) -> dict[str, Any]:
     """column: the one that was used; a leader's log end may come from a sample of its log end, too."""
-    value = row["log_end_offset"] if row[column] is None else row[column]
+    names = (column, "log_end_offset", "high_watermark", "epoch_start_offset")
+    value = next(row[name] for name in names if row[name] is not None)
     return {**_place(row, role), "value": value, "leader_epoch": row["leader_epoch"]}
 
 
-def prose(finding: Row, election: Election, judgement: Judgement, before: Row, after: Row) -> str:
-    """The finding in a few sentences."""
-    name = f"{after['topic']}-{after['partition']}"
-    parts = [
-        f"At metadata offset {after['offset']} broker {election.leader} became leader of {name} with leader epoch "
-        f"{election.leader_epoch}; before that the ISR was {before['isr']}, the ELR {before['elr']}.",
-        _why(election, judgement),
-        _numbers(judgement),
+def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
+    """Why the verdict is what it is: statements.STATEMENT dicts, in the order of an account."""
+    election, after = seen.case.election, seen.after
+    told = [
+        statement(
+            "elected",
+            brokers=[election.leader],
+            offset=after["offset"],
+            leader_epoch=election.leader_epoch,
+            text=f"{after['topic']}-{after['partition']}",
+        ),
+        statement("isr_before", brokers=seen.before["isr"]),
+        statement("elr_before", brokers=seen.before["elr"]),
+        *_membership(seen),
+        *_bounds(seen),
+        *_result(seen),
+        *_unacked(seen),
+        *_missing(seen),
     ]
-    if finding["would_be_leader"] is not None:
-        parts.append(
-            f"Prediction: unclean recovery as KIP-966 describes it, had every replica answered with its log as last "
-            f"seen, would have picked broker {finding['would_be_leader']}."
-        )
-    return " ".join(p for p in parts if p)
+    if seen.clock.error_ms or seen.judgement.verdict == PROVEN:
+        told.append(statement("clocks", value=seen.clock.error_ms))
+    if seen.before["min_isr_source"] == "assumed_default":
+        told.append(statement("min_isr_assumed", value=seen.before["min_isr"]))
+    if after["topic"] in MEANINGS and seen.judgement.verdict != EXCLUDED:
+        told.append(statement(MEANINGS[after["topic"]]))
+    if would_be_leader is not None:
+        told.append(statement("would_elect", brokers=[would_be_leader]))
+    return told
 
 
-def _why(election: Election, judgement: Judgement) -> str:
-    if judgement.verdict == EXCLUDED and election.held:
-        return "As a member of the ISR or ELR it held every record below the high watermark; no evidence contradicts."
-    if election.held and election.restarted:
-        return "It was in the ISR, but restarted since it joined, and nothing vouches for its log."
-    if election.held:
-        return "It was a member of the ISR or ELR; the evidence contradicts that it held everything."
-    return "It was in neither the ISR nor the ELR, so nothing promises that it held every acknowledged record."
+def _membership(seen: Seen) -> list[Row]:
+    election, verdict = seen.case.election, seen.judgement.verdict
+    if not election.held:
+        return [statement("taken_in" if election.taken_in else "outsider")]
+    if verdict == EXCLUDED and not election.restarted:
+        return [statement("member", offset=election.joined_offset), statement("held_by_protocol")]
+    return [statement("restarted" if election.restarted else "contradicted")]
 
 
-def _numbers(judgement: Judgement) -> str:
-    floor, end = judgement.floor.value, judgement.log_end_max.value
-    said = "" if floor is None else f"The high watermark had reached at least {floor}"
-    ended = (
-        ""
-        if end is None
-        else f"the new leader's log ended at {'' if judgement.log_end_min.value == end else 'most '}{end}"
-    )
-    known = ", and ".join(p for p in (said, ended) if p)
-    known = (
-        (known[0].upper() + known[1:] + ".") if known else "No report of a high watermark or log end bounds the loss."
-    )
+def _bounds(seen: Seen) -> list[Row]:
+    judgement = seen.judgement
+    floor, ceiling = judgement.floor, judgement.ceiling
+    least, most = judgement.log_end_min.value, judgement.log_end_max.value
+    told = []
+    if floor.value is not None and floor.row is not None:
+        told.append(statement("high_watermark_at_least", brokers=[floor.row["broker_id"]], value=floor.value))
+    if ceiling.value is not None:
+        told.append(statement("high_watermark_at_most", value=ceiling.value))
+    if most is not None:
+        told.append(statement("log_end" if least == most else "log_end_at_most", value=most))
+    if least is not None and least != most:
+        told.append(statement("log_end_at_least", value=least))
+    if floor.value is None and most is None and judgement.verdict != EXCLUDED:
+        told.append(statement("nothing_bounds"))
+    return told
+
+
+def _result(seen: Seen) -> list[Row]:
+    judgement = seen.judgement
+    top = statement("lost_open")
+    if judgement.loss_max is not None:
+        top = statement("lost_at_most", value=judgement.loss_max)
     if judgement.verdict == PROVEN:
-        top = "no upper bound is known" if judgement.loss_max is None else f"at most {judgement.loss_max}"
-        return f"{known} Proven: at least {judgement.loss_min} acknowledged offsets are gone; {top}."
+        told = [statement("lost_at_least", value=judgement.loss_min), top]
+        first = judgement.first_lost_offset
+        return told if first is None else [*told, statement("first_lost", value=first)]
     if judgement.verdict == EXCLUDED:
-        known = known if floor is not None or end is not None else ""
-        ceiling = judgement.ceiling.value
-        return (
-            known if ceiling is None else f"{known} The high watermark was at most {ceiling}: nothing below it is gone."
-        )
-    if judgement.verdict == POSSIBLE:
-        top = (
-            "without a known upper bound" if judgement.loss_max is None else f"of at most {judgement.loss_max} offsets"
-        )
-        return f"{known} A loss {top} is possible, none is proven."
-    return known
+        return [statement("nothing_lost")] if judgement.ceiling.value is not None else []
+    return [statement("nothing_proven"), top] if judgement.verdict == POSSIBLE else []
+
+
+def _unacked(seen: Seen) -> list[Row]:
+    judgement = seen.judgement
+    told = []
+    if judgement.unacked_min:
+        told.append(statement("unacked_at_least", value=judgement.unacked_min))
+    if judgement.unacked_max is not None:
+        told.append(statement("unacked_at_most", value=judgement.unacked_max))
+    return told
+
+
+def _missing(seen: Seen) -> list[Row]:
+    """The evidence that would have told more, where something is open."""
+    judgement, election = seen.judgement, seen.case.election
+    if judgement.verdict == EXCLUDED:
+        return []
+    told = []
+    if judgement.log_end_min.value is None:
+        told.append(statement("missing_log_end", brokers=[election.leader], leader_epoch=election.leader_epoch))
+    if judgement.floor.value is None:
+        told.append(statement("missing_high_watermark"))
+    return told

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replay.branches import COMMITTED, Branch
-from replay.detect import finding_id
+from replay.finding_ids import finding_id
 from replay.log import Problem
+from replay.statements import statement
 from replay.verdicts import RULE_VERSION
 
 Row = dict[str, Any]
 
-# kind: (verdict, severity)
+# What a finding's `rule` names: (verdict, severity).
 FAULTS = {
     "log_conflict": ("proven", "critical"),
     "snapshot_mismatch": ("proven", "critical"),
@@ -46,6 +47,9 @@ FAULTS = {
     "snapshot_name_mismatch": ("proven", "medium"),
     "two_snapshots": ("proven", "high"),
 }
+# Evidence that is missing or cannot be read, so that state is unknown: one kind of finding, its `rule` says which.
+EVIDENCE_GAP = "evidence_gap"
+GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
 FILE_FAULTS = (
     "offset_flip",
     "epoch_flip",
@@ -65,13 +69,14 @@ def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Ro
     verdict, severity = FAULTS[problem.kind]
     return {
         "finding_id": finding_id(cluster, problem.kind, problem.offset, place or problem.message),
-        "kind": problem.kind,
+        "kind": EVIDENCE_GAP if problem.kind in GAPS else problem.kind,
         "start_offset": problem.offset,
         "verdict": verdict,
         "severity": severity,
         "rule": problem.kind,
         "rule_version": RULE_VERSION,
         "evidence": list(evidence),
+        "reason": [statement("fault", offset=problem.offset, text=problem.message)],
         "explanation": problem.message,
     }
 

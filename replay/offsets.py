@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 Row = dict[str, Any]
+
+# The log_end_offsets.source of a replica's last segment; beside a .kafka_cleanshutdown it has the session's epoch.
+SEGMENT = "replica_segment"
+# Sources that ask a running process. They show a log end of 0 while a log is not loaded yet: it says nothing.
+METRICS = ("jmx_exporter", "jmx_tool")
 
 # How long a broker may go on under the old state before it learns of a new one (metadata propagation).
 PROPAGATION_MS = 1_000
@@ -94,13 +99,15 @@ class Evidence:
     """The rows of one partition, ready to be asked. Rows without a capture time are in `entries` only.
 
     marks: high watermarks. entries: lines of leader-epoch-checkpoints by leader epoch. log_ends and epoch_rows (such
-    lines again): by broker. All in order of capture.
+    lines again): by broker. left: log ends that a session left behind when it stopped cleanly, by (broker, its epoch).
+    All in order of capture.
     """
 
     marks: list[Row]
     entries: dict[int, list[EpochEntry]]
     log_ends: dict[int, list[Row]]
     epoch_rows: dict[int, list[Row]]
+    left: dict[tuple[int, int], list[Row]]
 
 
 def index_rows(rows: Iterable[Row]) -> Evidence:
@@ -111,8 +118,12 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     log_ends: dict[int, list[Row]] = defaultdict(list)
     epoch_rows: dict[int, list[Row]] = defaultdict(list)
     files: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    left: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in ordered:
-        if row["log_end_offset"] is not None and row["captured_at_ms"] is not None:
+        if row["source"] == SEGMENT and row["log_end_offset"] is not None and row["broker_epoch"] is not None:
+            left[row["broker_id"], row["broker_epoch"]].append(row)
+        unloaded = row["log_end_offset"] == 0 and row["source"] in METRICS
+        if row["log_end_offset"] is not None and row["captured_at_ms"] is not None and not unloaded:
             log_ends[row["broker_id"]].append(row)
         if row["epoch_start_offset"] is not None:
             files[row["broker_id"], row["captured_at_ms"], row["path"], row["sha256"]].append(row)
@@ -124,7 +135,7 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
         whole, lines = _is_whole(file), [(r["leader_epoch"], r["epoch_start_offset"]) for r in file]
         for number, row in enumerate(file):
             entries[row["leader_epoch"]].append(EpochEntry(row["broker_id"], lines, number, whole, row))
-    return Evidence(marks, dict(entries), dict(log_ends), dict(epoch_rows))
+    return Evidence(marks, dict(entries), dict(log_ends), dict(epoch_rows), dict(left))
 
 
 def _is_whole(lines: list[Row]) -> bool:
@@ -161,13 +172,13 @@ def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoc
     """
     led = bisect_left(leaders.epochs, leader_epoch) - 1
     ends: list[tuple[int, Row]] = []
-    for entry in _own(evidence, leader, leader_epoch):
+    earlier = _distinct(_own(evidence, leaders.brokers[led], leaders.epochs[led])) if led >= 0 else []
+    for entry in _distinct(_own(evidence, leader, leader_epoch)):
         if entry.start_offset == 0:
             ends.append((0, entry.row))
         elif led >= 0 and entry.lines[entry.number - 1][0] == leaders.epochs[led]:
             ends.append((entry.start_offset, entry.row))
         elif led >= 0:
-            earlier = _own(evidence, leaders.brokers[led], leaders.epochs[led])
             found = [_parting(entry, other) for other in earlier]
             ends += [(end, entry.row) for end in found if end is not None]
     end, row = min(ends, key=lambda pair: pair[0], default=(None, None))
@@ -186,6 +197,14 @@ def _parting(entry: EpochEntry, leader: EpochEntry) -> int | None:
     return min([ends[shared[-1]], *(start for epoch, start in theirs if epoch > shared[-1])])
 
 
+def _distinct(entries: Iterable[EpochEntry]) -> list[EpochEntry]:
+    """The first of those that tell the same up to their own line: files are copied again and again."""
+    found: dict[tuple[Any, ...], EpochEntry] = {}
+    for entry in entries:
+        found.setdefault(tuple(entry.lines[: entry.number + 1]), entry)
+    return list(found.values())
+
+
 def _own(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:
     return [e for e in evidence.entries.get(leader_epoch, []) if e.broker_id == broker and e.exact]
 
@@ -194,14 +213,14 @@ def log_end_ceiling(evidence: Evidence, leader: int, leader_epoch: int, term: tu
     """An upper bound of the winner's log end when it was elected. term: from when to when it surely led, in ms.
 
     The entry in its own file is its log end. Other replicas' entries for its epoch and its log end while it led are
-    never below that. A log end of 0 is left out: a metric shows it, too, while the log is not loaded yet.
+    never below that.
     """
     entries = _own(evidence, leader, leader_epoch) or evidence.entries.get(leader_epoch, [])
     above = [(e.start_offset, e.row) for e in entries]
     if not any(e.broker_id == leader and e.exact for e in entries):
         elected, until = term
-        seen = _log_ends(evidence, leader, elected + PROPAGATION_MS, until, clock)
-        above += [(r["log_end_offset"], r) for r in seen if r["log_end_offset"] > 0]
+        seen = _running(_log_ends(evidence, leader, elected + PROPAGATION_MS, until, clock))
+        above += [(r["log_end_offset"], r) for r in seen]
     best = min(above, key=lambda pair: pair[0], default=None)
     return Bound(best[0], best[1]) if best else OPEN
 
@@ -217,9 +236,31 @@ def high_watermark_ceiling(evidence: Evidence, frozen: tuple[int, int, int] | No
     if frozen is None:
         return OPEN
     leader, start, end = frozen
-    seen = _log_ends(evidence, leader, start + PROPAGATION_MS, end, clock)
+    seen = _running(_log_ends(evidence, leader, start + PROPAGATION_MS, end, clock))
     best = min(seen, key=lambda r: r["log_end_offset"], default=None)
     return Bound(best["log_end_offset"], best) if best else OPEN
+
+
+def old_log_floor(evidence: Evidence, reign: tuple[int, int, int] | None, clock: Clock) -> Bound:
+    """What the old leader's log had reached at least: its largest log end surely read while it led. reign: (leader,
+    start, end), times in ms, without a restart; None if there was no leader."""
+    if reign is None:
+        return OPEN
+    leader, start, end = reign
+    seen = _log_ends(evidence, leader, start + PROPAGATION_MS, end, clock)
+    best = max(seen, key=lambda r: r["log_end_offset"], default=None)
+    return Bound(best["log_end_offset"], best) if best else OPEN
+
+
+def old_log_end(evidence: Evidence, session: tuple[int, int] | None, leader_epoch: int) -> Bound:
+    """Where the old leader's log ended when it stopped. session: (broker, broker epoch) that led last and went away,
+    None if there is none. Known if it stopped cleanly, its disk was captured, and its last batch is of its own epoch:
+    nothing was cut or added since it led."""
+    if session is None:
+        return OPEN
+    rows = [r for r in evidence.left.get(session, []) if r["last_written_leader_epoch"] == leader_epoch]
+    ends = {r["log_end_offset"] for r in rows}
+    return Bound(ends.pop(), rows[0]) if len(ends) == 1 else OPEN
 
 
 def _log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Row]:
@@ -234,20 +275,38 @@ def _log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, cl
     return result
 
 
+def _running(rows: Iterable[Row]) -> list[Row]:
+    """Without copies of a disk: its process may have been killed before anybody noticed, and its log's tail gone."""
+    return [row for row in rows if row["source"] != SEGMENT]
+
+
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
-    """The replica as it was last seen before the time, or None. Its epoch is that of its last batch where the source
-    says it, else read from the leader-epoch-checkpoint of the same round of capturing; an epoch that begins at the
-    log's end was opened but not written."""
-    rows = evidence.log_ends.get(broker, [])
+    """The replica as it was last seen before the time, or None."""
+    return next(_sights(evidence, broker, before_ms, clock), None)
+
+
+def last_told(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
+    """The replica as it was last seen with its epoch, which is what elections compare first; without one in any sight
+    of it, as it was last seen."""
+    sights = list(_sights(evidence, broker, before_ms, clock))
+    return next((s for s in sights if s.last_written_leader_epoch is not None), sights[0] if sights else None)
+
+
+def _sights(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Iterator[Replica]:
+    """The replica at every time it was seen before, the latest first. Its epoch is that of its last batch where the
+    source says it, else read from the leader-epoch-checkpoint of the same round of capturing; an epoch that begins at
+    the log's end was opened but not written."""
+    rows, captured = evidence.log_ends.get(broker, []), evidence.epoch_rows.get(broker, [])
     at = bisect_right(rows, before_ms, key=lambda r: r["captured_at_ms"])
-    latest = next((r for r in reversed(rows[:at]) if clock.surely_before(r, before_ms)), None)
-    if latest is None:
-        return None
-    end = latest["log_end_offset"]
-    if latest["last_written_leader_epoch"] is not None:
-        return Replica(broker, end, latest["last_written_leader_epoch"], latest)
-    captured = evidence.epoch_rows.get(broker, [])
-    first = bisect_right(captured, latest["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
-    behind = bisect_right(captured, latest["captured_at_ms"], key=lambda r: r["captured_at_ms"])
-    epochs = [r["leader_epoch"] for r in captured[first:behind] if r["epoch_start_offset"] < end]
-    return Replica(broker, end, max(epochs, default=None), latest)
+    for row in reversed(rows[:at]):
+        if clock.surely_before(row, before_ms):
+            yield Replica(broker, row["log_end_offset"], _epoch_of(row, captured), row)
+
+
+def _epoch_of(row: Row, captured: Sequence[Row]) -> int | None:
+    if row["last_written_leader_epoch"] is not None:
+        return int(row["last_written_leader_epoch"])
+    first = bisect_right(captured, row["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
+    behind = bisect_right(captured, row["captured_at_ms"], key=lambda r: r["captured_at_ms"])
+    epochs = [r["leader_epoch"] for r in captured[first:behind] if r["epoch_start_offset"] < row["log_end_offset"]]
+    return max(epochs, default=None)

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from replay.kip966_rules import ISR, UNCLEAN_RECOVERY, UNCLEAN_RECOVERY_TIMEOUT_MS, election_type, strategy
+from replay.kip966_rules import (
+    ADMINISTRATOR,
+    ISR,
+    LAST_KNOWN_LEADER,
+    PHASE_1,
+    UNCLEAN_RECOVERY,
+    UNCLEAN_RECOVERY_TIMEOUT_MS,
+    election_type,
+    strategy,
+)
 from replay.lists import PAD, Array, to_matrix
 from replay.offsets import Replica
 from replay.unclean_recovery import ELECTED, NO_LEADER, UNDETERMINED, WAITS, Answers, Cases, Elections, elect
@@ -21,15 +30,21 @@ from replay.unclean_recovery import ELECTED, NO_LEADER, UNDETERMINED, WAITS, Ans
 AGGRESSIVE = "unclean_recovery_aggressive"
 BALANCED = "unclean_recovery_balanced"
 ALL_REPLICAS = "unclean_recovery_all_replicas"
-POLICIES = (AGGRESSIVE, BALANCED, ALL_REPLICAS)
+NONE = "unclean_recovery_none"
+LAST_LEADER = "last_known_leader"
 
 _RULES = {
     AGGRESSIVE: strategy("aggressive"),
     BALANCED: strategy("balanced"),
     ALL_REPLICAS: election_type("LONGEST_LOG_AGGRESSIVE"),
+    NONE: strategy("none"),
+    # Who leads next if ISR and ELR do not help, whatever unclean.leader.election.enable says (KIP-966, first phase).
+    LAST_LEADER: strategy("balanced", PHASE_1),
 }
+POLICIES = tuple(_RULES)
 
-__all__ = ["AGGRESSIVE", "ALL_REPLICAS", "BALANCED", "ELECTED", "POLICIES", "UNDETERMINED", "WAITS"]
+__all__ = ["AGGRESSIVE", "ALL_REPLICAS", "BALANCED", "ELECTED", "LAST_LEADER", "NONE", "POLICIES", "UNDETERMINED"]
+__all__ += ["WAITS"]
 __all__ += ["Pick", "Situation", "pick", "picks"]
 
 
@@ -87,7 +102,9 @@ def _cases(policy: str, situations: Sequence[Situation]) -> Cases:
         last_known_elr=_matrix([[] if s.waited_for is None else [s.waited_for] for s in situations]),
         alive=replicas if policy == ALL_REPLICAS else _matrix([s.alive for s in situations]),
         leader=none,
-        last_known_leader=none,
+        last_known_leader=np.array(
+            [NO_LEADER if s.waited_for is None else s.waited_for for s in situations], dtype=np.int64
+        ),
         desired_leader=none,
         minimal_replicas=zero,
         leader_epoch=zero,
@@ -130,7 +147,11 @@ def _pick(policy: str, situation: Situation, elections: Elections, row: int) -> 
 def _waiting(situation: Situation, via: str, waited_for: list[int]) -> str:
     if not situation.alive:
         return "no replica is alive"
-    if via == UNCLEAN_RECOVERY:
+    if via == ADMINISTRATOR:
+        return "waits for an administrator"
+    if via == LAST_KNOWN_LEADER and situation.waited_for is None:
+        return "no last leader is known"
+    if via in (UNCLEAN_RECOVERY, LAST_KNOWN_LEADER):
         return f"waits for broker {situation.waited_for}, the last known leader to answer"
     members = ", ".join(map(str, waited_for))
     return f"waits for one of the ISR and ELR to come back: broker(s) {members}"
@@ -138,6 +159,8 @@ def _waiting(situation: Situation, via: str, waited_for: list[int]) -> str:
 
 def _reason(policy: str, situation: Situation, elections: Elections, row: int, leader: int) -> str:
     via = str(elections.via[row])
+    if via == LAST_KNOWN_LEADER:
+        return f"broker {leader} is the last known leader, and alive"
     if via != UNCLEAN_RECOVERY:
         return f"broker {leader} of the {'ISR' if via == ISR else 'ELR'} is alive: no unclean recovery is needed"
     asked = situation.replicas if policy == ALL_REPLICAS else situation.alive

@@ -14,7 +14,7 @@ from replay.lists import PAD, Array
 from replay.predictions import FIELDS, Predictions, State, predict_all
 from replay.profiles import PROFILES
 from replay.rule_tables import PREDICTED_STATE, RULE_DIFFERENCES
-from replay.transitions import Cut, Surroundings, changed_rows
+from replay.transitions import Cut, changed_rows
 
 _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")
 _PROVENANCE = tuple(field.name for field in tables.PROVENANCE)
@@ -31,10 +31,10 @@ class Checked:
     elections: pa.Table
 
 
-def check_rules(history: pa.Table, states: States, elections: pa.Table, surroundings: Surroundings) -> Checked:
-    """Hold every change of a bucket (history: tables.sorted_history; elections: build_elections of it) to the rules."""
-    rows = changed_rows(history, states, surroundings)
-    pieces = list(predict_all(Cut(history, states, surroundings), rows))
+def check_rules(history: pa.Table, states: States, elections: pa.Table, cut: Cut) -> Checked:
+    """Hold every change of a bucket to the rules. history: tables.sorted_history; states, elections and cut: of it."""
+    rows = changed_rows(history, states, cut.surroundings)
+    pieces = list(predict_all(cut, rows))
     differences = [_differences(history, piece) for piece in pieces]
     return Checked(
         predicted=len(rows),

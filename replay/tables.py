@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from replay.statements import STATEMENT
+
 INT32_LIST = pa.list_(pa.int32())
 
 
@@ -259,7 +261,7 @@ COUNTERFACTUALS = pa.schema(
         column(
             "policy",
             pa.string(),
-            "unclean_recovery_aggressive, unclean_recovery_balanced, unclean_recovery_all_replicas",
+            "profile_4.3, before_elr, min_isr_2, unclean_recovery_balanced, ...; docs/findings.md lists them",
         ),
         column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
         column("leader", pa.int32(), "leader the policy would pick; null if it waits or cannot be told"),
@@ -306,13 +308,25 @@ FINDINGS = pa.schema(
         column("loss_min", pa.int64(), "at least this many offsets below the high watermark were lost"),
         column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
         column("first_lost_offset", pa.int64(), "first offset that was lost, where the new leader's log end is known"),
-        column("unacked_max", pa.int64(), "bound on offsets lost to acks=0/1 producers; null = not known"),
+        column(
+            "unacked_min",
+            pa.int64(),
+            "at least this many offsets of the old leader's log, acknowledged by all or not, are gone: what producers "
+            "with acks=0 or 1 lost; null = not known",
+        ),
+        column("unacked_max", pa.int64(), "at most this many; null = no upper bound is known"),
         column("recorded_leader", pa.int32(), "leader the log says was elected"),
         column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
         column("policy", pa.string(), "the policy behind would_be_leader: a prediction"),
         column("rule", pa.string(), "rule that judged"),
         column("rule_version", pa.int32(), "version of that rule"),
         column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict stands on"),
-        column("explanation", pa.string(), "the finding in prose"),
+        column(
+            "reason",
+            pa.list_(STATEMENT),
+            "why, as statements: code, nature (fact, bound, prediction, assumption, meaning) and figures "
+            "(docs/findings.md)",
+        ),
+        column("explanation", pa.string(), "the reason in prose"),
     ]
 )

@@ -19,6 +19,8 @@ from replay.offsets import (
     high_watermark_ceiling,
     last_seen,
     log_end_ceiling,
+    old_log_end,
+    old_log_floor,
     read_by,
 )
 
@@ -34,7 +36,10 @@ class Election:
     """The election to judge. Times in ms; until_ms: up to when its leader surely led, without a restart.
 
     frozen: see `high_watermark_ceiling`. held: the winner was in the ISR or ELR before the election, without a break
-    since joined_ms. restarted: it registered a new incarnation since then, and nothing vouches for its log.
+    since joined_ms, the metadata offset joined_offset. restarted: it registered a new incarnation since then, and
+    nothing vouches for its log. taken_in: see `elections.States`. old_epoch: the leader epoch of the leader before, -1
+    if there was none; reign: (leader, start, end) of its last time as leader, up to the election or its restart;
+    session: its (broker, broker epoch), if it went away.
     """
 
     leader: int
@@ -45,12 +50,19 @@ class Election:
     held: bool
     joined_ms: int
     restarted: bool
+    taken_in: bool = False
+    joined_offset: int | None = None
+    old_epoch: int = -1
+    reign: tuple[int, int, int] | None = None
+    session: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict with its bounds. loss_max None: no upper bound. log_end_min: up to where the winner's log surely was
-    the partition's log; log_end_max: what its log end was at most."""
+    the partition's log; log_end_max: what its log end was at most. old_log_min, old_log_max: bounds of the old leader's
+    log end. unacked_min, unacked_max: offsets of the old leader's log that the winner's does not have, acknowledged by
+    all or not; None where not known."""
 
     verdict: str
     loss_min: int
@@ -59,6 +71,10 @@ class Judgement:
     ceiling: Bound
     log_end_min: Bound
     log_end_max: Bound
+    old_log_min: Bound
+    old_log_max: Bound
+    unacked_min: int | None
+    unacked_max: int | None
 
     @property
     def first_lost_offset(self) -> int | None:
@@ -90,7 +106,27 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
         verdict = UNDETERMINED
     else:
         verdict = POSSIBLE
-    return Judgement(verdict, loss_min, loss_max, floor, ceiling, log_end_min, log_end_max)
+    bounds = (floor, ceiling, log_end_min, log_end_max)
+    return Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
+
+
+def _unacked(
+    election: Election, evidence: Evidence, bounds: tuple[Bound, Bound, Bound, Bound], clock: Clock
+) -> tuple[Bound, Bound, int | None, int | None]:
+    """(old_log_min, old_log_max, unacked_min, unacked_max). Records below the high watermark were in the old leader's
+    log, too: where its own log end was not seen, they still count."""
+    floor, _, log_end_min, log_end_max = bounds
+    seen = old_log_floor(evidence, election.reign, clock)
+    ended = old_log_end(evidence, election.session, election.old_epoch)
+    reached = max((b for b in (seen, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
+    if reached.value is not None and ended.value is not None and ended.value < reached.value:
+        ended = OPEN  # the two contradict each other
+    least = most = None
+    if reached.value is not None and log_end_max.value is not None:
+        least = max(0, reached.value - log_end_max.value)
+    if ended.value is not None and log_end_min.value is not None:
+        most = max(0, ended.value - log_end_min.value)
+    return reached, ended, least, most
 
 
 def _seen_short(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from replay.detect import evidence_of
 from replay.elections import States
+from replay.judged import evidence_of
 from replay.kip966_rules import strategy
 from replay.lists import PAD, Array
-from replay.offsets import Clock, Evidence, last_seen
-from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, UNDETERMINED, Situation, picks
+from replay.offsets import Clock, Evidence, last_told
+from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, Situation, picks
 from replay.whatif_scenario import Leaderless, Scenario
 
-NONE = "unclean_recovery_none"
 BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
 
 # What a policy changes of the rules; those with `recover` choose among the replicas that were last seen.
@@ -70,7 +69,7 @@ class Recovery:
         last = int(leaderless.last_leader[index])
         evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
         moment = int(leaderless.timestamp_ms[index])
-        seen = {b: last_seen(evidence, b, moment, self.clock) for b in replicas}
+        seen = {b: last_told(evidence, b, moment, self.clock) for b in replicas}
         return Situation(
             replicas=replicas,
             isr=[],

@@ -25,10 +25,10 @@ class Windows:
 
 def exposing(states: States) -> Array:
     """True on rows that open a window or keep it open: leaderless, or led by a replica that was in neither the ISR nor
-    the ELR of the row before, whatever the recovery state says."""
+    the ELR of the row before, whatever the recovery state says, unless the old leader took it in by the same change."""
     before = np.maximum(np.arange(len(states.key)) - 1, 0)
     held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
-    result: Array = ~states.removed & ((states.leader < 0) | ~(held | states.begins))
+    result: Array = ~states.removed & ((states.leader < 0) | ~(held | states.begins | states.taken_in))
     return result
 
 

@@ -11,7 +11,8 @@ dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so
     evidence("12 b1 hw=80 leo=80 e0@0", "40 b2 hw=100 e0@0 e2@80")
 
 is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
-leader-epoch-checkpoint. A time of "?" is not known.
+leader-epoch-checkpoint. A time of "?" is not known. "? b1 tail=90/2/7" is a log that the session with broker epoch 7
+left behind when it stopped cleanly: log end 90, last record of leader epoch 2.
 
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
 
@@ -158,6 +159,9 @@ def _value(word: str) -> Row:
         epoch, start = word[1:].split("@")
         return {"source": "leader_epoch", "leader_epoch": int(epoch), "epoch_start_offset": int(start)}
     name, value = word.split("=")
+    if name == "tail":
+        names = ("log_end_offset", "last_written_leader_epoch", "broker_epoch")
+        return {"source": "replica_segment", **dict(zip(names, map(int, value.split("/")), strict=True))}
     column = {"hw": "high_watermark", "leo": "log_end_offset", "start": "log_start_offset"}[name]
     source = {"hw": "replication_offset", "leo": "jmx_exporter", "start": "log_start_offset"}[name]
     return {"source": source, column: int(value)}

@@ -15,6 +15,8 @@ A step is a list of lines and what must be true after them. The lines:
     elect balanced      it is done; options of both: minimal=2, desired=1, and at=0, ms since the recovery began
     complete removing=0 adding=3    the reassignment ends; cancel adding=3: it is cancelled
     downgrade           metadata.version is set to one without ELR
+    judge               which windows does detection find in the history and the files so far? (`windows`: of each, in
+                        order, leader, verdict, loss_min, loss_max, first_lost_offset; tests/support/story_windows.py)
 
 After each line the leader advances the high watermark as far as it may.
 """
@@ -31,9 +33,10 @@ from replay.kip966_rules import BEFORE_ELR, DELIVERIES, UNCLEAN_RECOVERY_TIMEOUT
 from replay.kip966_state import States
 from replay.lists import PAD, Array
 from replay.unclean_recovery import NO_LEADER, Answers, Elections, elect
+from tests.support.story_windows import Witness
 
 WORDS = {"fence", "crash", "register", "unfence", "isr", "maximal_isr", "produce", "replicate", "min_isr"}
-WORDS |= {"ask", "elect", "complete", "cancel", "downgrade"}
+WORDS |= {"ask", "elect", "complete", "cancel", "downgrade", "judge"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,14 @@ def ids(lists: Array) -> list[int]:
 
 @dataclass(slots=True)
 class Story:
-    """The partition now. log, known_high_watermark: by broker. committed: all that was ever below a high watermark."""
+    """The partition now. log, known_high_watermark: by broker. committed: all that was ever below a high watermark.
+    witness: what is left behind of it all."""
 
     states: States
     delivery: Any
     log: dict[int, list[Record]]
     known_high_watermark: dict[int, int]
+    witness: Witness
     maximal_isr: list[int] = field(default_factory=list)
     committed: set[Record] = field(default_factory=set)
     produced: int = 0
@@ -83,7 +88,10 @@ class Story:
         )
         logs = {broker: list(records) for broker in replicas}
         marks = dict.fromkeys(replicas, number)
-        return cls(states, DELIVERIES[delivery], logs, marks, committed=set(records), produced=number)
+        witness = Witness(replicas, DELIVERIES[delivery].keeps_elr)
+        story = cls(states, DELIVERIES[delivery], logs, marks, witness, committed=set(records), produced=number)
+        story._show("begin")
+        return story
 
     @property
     def leader(self) -> int:
@@ -97,6 +105,7 @@ class Story:
             raise ValueError(f"not understood: {line!r}")
         getattr(self, f"_{word}")(*rest)
         self._advance()
+        self._show(line)
 
     def observed(self) -> dict[str, Any]:
         """What a story can state; lists without an order are sorted."""
@@ -108,6 +117,15 @@ class Story:
             facts["high_watermark"] = self.known_high_watermark[self.leader]
             facts |= self._lost(self.leader)
         return facts | self.said
+
+    def _show(self, line: str) -> None:
+        """Let the witness see what everybody has now."""
+        states, minimum = self.states, int(kip966_state.min_isr(self.states)[0])
+        lists = {"replicas": states.replicas, "isr": states.isr, "elr": states.elr, "lke": states.last_known_elr}
+        words = " ".join(f"{name}={','.join(map(str, ids(members)))}" for name, members in lists.items())
+        words += f" leader={self.leader} epoch={int(states.leader_epoch[0])} min={minimum}"
+        logs = {broker: [(r.number, r.leader_epoch) for r in log] for broker, log in self.log.items()}
+        self.witness.look(line, words, self.leader, int(states.leader_epoch[0]), logs, self.known_high_watermark)
 
     def _lost(self, leader: int) -> dict[str, int]:
         """Committed records that its log does not have: of all, and of those that were sent with acks=all."""
@@ -215,6 +233,9 @@ class Story:
         )
         self._become(states)
         self.said = {"done": bool(done[0])}
+
+    def _judge(self) -> None:
+        self.said = {"windows": self.witness.windows()}
 
     def _downgrade(self) -> None:
         self.delivery = BEFORE_ELR

@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from replay.offsets import Replica
-from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, POLICIES, Situation, pick, picks
+from replay.policies import (
+    AGGRESSIVE,
+    ALL_REPLICAS,
+    BALANCED,
+    LAST_LEADER,
+    NONE,
+    POLICIES,
+    Situation,
+    pick,
+    picks,
+)
+
+RECOVERING = [AGGRESSIVE, BALANCED, ALL_REPLICAS]
 
 
 def situation(**given: Any) -> Situation:
@@ -27,7 +39,7 @@ def picked(policy: str, **given: Any) -> tuple[str, int | None]:
     return answer.outcome, answer.leader
 
 
-@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED])
+@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED, NONE, LAST_LEADER])
 def test_an_isr_member_that_is_alive_comes_first_then_an_elr_member(policy: str) -> None:
     assert picked(policy, isr=[2], elr=[3], seen=SEEN) == ("elected", 2)
     assert picked(policy, isr=[2], elr=[3], alive=[1, 3], seen=SEEN) == ("elected", 3)
@@ -63,27 +75,42 @@ def test_balanced_waits_for_a_fenced_member_of_isr_or_elr_and_aggressive_does_no
     assert picked(ALL_REPLICAS, **around) == ("elected", 3)
 
 
-@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED])
+@pytest.mark.parametrize("policy", [AGGRESSIVE, BALANCED, NONE, LAST_LEADER])
 def test_nobody_alive(policy: str) -> None:
     assert picked(policy, seen=SEEN, alive=[], waited_for=1) == ("waits", None)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", RECOVERING)
 def test_a_tie_keeps_the_recorded_leader(policy: str) -> None:
     tied = {1: (5, 90), 2: (5, 90), 3: (5, 90)}
     assert picked(policy, seen=tied, waited_for=1, recorded=2) == ("elected", 2)
     assert picked(policy, seen={**tied, 2: (5, 89)}, waited_for=1, recorded=2) == ("elected", 1)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", RECOVERING)
 def test_a_replica_that_was_not_seen_could_be_any_length(policy: str) -> None:
     assert picked(policy, seen={1: (5, 90), 2: (5, 80)}, waited_for=1) == ("undetermined", None)
     assert picked(policy, seen={**SEEN, 3: (None, 900)}, waited_for=1) == ("undetermined", None)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", RECOVERING)
 def test_a_single_candidate_needs_no_comparison(policy: str) -> None:
     assert picked(policy, replicas=[2], alive=[2], waited_for=2, recorded=2) == ("elected", 2)
+
+
+def test_none_waits_for_an_administrator() -> None:
+    assert picked(NONE, seen=SEEN, waited_for=3) == ("waits", None)
+    assert pick(NONE, situation(seen=SEEN)).explanation == "waits for an administrator"
+
+
+def test_the_last_known_leader_leads_or_is_waited_for() -> None:
+    assert picked(LAST_LEADER, seen=SEEN, waited_for=1) == ("elected", 1)
+    assert picked(LAST_LEADER, seen=SEEN, waited_for=1, alive=[2, 3]) == ("waits", None)
+    assert picked(LAST_LEADER, seen=SEEN, waited_for=1, elr=[3], alive=[1, 2]) == ("waits", None)
+    said = {w: pick(LAST_LEADER, situation(seen=SEEN, waited_for=w)).explanation for w in (None, 1, 9)}
+    assert said[None] == "no last leader is known"
+    assert said[1] == "broker 1 is the last known leader, and alive"
+    assert said[9] == "waits for broker 9, the last known leader to answer"
 
 
 def test_the_answer_says_who_is_missing() -> None:
@@ -106,7 +133,7 @@ def test_many_situations_at_once_give_the_same_picks(policy: str) -> None:
 
 
 def test_the_explanations() -> None:
-    said = {policy: pick(policy, situation(seen=SEEN, waited_for=3)).explanation for policy in POLICIES}
+    said = {policy: pick(policy, situation(seen=SEEN, waited_for=3)).explanation for policy in RECOVERING}
     best = "broker 3 has the highest last epoch 5 and log end 90 "
     alive = best + "of the replicas alive"
     assert said == {AGGRESSIVE: alive, BALANCED: alive, ALL_REPLICAS: best + "had every replica answered"}

@@ -40,7 +40,8 @@ def real(name: str) -> tuple[pa.Table, Surroundings]:
 
 def check(history: pa.Table, surroundings: Surroundings) -> Checked:
     found = states_of(history)
-    return check_rules(history, found, build_elections(history, found, surroundings.brokers), surroundings)
+    cut = Cut(history, found, surroundings)
+    return check_rules(history, found, build_elections(history, found, surroundings.brokers), cut)
 
 
 def by(*profiles: str) -> Software:

@@ -10,6 +10,8 @@ from replay.brokers import BrokerTimeline
 from replay.cases import SETTLED_MS
 from replay.detect import Cluster, Detected, detect
 from replay.offsets import Clock
+from replay.policies import POLICIES
+from replay.statements import prose
 from replay.tables import FINDINGS
 from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states, together
 
@@ -39,8 +41,13 @@ def found(
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
 
+def judged(detected: Detected) -> list[Row]:
+    """The recorded windows."""
+    return [f for f in detected.findings.to_pylist() if f["kind"] == "hwm_regression"]
+
+
 def findings(history: tuple[str, ...], *lines: str, **around: Any) -> dict[int, Row]:
-    return {f["election_offset"]: f for f in found(history, *lines, **around).findings.to_pylist()}
+    return {f["election_offset"]: f for f in judged(found(history, *lines, **around))}
 
 
 def verdict(history: tuple[str, ...], *lines: str, at: int = 40, **around: Any) -> tuple[str, int, int | None]:
@@ -149,7 +156,7 @@ def test_restarting_before_joining_does_not_matter() -> None:
 
 def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
     cluster = Cluster("c", sessions(*RESTART), lambda offset: offset >= 38, Clock(0))
-    (finding,) = detect(states(*RESTARTED), offsets_table([]), cluster).findings.to_pylist()
+    (finding,) = judged(detect(states(*RESTARTED), offsets_table([]), cluster))
     assert finding["verdict"] == "undetermined"
 
 
@@ -192,7 +199,7 @@ def test_evidence_of_another_topic_id_or_partition() -> None:
     for other in ({"topic_id": "U" * 22}, {"partition": 1}):
         for mine, theirs in (LOST, reversed(LOST)):
             rows = evidence(mine) + evidence(theirs, **other)
-            assert detect(history, offsets_table(rows), cluster).findings["verdict"].to_pylist() == ["possible"]
+            assert [f["verdict"] for f in judged(detect(history, offsets_table(rows), cluster))] == ["possible"]
 
 
 def test_a_log_end_from_before_the_replica_was_cut_back() -> None:
@@ -228,7 +235,7 @@ def test_without_a_known_end_of_the_log_the_last_record_is_it() -> None:
     cluster = Cluster("c", ALIVE, lambda _: True, Clock(0))
     for time, expected in (("50", "proven"), ("80", "possible")):
         rows = offsets_table(evidence(LOST[0], f"{time} b2 leo=60"))
-        assert detect(states(*UNCLEAN), rows, cluster).findings["verdict"].to_pylist() == [expected]
+        assert [f["verdict"] for f in judged(detect(states(*UNCLEAN), rows, cluster))] == [expected]
 
 
 def test_a_log_end_of_zero_while_a_broker_starts() -> None:
@@ -333,7 +340,7 @@ def test_leader_epochs_that_are_used_twice_make_evidence_ambiguous() -> None:
 def test_a_file_with_a_line_missing_gives_no_exact_log_end() -> None:
     rows = [r for r in evidence(*LOST) if r["leader_epoch"] != 0]
     cluster = Cluster("c", ALIVE, lambda _: True, Clock(0))
-    (finding,) = detect(states(*UNCLEAN), offsets_table(rows), cluster).findings.to_pylist()
+    (finding,) = judged(detect(states(*UNCLEAN), offsets_table(rows), cluster))
     assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 70, None)
 
 
@@ -405,19 +412,27 @@ def counterfactuals(*lines: str, brokers: BrokerTimeline = ALIVE, at: int = 40) 
 SEEN = ("25 b1 hw=150 leo=150 e0@0", "35 b2 leo=80 e0@0", "36 b3 leo=100 e0@0", LOST[1])
 
 
-def test_policies_are_asked_about_every_window_that_is_not_excluded() -> None:
+def test_policies_are_asked_about_every_window() -> None:
     rows = counterfactuals(*SEEN, brokers=running(2, 3))
     assert {p: (r["outcome"], r["leader"], r["differs"]) for p, r in rows.items()} == {
         "aggressive": ("elected", 3, True),
         "balanced": ("waits", None, None),
         "all_replicas": ("elected", 1, True),
+        "none": ("waits", None, None),
+        "last_known_leader": ("waits", None, None),
     }
     assert rows["aggressive"]["loss_min"] == 50
     assert rows["all_replicas"]["loss_min"] == 0
     finding = findings(UNCLEAN, *SEEN, brokers=running(2, 3))[40]
     assert (finding["would_be_leader"], finding["policy"]) == (1, "unclean_recovery_all_replicas")
     assert "Prediction:" in finding["explanation"]
-    assert found(HELD).counterfactuals.to_pylist() == []
+    held = found(HELD).counterfactuals.to_pylist()
+    assert {(r["policy"], r["leader"]) for r in held if r["policy"] != "unclean_recovery_all_replicas"} == {
+        (name, findings(HELD)[r["offset"]]["recorded_leader"])
+        for r in held
+        for name in POLICIES
+        if name != "unclean_recovery_all_replicas"
+    }
 
 
 def test_a_log_that_may_have_grown_since_it_was_seen_bounds_nothing_from_below() -> None:
@@ -451,9 +466,11 @@ def test_the_recorded_leader_has_the_findings_bounds() -> None:
 def test_findings_ids_are_stable_and_differ_by_place() -> None:
     both = together(states(*TWICE), states(*UNCLEAN, partition=1))
     cluster = Cluster("c", ALIVE, lambda _: True, Clock(0))
-    runs = [detect(both, offsets_table([]), cluster).findings["finding_id"].to_pylist() for _ in range(2)]
+    rows = [detect(both, offsets_table([]), cluster).findings.to_pylist() for _ in range(2)]
+    runs = [[f["finding_id"] for f in found] for found in rows]
     assert runs[0] == runs[1]
-    assert len(set(runs[0])) == 3
+    assert len(set(runs[0])) == len(runs[0])
+    assert sum(f["kind"] == "hwm_regression" for f in rows[0]) == 3
     other = detect(both, offsets_table([]), Cluster("d", ALIVE, lambda _: True, Clock(0)))
     assert not set(other.findings["finding_id"].to_pylist()) & set(runs[0])
 
@@ -461,7 +478,7 @@ def test_findings_ids_are_stable_and_differ_by_place() -> None:
 def test_partitions_do_not_share_evidence_or_lineage() -> None:
     both = together(states(*UNCLEAN), states(*UNCLEAN, partition=1))
     rows = evidence(*LOST) + evidence("25 b1 hw=90", "50 b2 e0@0 e2@85", partition=1)
-    found = detect(both, offsets_table(rows), Cluster("c", ALIVE, lambda _: True, Clock(0))).findings.to_pylist()
+    found = judged(detect(both, offsets_table(rows), Cluster("c", ALIVE, lambda _: True, Clock(0))))
     assert [(f["partition"], f["verdict"], f["loss_min"]) for f in found] == [(0, "proven", 70), (1, "proven", 5)]
 
 
@@ -475,3 +492,142 @@ def test_more_than_64_replicas() -> None:
     many = ",".join(str(b) for b in range(1, 71))
     lines = (f"10 replicas={many} isr={many}", "20 isr=1", "30 isr= elr=1 leader=-1", "40 isr=70 elr= leader=70")
     assert verdict(lines, LOST[0], "50 b70 e0@0 e2@80") == ("proven", 70, None)
+
+
+# What producers with acks=0 or 1 lost.
+
+KILLED = sessions(
+    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    "30 fence 1",
+)
+TAIL = "? b1 tail=170/0/1"
+RELECTED = "50 b2 e0@0 e2@80"
+
+
+def unacked(*lines: str, brokers: BrokerTimeline = KILLED, **around: Any) -> tuple[int | None, int | None]:
+    finding = findings(UNCLEAN, *lines, brokers=brokers, **around)[40]
+    return finding["unacked_min"], finding["unacked_max"]
+
+
+def test_what_the_old_leader_was_seen_to_have_is_gone_whoever_acknowledged_it() -> None:
+    assert unacked("28 b1 leo=160", RELECTED) == (80, None)
+    assert unacked("28 b1 hw=150 leo=160 e0@0", RELECTED) == (80, None)
+
+
+def test_below_the_high_watermark_was_in_the_old_leaders_log_too() -> None:
+    assert unacked("25 b1 hw=150 e0@0", RELECTED) == (70, None)
+
+
+def test_the_log_that_it_left_when_it_stopped_cleanly_bounds_the_loss() -> None:
+    assert unacked("28 b1 leo=160", RELECTED, TAIL) == (80, 90)
+    (finding,) = findings(UNCLEAN, "28 b1 leo=160", RELECTED, TAIL, brokers=KILLED).values()
+    assert "at most 90 offsets are gone, acknowledged by all or not." in finding["explanation"]
+    assert {e["role"]: e["value"] for e in finding["evidence"]}["old_leader_log_end"] == 170
+
+
+@pytest.mark.parametrize(
+    ("tail", "brokers"),
+    [
+        ("? b1 tail=170/0/9", KILLED),  # another session of that broker left it
+        ("? b1 tail=170/2/1", KILLED),  # it has records of a later leader: cut, or added to
+        ("? b2 tail=170/0/2", KILLED),  # another broker's
+        (TAIL, ALIVE),  # its session went on: it followed the new leader before it stopped
+        (TAIL, sessions("1 register 1 i1", "2 unfence 1", "30 fence 1", "35 unfence 1", "36 fence 1")),
+    ],
+)
+def test_a_log_left_by_any_other_session_bounds_nothing(tail: str, brokers: BrokerTimeline) -> None:
+    assert unacked("28 b1 leo=160", RELECTED, tail, brokers=brokers)[1] is None
+
+
+def test_nothing_is_known_of_what_nobody_saw() -> None:
+    assert unacked(RELECTED) == (None, None)
+    assert unacked("28 b1 leo=160") == (None, None)
+    # A sample from after the election may be of a log that was cut already.
+    assert unacked("45 b1 leo=160", RELECTED) == (None, None)
+
+
+# The reason, as data.
+
+
+def test_the_reason_is_data_and_the_prose_is_made_of_it() -> None:
+    finding = findings(UNCLEAN, *LOST)[40]
+    said = {s["code"]: s for s in finding["reason"]}
+    assert said["elected"]["brokers"] == [2]
+    assert said["elected"]["offset"] == 40
+    assert said["outsider"]["nature"] == "fact"
+    assert (said["high_watermark_at_least"]["value"], said["high_watermark_at_least"]["nature"]) == (150, "bound")
+    assert (said["lost_at_least"]["value"], said["lost_open"]["nature"]) == (70, "bound")
+    assert said["clocks"]["nature"] == "assumption"
+    assert prose(finding["reason"]) == finding["explanation"]
+
+
+def test_what_is_missing_is_said() -> None:
+    finding = findings(UNCLEAN)[40]
+    said = {s["code"]: s for s in finding["reason"]}
+    assert finding["verdict"] == "undetermined"
+    assert (said["missing_log_end"]["brokers"], said["missing_log_end"]["leader_epoch"]) == ([2], 2)
+    assert "missing_high_watermark" in said
+    assert not {"missing_log_end", "missing_high_watermark"} & {
+        s["code"] for s in findings(UNCLEAN, *LOST)[40]["reason"]
+    }
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "t"])
+def test_kafkas_own_topics_are_called_out(topic: str) -> None:
+    history = states(*UNCLEAN, topic=topic)
+    cluster = Cluster("c", ALIVE, lambda _: True, Clock(0), ms(100))
+    (finding,) = judged(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster))
+    meanings = [s["code"] for s in finding["reason"] if s["nature"] == "meaning"]
+    expected = {"__consumer_offsets": ["consumer_offsets"], "__transaction_state": ["transaction_state"], "t": []}
+    assert meanings == expected[topic]
+    assert finding["severity"] == ("medium" if topic == "t" else "high")
+
+
+def test_a_log_whose_broker_stopped_since_it_was_seen_is_not_bounded_from_above() -> None:
+    """Broker 1 was killed at 200, when it was last seen at 100: what it did not flush is gone when it comes back."""
+    history = (
+        "10 isr=1,2,3",
+        "20 isr=1 elr=2",
+        "200 isr= elr=1,2 lke=1 leader=-1",
+        "210 isr=3 elr= leader=3 recovering",
+    )
+    lines = ("15 b1 hw=4 leo=4 e0@0", "16 b2 leo=3 e0@0", "17 b3 leo=3 e0@0", "100 b1 hw=3 leo=4 e0@0")
+    bounds = {}
+    for name, brokers in (("ran on", ALIVE), ("killed", sessions("1 register 1 a", "2 unfence 1", "201 fence 1"))):
+        rows = found(history, *lines, brokers=brokers, log_end=300).counterfactuals.to_pylist()
+        (row,) = (r for r in rows if r["policy"] == "unclean_recovery_all_replicas")
+        bounds[name] = (row["outcome"], row["loss_max"])
+    assert bounds == {"ran on": ("elected", 0), "killed": ("elected", None)}
+
+
+# What the simulator found (tests/slow/test_ten_thousand_lives.py).
+
+
+def test_a_metric_of_a_log_that_is_not_loaded_contradicts_nothing() -> None:
+    history = ("10 isr=1 elr=2 leader=1", "160 isr= elr=1,2 lke=1 leader=-1", "161 isr=2 elr=1 leader=2")
+    first = ("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2")
+    back = sessions(*first, "158 register 2 b", "159 unfence 2")
+    lines = ("152 b3 hw=1", "158.6 b2 leo=0")
+    for seen in (lines, lines[:1]):
+        assert verdict(history, *seen, at=161, brokers=back, log_end=300) == ("excluded", 0, 0)
+
+
+def test_a_sight_without_an_epoch_hides_no_earlier_one_that_tells_it() -> None:
+    early = ("25 b1 hw=150 leo=150 e0@0", "35 b2 leo=80 e0@0", "36 b3 leo=100 e0@0", LOST[1])
+    for lines in (early, (*early, "38 b3 leo=101")):
+        row = counterfactuals(*lines, brokers=running(2, 3))["aggressive"]
+        assert (row["outcome"], row["leader"], row["log_end_offset"]) == ("elected", 3, 100)
+
+
+def test_a_disk_copied_after_a_kill_tells_no_upper_bound() -> None:
+    """Its tail may be gone already, before the controller notices: too low for the high watermark it had reached, and
+    too low for the log end it was elected with."""
+    history = ("10 isr=1 elr=3 leader=1", "40 isr= elr=1,3 lke=1 leader=-1", "60 isr=2 elr= leader=2 recovering")
+    brokers = sessions("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2", "41 fence 1")
+    lines = ("25 b1 hw=9 leo=11 e0@0", "70 b2 e0@0 e2@10")
+    _, _, running_bound = verdict(history, *lines, at=60, brokers=brokers, log_end=300)
+    _, _, with_copy = verdict(history, *lines, "35 b1 tail=10/0/-1", at=60, brokers=brokers, log_end=300)
+    assert running_bound == with_copy == 1
+    # The winner's disk, copied while the controller took it to lead: no upper bound of what it was elected with.
+    late = ("25 b1 hw=9 e0@0", "65 b2 tail=8/0/-1")
+    assert verdict(history, *late, at=60, brokers=brokers, log_end=300)[:2] == ("possible", 0)

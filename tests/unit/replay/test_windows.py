@@ -62,6 +62,17 @@ def test_a_finished_reassignment_opens_none() -> None:
     assert of(*lines) == []
 
 
+def test_a_winner_that_its_leader_takes_in_while_the_reassignment_ends_opens_none() -> None:
+    """Leader 1 says that 4 is in sync, which completes the reassignment that removes 1: 4 is vouched for."""
+    begin = "10 replicas=1,2,3,4 isr=1,2,3 removing=1,2,3 adding=4 leader=1"
+    assert of(begin, "20 replicas=4 isr=4 removing= adding= leader=4 min=1") == []
+    # Marked, it was elected uncleanly; without a leader nobody could have asked; cancelled, 4 goes again.
+    assert of(begin, "20 replicas=4 isr=4 removing= adding= leader=4 min=1 recovering") == [(20, 20, 20)]
+    assert of(begin, "15 leader=-1", "20 replicas=4 isr=4 removing= adding= leader=4 min=1") == [(15, 20, 20)]
+    lines = ("10 replicas=1,4 isr=4 adding=4 leader=4", "20 replicas=1 isr=1 adding= leader=1 min=1")
+    assert of(*lines) == [(20, 20, 20)]
+
+
 def test_elections_within_the_isr_and_elr_open_none() -> None:
     assert of("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3") == []
 

@@ -1,0 +1,148 @@
+"""The verdict document: what was found in one cluster, as one JSON object for programs (docs/verdict.md).
+
+As Jepsen has it, `valid` is true, false or "unknown": where evidence is missing, nothing is called valid.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evidence.errors import KraftForensicsError
+from replay.faults import EVIDENCE_GAP, GAPS
+
+if TYPE_CHECKING:
+    from jobs.lake import Lake
+
+Row = dict[str, Any]
+
+VERDICTS = ("proven", "possible", "undetermined", "excluded")
+SEVERITIES = ("critical", "high", "medium", "low", "info")
+WITNESSES = 3
+UNKNOWN = "unknown"
+_WINDOW = "hwm_regression"
+# Lakes of earlier releases have a kind for every sort of gap.
+_GAPS = {EVIDENCE_GAP, *GAPS}
+
+# Sums as decimals: what damaged files claim may not fit into 64 bits.
+_GROUPS = """
+    select kind, verdict, severity, rule, rule_version, count(*) as findings, count_if(loss_max is null) as open_losses,
+           sum(cast(loss_min as decimal(20))) as loss_min, sum(cast(loss_max as decimal(20))) as loss_max
+    from {findings} group by all
+"""
+_WITNESSES = f"""
+    select kind, finding_id, topic, partition, verdict, severity, start_offset, start_timestamp_ms, loss_min, loss_max,
+           explanation
+    from (select *, row_number() over (partition by kind
+                 order by array_position(array{SEVERITIES}, severity), start_offset nulls last, finding_id) as place
+          from {{findings}})
+    where place <= {WITNESSES} order by kind, place
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A cluster's findings, counted. groups: a row for each kind, verdict, severity and rule (_GROUPS). witnesses: of
+    every kind the gravest, in order. captures: how many files each has. states: rows of partition_history."""
+
+    cluster_id: str
+    groups: Sequence[Mapping[str, Any]]
+    witnesses: Sequence[Row]
+    captures: Mapping[str, int]
+    quarantined: int
+    states: int
+
+
+def summarize(lake: Lake, cluster: str) -> Summary:
+    """What `document` needs, counted by Spark: a few rows come back, however many findings there are."""
+    findings = lake.table("findings", cluster)
+    groups, witnesses = (lake.spark.sql(query, findings=findings).toArrow() for query in (_GROUPS, _WITNESSES))
+    captures = lake.table("evidence_files", cluster).groupBy("capture").count().collect()
+    counts = lake.counts(("quarantine", "partition_history"), cluster)
+    return Summary(
+        cluster_id=cluster,
+        groups=groups.to_pylist(),
+        witnesses=witnesses.to_pylist(),
+        captures={row[0]: row[1] for row in captures},
+        quarantined=counts["quarantine"],
+        states=counts["partition_history"],
+    )
+
+
+def document(found: Summary) -> Row:
+    """The document, its keys in the order of docs/verdict.md."""
+    windows = [g for g in found.groups if g["kind"] == _WINDOW]
+    kinds = sorted({g["kind"] for g in found.groups})
+    judged = _by(windows, "verdict", VERDICTS)
+    return {
+        "valid": _valid(found),
+        "cluster_id": found.cluster_id,
+        "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
+        "kinds": kinds,
+        "counts": {k: _seen(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
+        "severities": _by(found.groups, "severity", SEVERITIES),
+        "windows": {"judged": sum(judged.values()), **judged},
+        "loss": _loss(windows),
+        "witnesses": {kind: [_witness(w) for w in found.witnesses if w["kind"] == kind] for kind in kinds},
+        "evidence": {
+            "captures": sorted(found.captures),
+            "files": sum(found.captures.values()),
+            "quarantined": found.quarantined,
+            "partition_states": found.states,
+        },
+    }
+
+
+def _valid(found: Summary) -> bool | str:
+    """false: a loss, or a contradiction of the log with itself, is proven. "unknown": none is, and something may hide
+    one: a window that the evidence does not decide, a gap, or nothing that could have been judged."""
+    proven = [g for g in found.groups if g["verdict"] == "proven"]
+    if any(g["kind"] == _WINDOW or g["severity"] == "critical" for g in proven):
+        return False
+    undecided = any(g["kind"] == _WINDOW and g["verdict"] != "excluded" for g in found.groups)
+    gap = any(g["kind"] in _GAPS for g in found.groups)
+    return UNKNOWN if undecided or gap or not found.states else True
+
+
+def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) -> dict[str, int]:
+    counts = dict.fromkeys(names, 0)
+    for group in groups:
+        counts[group[column]] += group["findings"]
+    return counts
+
+
+def _seen(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Summed over all windows; the most is null as soon as one of them has no upper bound."""
+    is_open = any(g["open_losses"] for g in windows)
+    least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
+    return {"acks_all_min": least, "acks_all_max": None if is_open else most}
+
+
+def _witness(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "kind"}
+
+
+def write_verdict(found: Row, path: Path) -> None:
+    """Write a document: all of it or nothing. Errors: KraftForensicsError when that cannot be done."""
+    # In ASCII: what a captured name may hold drives no terminal.
+    text = json.dumps(found, indent=2) + "\n"
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(text, encoding="ascii")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise KraftForensicsError(
+            f"{path}: cannot be written: {error.strerror}. Name another file with --verdict."
+        ) from error

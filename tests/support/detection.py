@@ -1,0 +1,182 @@
+"""Detection without Spark on what `tests.support.pure` decoded, put together as jobs/detect.py does; and what is found
+with less evidence, held against what is found with all."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.cluster import ClusterState
+from replay.detect import Cluster, Detected, detect
+from replay.offsets import Clock
+from tests.support.pure import Decoded
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+Place = tuple[str, int]
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+KIND = "hwm_regression"
+COPIES = 150
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Found:
+    """Judged windows by (topic id, partition, election), the policies' answers by that and policy."""
+
+    windows: dict[Key, Row]
+    answers: dict[Key, Row]
+
+    @classmethod
+    def of(cls, detected: Detected) -> Found:
+        judged = windows(detected.findings)
+        ids = {f["finding_id"] for f in judged}
+        answers = [c for c in detected.counterfactuals.to_pylist() if c["finding_id"] in ids]
+        return cls(
+            {(f["topic_id"], f["partition"], f["election_offset"]): f for f in judged},
+            {(c["topic_id"], c["partition"], c["offset"], c["policy"]): c for c in answers},
+        )
+
+    def of_topic(self, alias: str, topic_id: str) -> Found:
+        """What was found of the one topic, under another id."""
+        return Found(
+            {(topic_id, *k[1:]): f for k, f in self.windows.items() if k[0] == alias},
+            {(topic_id, *k[1:]): c for k, c in self.answers.items() if k[0] == alias},
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A partition's history and rows of offsets, and sets of files to take away, each with a label."""
+
+    history: pa.Table
+    rows: pa.Table
+    cluster: Cluster
+    gone: Sequence[tuple[str, Sequence[str]]]
+
+
+def without_files(parts: Parts) -> list[tuple[str, Found]]:
+    """What is found without each set of files; a partition's verdict depends on its own rows alone, so that one call
+    judges many copies of it."""
+    result = []
+    topic_id = parts.history["topic_id"][0].as_py()
+    for first in range(0, len(parts.gone), COPIES):
+        chosen = parts.gone[first : first + COPIES]
+        states = [renamed(parts.history, str(n)) for n in range(len(chosen))]
+        kept = [parts.rows.filter(~pc.field("path").isin(pa.array(gone, type=pa.string()))) for _, gone in chosen]
+        rows = [renamed(table, str(n)) for n, table in enumerate(kept)]
+        found = Found.of(detect(pa.concat_tables(states), pa.concat_tables(rows), parts.cluster))
+        result += [(label, found.of_topic(str(n), topic_id)) for n, (label, _) in enumerate(chosen)]
+    return result
+
+
+def spread(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """The function's results in order, worked out by two processes."""
+    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(function, items)
+
+
+def slices(table: pa.Table) -> dict[Place, pa.Table]:
+    """The rows of each (topic id, partition)."""
+    table = table.sort_by([("topic_id", "ascending"), ("partition", "ascending")]).combine_chunks()
+    counts = table.group_by(["topic_id", "partition"], use_threads=False).aggregate([([], "count_all")])
+    found, first = {}, 0
+    for row in counts.to_pylist():
+        found[row["topic_id"], row["partition"]] = table.slice(first, row["count_all"])
+        first += row["count_all"]
+    return found
+
+
+def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -> Cluster:
+    """What detection has to know of the whole cluster; the log ends where its last surviving batch does."""
+    gone = set(state.shape.truncated)
+    times = [b["max_timestamp_ms"] for b in decoded.batches if (b["epoch"], b["base_offset"]) not in gone]
+    return Cluster("test", state.brokers, state.elr_enabled, Clock(clock_error_ms), max(times, default=None))
+
+
+def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:
+    """Rows with their topic id filled in: the one topic of that name that existed when the value was read. Others are
+    left out."""
+    lifetimes = history.group_by("topic_id").aggregate([("topic", "max"), ("timestamp_ms", "min")])
+    lifetimes = lifetimes.rename_columns(["topic_id", "topic", "created_ms"])
+    numbered = offsets.append_column("row", pa.array(np.arange(len(offsets))))
+    unnamed = numbered.filter(pc.is_null(numbered["topic_id"]))
+    asked = unnamed.select(["row", "topic", "captured_at_ms", "uncertainty_ms"])
+    matched = asked.join(lifetimes, "topic", join_type="inner")
+    existed = pc.less_equal(matched["created_ms"], pc.add(matched["captured_at_ms"], matched["uncertainty_ms"]))
+    matched = matched.filter(pc.fill_null(existed, True))
+    rows, first, count = np.unique(matched["row"].to_numpy(), return_index=True, return_counts=True)
+    ids = offsets["topic_id"].to_numpy(zero_copy_only=False).copy()
+    ids[rows[count == 1]] = matched["topic_id"].to_numpy(zero_copy_only=False)[first[count == 1]]
+    table = _with(offsets, "topic_id", pa.array(ids, type=pa.string()))
+    return table.filter(table["topic_id"].is_valid())
+
+
+def renamed(table: pa.Table, topic_id: str) -> pa.Table:
+    """The rows as another topic's, so that one call can judge a partition many times."""
+    return _with(table, "topic_id", pa.repeat(pa.scalar(topic_id), len(table)))
+
+
+def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+
+
+def windows(findings: pa.Table) -> list[Row]:
+    """The judged windows among findings."""
+    return [f for f in findings.to_pylist() if f["kind"] == KIND]
+
+
+def surer(less: Row, full: Row | None) -> Iterable[str]:
+    """In what a window judged with less evidence claims more than with all of it (None: no such window).
+
+    docs/findings.md: evidence that is missing only ever makes a verdict less certain.
+    """
+    whole = full or {"verdict": "excluded", "loss_min": 0, "loss_max": 0}
+    if less["verdict"] in ("proven", "excluded") and less["verdict"] != whole["verdict"]:
+        yield f"{whole['verdict']} became {less['verdict']}"
+    if less["loss_min"] > whole["loss_min"]:
+        yield f"loss_min rose from {whole['loss_min']} to {less['loss_min']}"
+    if full is None:
+        return
+    # An excluded window's loss_max is its verdict again.
+    if less["verdict"] != "excluded" or whole["verdict"] != "excluded":
+        yield from _tighter("loss", {**less, "loss_min": None}, {**whole, "loss_min": None})
+    yield from _tighter("unacked", less, whole)
+    if less["first_lost_offset"] not in (None, full["first_lost_offset"]):
+        yield f"first_lost_offset is {less['first_lost_offset']}, was {full['first_lost_offset']}"
+
+
+def surer_counterfactual(less: Row, full: Row) -> Iterable[str]:
+    """The same of a policy's answer. Which leader it picks follows from what was seen, and may change."""
+    if full["outcome"] == "undetermined" != less["outcome"]:
+        yield f"{less['policy']}: undetermined became {less['outcome']}"
+    if less["leader"] is not None and less["leader"] == full["leader"]:
+        yield from (f"{less['policy']}: {text}" for text in _tighter("loss", less, full))
+
+
+def _tighter(name: str, less: Row, full: Row) -> Iterable[str]:
+    """Bounds name_min and name_max; null is open."""
+    low, high = f"{name}_min", f"{name}_max"
+    if less[low] is not None and (full[low] is None or less[low] > full[low]):
+        yield f"{low} rose from {full[low]} to {less[low]}"
+    if less[high] is not None and (full[high] is None or less[high] < full[high]):
+        yield f"{high} fell from {full[high]} to {less[high]}"
+
+
+def claims(less: Found, full: Found) -> list[str]:
+    """What is claimed with less evidence and not with all."""
+    found = []
+    for key, window in less.windows.items():
+        found += [f"{key}: {text}" for text in surer(window, full.windows.get(key))]
+    for key, answer in less.answers.items():
+        if key in full.answers:
+            found += [f"{key}: {text}" for text in surer_counterfactual(answer, full.answers[key])]
+    return found

@@ -1,0 +1,111 @@
+"""A Spark standalone cluster of the pip package on loopback: a master and workers as processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+START_SECONDS = 90
+
+
+@dataclass
+class Cluster:
+    """url: of the master. logs: of every process; work: folder of the workers, with what executors print."""
+
+    url: str
+    logs: Path
+    work: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def executors(self) -> list[int]:
+        """Process ids of the executors that run now: an executor's folder is below its worker's."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cwd").readlink().is_relative_to(self.work):
+                    words = (entry / "cmdline").read_bytes()
+                    found += [int(entry.name)] if b"CoarseGrainedExecutorBackend" in words else []
+            except OSError:
+                continue  # it has ended meanwhile, or is somebody else's
+        return found
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of Spark's processes: the interpreter of the tests, nothing of the checkout on its path."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
+    own = {
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+    return {**kept, **own, **more}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(name: str, logs: Path, *words: str) -> subprocess.Popen[bytes]:
+    with (logs / f"{name}.log").open("wb") as log:
+        command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+        return subprocess.Popen(
+            command, env=environment(), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def _wait_for(log: Path, text: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while text not in log.read_text(errors="replace"):
+        if time.monotonic() > deadline:
+            raise TimeoutError(
+                f"{log}: no {text!r} within {START_SECONDS} s:\n{log.read_text(errors='replace')[-2000:]}"
+            )
+        time.sleep(0.2)
+
+
+@contextmanager
+def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A cluster whose workers have one core and one GiB each; every process it started is ended."""
+    logs, work, port = folder / "logs", folder / "work", _free_port()
+    logs.mkdir(parents=True)
+    cluster = Cluster(f"spark://127.0.0.1:{port}", logs, work)
+    with ExitStack() as stack:
+        address = ("--host", "127.0.0.1", "--webui-port", "0")
+        master = _start("master", logs, "org.apache.spark.deploy.master.Master", *address, "--port", str(port))
+        stack.callback(_end, master)
+        _wait_for(logs / "master.log", "New state: ALIVE")
+        for number in range(workers):
+            limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(work / str(number)))
+            name = "org.apache.spark.deploy.worker.Worker"
+            worker = _start(f"worker-{number}", logs, name, *address, *limits, cluster.url)
+            stack.callback(_end, worker)
+            cluster.workers.append(worker)
+            _wait_for(logs / f"worker-{number}.log", "Successfully registered with master")
+        yield cluster
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The process and what it started."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+    except ProcessLookupError:
+        return
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(20)
