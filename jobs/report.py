@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
-from jobs.lake import Lake
-from jobs.report_html import ReportInput, render_report
+from jobs import stages
+from jobs.lake import Lake, spark_schema
+from jobs.report_html import HEAD_BYTES, fingerprint_in, render_report
+from jobs.report_rows import (
+    KINDS,
+    LASTED,
+    LASTED_AT_LEAST,
+    MAX_DETAILS,
+    MAX_LISTED,
+    SEVERITIES,
+    VERDICTS,
+    ReportInput,
+    Row,
+    Section,
+    Totals,
+    by_section,
+)
+from jobs.report_svg import MAX_STATES
+from jobs.tables import TABLES
 from replay.detect import KIND
 
+# Raise when a change of code changes the page.
+PAGE_VERSION = 1
 _COUNTED = (
     "evidence_files",
     "metadata_records",
@@ -23,51 +46,207 @@ _COUNTED = (
     "findings",
     "quarantine",
 )
-_HIDDEN_VERDICT = "excluded"
-MAX_PARTITIONS = 200
+_SHOWN = (*_COUNTED, "counterfactuals", "quality_results")
+
+_WINDOW = f"kind = '{KIND}'"
+_FLAGGED = f"{_WINDOW} and not verdict <=> 'excluded'"
+_PROVEN = f"{_WINDOW} and verdict = 'proven' and loss_min > 0"
+_PLACE = "struct(topic_id, topic, partition)"
+_LASTED_MS = f"""coalesce(get(filter(reason, s -> s.code in ('{LASTED}', '{LASTED_AT_LEAST}')), 0).value,
+                          try_subtract(end_timestamp_ms, start_timestamp_ms))"""
+# Sums as decimals: what damaged files claim may not fit into 64 bits.
+_GROUPS = f"""
+    select kind, verdict, rule, rule_version, count(*) as findings, count_if(end_offset is null) as unended,
+           max({_LASTED_MS}) as longest_ms, sum(cast(greatest({_LASTED_MS}, 0) as decimal(20))) as lasted_ms
+    from {{findings}} group by kind, verdict, rule, rule_version
+"""
+_LOSS = f"""
+    select count(distinct {_PLACE}) filter (where {_FLAGGED}) as partitions,
+           count(distinct {_PLACE}) filter (where {_PROVEN}) as proven_partitions,
+           sum(cast(loss_min as decimal(20))) filter (where {_PROVEN}) as proven_least,
+           every(loss_min <=> loss_max) filter (where {_PROVEN}) as proven_exact
+    from {{findings}} where {_WINDOW}
+"""
+# The orders of report_rows.by_section, which sorts what these let through.
+_WHERE = "topic, topic_id, partition, start_offset, finding_id"
+_CONCEIVABLE = "case when loss_max is null then if(loss_min is null, -1, bigint(9223372036854775807)) else loss_max end"
+_SEVERITY = f"array_position(array{SEVERITIES}, severity)"
+_VERDICT = f"array_position(array{tuple(v.name for v in VERDICTS)}, coalesce(verdict, 'undetermined'))"
+_ORDERS = {
+    Section.WINDOWS: f"{_VERDICT}, loss_min desc nulls last, {_CONCEIVABLE} desc, {_WHERE}",
+    Section.EXCLUDED: f"{_VERDICT}, loss_min desc nulls last, {_CONCEIVABLE} desc, {_WHERE}",
+    # Predictions of one window stay together: it stands where its gravest one does.
+    Section.OTHER_RULES: (
+        "gravest, most desc nulls last, topic, topic_id, partition, election_offset, loss_min desc nulls last,"
+        f" {_CONCEIVABLE} desc, finding_id"
+    ),
+    Section.EXPOSURES: f"{_LASTED_MS} desc nulls last, {_WHERE}",
+}
+_GRAVEST = f"{_SEVERITY}, {_VERDICT}, {_WHERE}"
 
 
-def load_report(lake: Lake, cluster: str) -> ReportInput:
-    """Everything the page shows. Timelines are loaded for the flagged partitions, worst first, at most 200."""
-    findings = lake.rows("findings", cluster)
-    flagged = _flagged(findings)
-    timelines: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    elections: list[dict[str, Any]] = []
-    if flagged:
-        keys = lake.spark.createDataFrame(flagged, "topic_id string, partition int")
-        history = lake.table("partition_history", cluster).join(F.broadcast(keys), ["topic_id", "partition"])
-        for row in history.orderBy("topic_id", "partition", "offset").toArrow().to_pylist():
-            timelines[row["topic_id"], row["partition"]].append(row)
-        chosen = lake.table("elections", cluster).join(F.broadcast(keys), ["topic_id", "partition"])
-        elections = chosen.orderBy("topic_id", "partition", "offset").toArrow().to_pylist()
+def load_report(lake: Lake, cluster: str, fingerprint: str = "") -> ReportInput:
+    """Everything the page shows, and no more: of each list the first rows, chosen by Spark."""
+    table = lake.table("findings", cluster)
+    # An earlier release's lake may lack columns.
+    lacking = [f for f in spark_schema(TABLES["findings"].schema).fields if f.name not in table.columns]
+    table = table.withColumns({f.name: F.lit(None).cast(f.dataType) for f in lacking})
+    totals = _totals(lake, table)
+    findings = _findings(lake, table, totals)
+    detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
+    timelines, elections = _histories(lake, cluster, detailed)
     captures = lake.table("evidence_files", cluster).select("capture").distinct().collect()
+    held = lake.table("quarantine", cluster).drop("raw")
     return ReportInput(
         cluster_id=cluster,
         generated_from=sorted(row[0] for row in captures),
         findings=findings,
-        counterfactuals=lake.rows("counterfactuals", cluster),
-        timelines=dict(timelines),
+        totals=totals,
+        counterfactuals=_counterfactuals(lake, cluster, detailed),
+        timelines=timelines,
         elections=elections,
         quality=lake.rows("quality_results", cluster),
-        quarantine=lake.rows("quarantine", cluster),
+        quarantine=_rows(held.orderBy("capture", "path", "position", "reason").limit(MAX_LISTED)),
         counts=lake.counts(_COUNTED, cluster),
+        fingerprint=fingerprint,
     )
 
 
-def _flagged(findings: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    """The partitions that get a timeline, worst first."""
-    shown = [f for f in findings if f["kind"] == KIND and f["verdict"] != _HIDDEN_VERDICT]
-    shown.sort(key=lambda f: (f["verdict"] != "proven", -(f["loss_min"] or 0)))
-    return list(dict.fromkeys((f["topic_id"], f["partition"]) for f in shown))[:MAX_PARTITIONS]
+def _rows(frame: DataFrame) -> list[Row]:
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows
+
+
+def _totals(lake: Lake, findings: DataFrame) -> Totals:
+    groups, losses = (_rows(lake.spark.sql(query, findings=findings)) for query in (_GROUPS, _LOSS))
+    for group in groups:
+        group["lasted_ms"] = int(group["lasted_ms"] or 0)
+    loss = losses[0]
+    return Totals(
+        groups=groups,
+        partitions=loss["partitions"],
+        proven_partitions=loss["proven_partitions"],
+        proven_least=int(loss["proven_least"] or 0),
+        proven_exact=bool(loss["proven_exact"]),
+    )
+
+
+def _findings(lake: Lake, findings: DataFrame, totals: Totals) -> list[Row]:
+    """Of each section the first MAX_LISTED."""
+    parts = [_first(lake, findings, section) for section in Section if totals.of(section)]
+    return _rows(reduce(DataFrame.unionAll, parts)) if parts else []
+
+
+def _first(lake: Lake, findings: DataFrame, section: Section) -> DataFrame:
+    rows, condition = "{findings}", _condition(section)
+    if section is Section.OTHER_RULES:
+        rows = f"""(select *, min({_SEVERITY}) over windows as gravest, max(loss_min) over windows as most
+                    from {{findings}} where {condition}
+                    window windows as (partition by topic_id, partition, election_offset))"""
+    order = _ORDERS.get(section, _GRAVEST)
+    query = f"select * from {rows} where {condition} order by {order} limit {MAX_LISTED}"
+    return lake.spark.sql(query, findings=findings).select(*findings.columns)
+
+
+def _condition(section: Section) -> str:
+    """As `report_rows.section_of`, in SQL."""
+    if section in (Section.WINDOWS, Section.EXCLUDED):
+        return _FLAGGED if section is Section.WINDOWS else f"{_WINDOW} and verdict <=> 'excluded'"
+    if section in KINDS:
+        return f"kind in ({_listed(KINDS[section])})"
+    return f"kind not in ({_listed([KIND, *(kind for kinds in KINDS.values() for kind in kinds)])})"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
+    wanted = F.col("finding_id").isin([row["finding_id"] for row in findings])
+    return _rows(lake.table("counterfactuals", cluster).where(wanted)) if findings else []
+
+
+def _histories(
+    lake: Lake, cluster: str, findings: list[Row]
+) -> tuple[dict[tuple[str, int], list[Row]], list[dict[str, Any]]]:
+    """`timelines` and `elections` of ReportInput: the states that a timeline of one of these findings may show."""
+    timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    if not findings:
+        return {}, []
+    history = lake.table("partition_history", cluster)
+    key = ["topic_id", "partition", "offset"]
+    places = lake.spark.createDataFrame(
+        _near(lake, history, findings), "topic_id string, partition int, offset bigint, place bigint, total bigint"
+    )
+    for row in _rows(history.join(F.broadcast(places), key).orderBy(key)):
+        timelines[row["topic_id"], row["partition"]].append(row)
+    chosen = lake.table("elections", cluster).join(F.broadcast(places.select(key)), key, "left_semi")
+    return dict(timelines), _rows(chosen)
+
+
+def _near(lake: Lake, history: DataFrame, findings: list[Row]) -> list[tuple[Any, ...]]:
+    """(topic_id, partition, offset, place, total) of the states within MAX_STATES of a window's start or election."""
+    offsets = {
+        (row["topic_id"], row["partition"], -1 if row[name] is None else row[name])
+        for row in findings
+        for name in ("start_offset", "election_offset")
+    }
+    wanted = lake.spark.createDataFrame(sorted(offsets), "topic_id string, partition int, at bigint")
+    near = lake.spark.sql(
+        f"""
+        with numbered as (
+          select topic_id, partition, offset, min(offset) over (partition by topic_id, partition) as first,
+                 row_number() over (partition by topic_id, partition order by offset) - 1 as place,
+                 count(*) over (partition by topic_id, partition) as total
+          from {{history}} left semi join {{wanted}} using (topic_id, partition)),
+        windows as (
+          select topic_id, partition, at, max(place) as middle
+          from numbered join {{wanted}} using (topic_id, partition)
+          where offset <= greatest(at, first) group by topic_id, partition, at)
+        select distinct topic_id, partition, offset, place, total
+        from numbered join windows using (topic_id, partition) where abs(place - middle) <= {MAX_STATES}
+        """,
+        history=history,
+        wanted=wanted,
+    )
+    return [tuple(row.values()) for row in _rows(near)]
 
 
 def write_report(lake: Lake, cluster: str, output: Path, progress: Callable[[str], None]) -> Path:
-    """Render one cluster's page to `output`. Errors: KraftForensicsError when it cannot be written."""
+    """Render one cluster's page to `output`, unless it is there, of the tables as they are. Errors:
+    KraftForensicsError when it cannot be written."""
+    mark = stages.fingerprint(lake, _SHOWN, (cluster, PAGE_VERSION))
+    if _fingerprint(output) == mark:
+        progress(f"{cluster}: the report is up to date")
+        return output.resolve()
     progress(f"{cluster}: writing the report")
-    page = render_report(load_report(lake, cluster))
+    page = render_report(load_report(lake, cluster, mark))
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(page, encoding="utf-8")
+        _write(page, output.resolve())
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror}") from error
     return output.resolve()
+
+
+def _fingerprint(page: Path) -> str | None:
+    """Of a page that was written; None where there is none."""
+    with suppress(OSError):
+        if page.is_file():
+            with page.open("rb") as file:
+                return fingerprint_in(file.read(HEAD_BYTES))
+    return None
+
+
+def _write(page: str, path: Path) -> None:
+    """All of it or nothing: half a page would carry the fingerprint of a whole one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        path.write_text(page, encoding="utf-8")  # a device, say
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(page, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)

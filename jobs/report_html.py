@@ -1,13 +1,12 @@
 """The incident report: one self-contained HTML page from rows of the result tables.
 
-Pure: no Spark and no disk but the template inside the package. The page loads nothing (a CSP forbids it) and runs no
+Pure: no Spark and no disk but the templates inside the package. The page loads nothing (a CSP forbids it) and runs no
 script. The same rows give the same bytes: no time of creation, no path of the machine that made it.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,147 +15,104 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs import report_svg, templates
+from jobs import report_sections, report_svg, report_text, templates
+from jobs.report_rows import (
+    MAX_DETAILS,
+    MAX_LISTED,
+    VERDICTS,
+    ReportInput,
+    Row,
+    Section,
+    Verdict,
+    by_section,
+    verdict_of,
+)
+from jobs.report_text import Told, told_apart
 from replay.detect import KIND
 
-Row = dict[str, Any]
-
-# A page is read by people: beyond these the tables say how many rows they leave out, and where those are.
-MAX_LISTED = 1000
-MAX_DETAILS = 200
-
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
+MAX_PIECES = 3  # of evidence that a list names for each finding
+_ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 
-# Kafka's KIP-966 names what a policy does; no release has shipped these.
-POLICY_NAMES = {
-    "unclean_recovery_aggressive": "unclean recovery, Aggressive",
-    "unclean_recovery_balanced": "unclean recovery, Balanced",
-    "unclean_recovery_all_replicas": "unclean recovery, all replicas answering",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A verdict as the page shows it; `symbol` keeps it readable without colour."""
-
-    name: str
-    symbol: str
-    meaning: str
-
-
-VERDICTS = (
-    Verdict(
-        "proven",
-        "●",
-        "Shown by the evidence itself. For a window: the new leader's log ended below the high watermark, so records "
-        "were lost.",
-    ),
-    Verdict(
-        "possible",
-        "◐",
-        "The evidence allows a loss without forcing it: the bounds include zero, or log end offsets are missing.",
-    ),
-    Verdict("undetermined", "?", "Nothing in the evidence bounds a loss, so no verdict is given."),
-    Verdict(
-        "excluded",
-        "○",
-        "The new leader held everything below the high watermark: nothing that was promised as safe was lost.",
-    ),
-)
-_RANK = {verdict.name: rank for rank, verdict in enumerate(VERDICTS)}
-
-
-@dataclass(frozen=True, slots=True)
-class ReportInput:
-    """What the page shows, as rows (mappings) with the columns of the Arrow schemas named here.
-
-    `findings` FINDINGS, `counterfactuals` COUNTERFACTUALS; `timelines` PARTITION_HISTORY of each flagged partition by
-    (topic_id, partition), sorted by offset; `elections` ELECTIONS of those partitions; `quarantine` QUARANTINE (`raw`
-    is never shown); `quality` rows {suite, table, expectation, column, success, unexpected_count, element_count};
-    `counts` rows per table; `generated_from` the names of the captures.
-    """
-
-    cluster_id: str
-    generated_from: list[str]
-    findings: list[Row]
-    counterfactuals: list[Row]
-    timelines: dict[tuple[str, int], list[Row]]
-    elections: list[Row]
-    quality: list[Row]
-    quarantine: list[Row]
-    counts: dict[str, int]
+HEAD_BYTES = 2048  # of a page: these hold its fingerprint
+_FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="([0-9a-f]+)">')
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A finding in a list; `anchor` is the id of its section, None where it has none."""
+    """A finding in a list; `anchor` is the id of its detail, None where it has none; `told` its reason by nature."""
 
     row: Row
     verdict: Verdict
     anchor: str | None
+    told: list[Told]
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """All that a finding's section shows. `exposed` is the state the window began with, `judged` its election."""
+    """All that a window's detail shows. `exposed` is the state the window began with, `judged` its election;
+    `counterfactuals` by family of policies."""
 
     row: Row
     verdict: Verdict
     anchor: str
+    told: list[Told]
     timeline: Markup | None
     span: report_svg.Span
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
-    counterfactuals: list[Row]
+    counterfactuals: list[tuple[str, list[Row]]]
     evidence: Sequence[Mapping[str, Any]]
 
 
 def render_report(report: ReportInput) -> str:
     """The page as a string. Raises ValueError for a verdict that this report does not know."""
-    found = sorted(report.findings, key=_worst_first)
-    findings = [row for row in found if row["kind"] == KIND]
-    # Every other kind is a fault of the log or of the evidence, and judges no loss.
-    faults = _listed([row for row in found if row["kind"] != KIND], 0)
-    flagged = _listed([row for row in findings if verdict_of(row).name != "excluded"], MAX_DETAILS)
-    excluded = _listed([row for row in findings if verdict_of(row).name == "excluded"], 0)
-    by_finding = _group(_ordered(report.counterfactuals, "policy", "offset"), "finding_id")
-    by_partition = _group(_ordered(report.elections, "offset"), "topic_id", "partition")
-    details = [_detail(item, report, by_finding, by_partition) for item in flagged if item.anchor is not None]
+    rows = {section: found[:MAX_LISTED] for section, found in by_section(report.findings).items()}
+    taken: set[str] = set()
+    lists = {
+        section: [_listed(row, taken, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
+        for section, found in rows.items()
+    }
+    details = _details(lists[Section.WINDOWS], report)
+    windows = {report_sections.window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
+    anchors = {report_sections.window_key(item.row): item.anchor for item in lists[Section.WINDOWS]}
+    cited = [detail.evidence for detail in details]
+    cited += [_pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             report=report,
-            tally=Counter(verdict_of(row).name for row in findings),
+            tally=report.totals.by_verdict(KIND),
             verdicts=VERDICTS,
-            headline=_headline([item.row for item in flagged], len(excluded)),
-            flagged=flagged,
-            excluded=excluded,
-            faults=faults,
+            headline=report_text.headline(report.totals),
+            flagged=lists[Section.WINDOWS],
+            excluded=lists[Section.EXCLUDED],
+            other_rules=report_sections.predicted_windows(rows[Section.OTHER_RULES], windows, anchors),
+            predicted=len(rows[Section.OTHER_RULES]),
+            exposed=lists[Section.EXPOSURES],
+            exposures=report_sections.exposures(report.totals),
+            cut_logs=lists[Section.CUT_LOGS],
+            against_rules=lists[Section.RULES],
+            faults=lists[Section.FAULTS],
             details=details,
-            max_listed=MAX_LISTED,
-            max_details=MAX_DETAILS,
+            totals={section.value: report.totals.of(section) for section in Section},
             quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
-            quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason"),
+            quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
+            quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
             quality_passed=sum(1 for row in report.quality if row["success"] is True),
-            rules=sorted(
-                {(str(row["rule"]), row["rule_version"]) for row in found if row["rule"] is not None}, key=str
-            ),
-            files=_cited_files(found),
+            rules=report_text.rules_text(report.totals.groups),
+            files=_cited_files(cited),
+            max_listed=MAX_LISTED,
         )
     )
 
 
-def verdict_of(row: Mapping[str, Any]) -> Verdict:
-    """The verdict of a finding; null is undetermined. Raises ValueError for any other word than the four."""
-    name = "undetermined" if row["verdict"] is None else row["verdict"]
-    if name not in _RANK:
-        raise ValueError(
-            f"finding {row['finding_id']!r} has verdict {name!r}; expected one of {', '.join(_RANK)}: "
-            "were the findings written by a newer release?"
-        )
-    return VERDICTS[_RANK[name]]
+def fingerprint_in(head: bytes) -> str | None:
+    """The fingerprint of the tables that a page is of, from its first HEAD_BYTES; None if that is no such page."""
+    found = _FINGERPRINT.search(head[:HEAD_BYTES])
+    return None if found is None else found[1].decode()
 
 
 def element_id(finding_id: str | None, taken: set[str]) -> str:
@@ -170,26 +126,14 @@ def element_id(finding_id: str | None, taken: set[str]) -> str:
     return candidate
 
 
-def _worst_first(row: Row) -> tuple[Any, ...]:
-    """Sort key: verdict, then the loss that is certain, then the loss that is conceivable (no bound = the most)."""
-    low, high = row["loss_min"], row["loss_max"]
-    conceivable = -1 if low is None and high is None else float("inf") if high is None else high
-    return (
-        _RANK[verdict_of(row).name],
-        -(-1 if low is None else low),
-        -conceivable,
-        *(str(row[name]) for name in ("topic", "topic_id")),
-        *(-1 if row[name] is None else row[name] for name in ("partition", "start_offset")),
-        str(row["finding_id"]),
-    )
+def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
+    return Listed(row, verdict_of(row), element_id(row["finding_id"], taken) if detailed else None, told_apart(row))
 
 
-def _listed(rows: list[Row], detailed: int) -> list[Listed]:
-    taken: set[str] = set()
-    return [
-        Listed(row, verdict_of(row), element_id(row["finding_id"], taken) if number < detailed else None)
-        for number, row in enumerate(rows)
-    ]
+def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
+    by_finding = _group(report.counterfactuals, "finding_id")
+    by_partition = _group(_ordered(report.elections, "offset"), "topic_id", "partition")
+    return [_detail(item, report, by_finding, by_partition) for item in windows if item.anchor is not None]
 
 
 def _detail(
@@ -203,6 +147,7 @@ def _detail(
     history = report.timelines.get(key, [])
     span = report_svg.around_window(history, row)
     elections = by_partition.get(key, [])
+    judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
     if span.states:
         last = span.states[-1]["offset"]
         elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
@@ -210,40 +155,37 @@ def _detail(
         row=row,
         verdict=item.verdict,
         anchor=str(item.anchor),
+        told=item.told,
         timeline=report_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
-        judged=next((each for each in elections if each["offset"] == row["election_offset"]), None),
+        judged=judged,
         elections=elections,
-        counterfactuals=by_finding.get((row["finding_id"],), []),
-        evidence=[] if row["evidence"] is None else row["evidence"],
+        counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
+        evidence=row["evidence"] or [],
     )
 
 
-def _headline(flagged: list[Row], excluded: int) -> str:
-    """The result in one or two sentences."""
-    if not flagged:
-        looked = f" {_count(excluded, 'window')} examined and excluded." if excluded else ""
-        return f"In this evidence, no window was flagged.{looked}"
-    partitions = {(row["topic_id"], row["topic"], row["partition"]) for row in flagged}
-    text = f"{_count(len(flagged), 'window')} flagged on {_count(len(partitions), 'partition')}."
-    proven = [row for row in flagged if row["verdict"] == "proven" and row["loss_min"]]
-    if not proven:
-        return f"{text} None of them is a proven loss."
-    least = sum(row["loss_min"] for row in proven)
-    exact = all(row["loss_min"] == row["loss_max"] for row in proven)
-    amount = f"{'exactly' if exact else 'at least'} {_count(least, 'offset')}"
-    where = _count(len({(row["topic_id"], row["topic"], row["partition"]) for row in proven}), "partition")
-    return f"{text} Proven loss: {amount} below the high watermark, on {where}."
+def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """What each family of policies has in common, and its answers. Those that are the same are one, of `policies`."""
+    rows = [row | {"family": report_text.policy_family(row["policy"])} for row in counterfactuals]
+    rows.sort(key=lambda row: report_text.policy_rank(row["policy"]))
+    same = _group(rows, "family", *_ANSWER).values()
+    answers = [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
+    return [(report_text.FAMILIES[name], found) for (name,), found in _group(answers, "family").items()]
 
 
-def _cited_files(findings: Iterable[Row]) -> list[tuple[str, str, str]]:
-    """The distinct (capture, path, SHA-256) that the evidence of all findings points at."""
+def _pieces(row: Row) -> list[Mapping[str, Any]]:
+    """The pieces of evidence that a list names."""
+    return (row["evidence"] or [])[:MAX_PIECES]
+
+
+def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
+    """The distinct (capture, path, SHA-256) that the evidence shown points at."""
     cited = {
         (str(piece["capture"]), str(piece["path"]), str(piece["sha256"]))
-        for row in findings
-        if row["evidence"] is not None
-        for piece in row["evidence"]
+        for pieces in evidence
+        for piece in pieces
         if piece["path"] is not None
     }
     return sorted(cited)
@@ -259,22 +201,6 @@ def _group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row
     for row in rows:
         groups.setdefault(tuple(row[column] for column in columns), []).append(row)
     return groups
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _policy_name(policy: str | None) -> str:
-    return templates.UNKNOWN if policy is None else POLICY_NAMES.get(policy, templates.visible(policy))
-
-
-def _config_text(value: object, source: str | None) -> str:
-    """An effective config with the layer it came from; a built-in default is an assumption, and says so."""
-    if value is None:
-        return templates.UNKNOWN
-    origin = "assumed: no config in the evidence" if source == "default" else f"{templates.or_unknown(source)} config"
-    return f"{str(value).lower()} ({origin})"
 
 
 @cache
@@ -295,12 +221,19 @@ def _environment() -> Environment:
         "dash": templates.or_dash,
         "breakable": templates.breakable,
         "partition": templates.partition_text,
-        "policy": _policy_name,
+        "policy": report_text.policy_name,
+        "unacked": report_text.unacked_text,
+        "cut": report_sections.cut_of,
+        "pieces": _pieces,
     }
     environment.globals |= {
-        "config_text": _config_text,
-        "count": _count,
+        "config_text": report_text.config_text,
+        "count": report_text.count,
         "duration": templates.duration_text,
+        "span_text": report_text.span_text,
+        "lasted": report_sections.lasted,
+        "how_it_ended": report_sections.how_it_ended,
+        "exposure_names": report_sections.EXPOSURE_NAMES,
         "is_legal_topic": templates.is_legal_topic,
     }
     return environment

@@ -71,20 +71,30 @@ class Layout:
 
 
 def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> Span:
-    """At most `limit` consecutive states of a history sorted by offset: window in the middle, election always in."""
-    total = len(history)
+    """At most `limit` consecutive states: window in the middle, election always in.
+
+    history: sorted by offset, each state with `place` and `total` (report_rows.ReportInput); those within `limit`
+    places of the window's start and of its election are enough.
+    """
+    total = history[0]["total"] if history else 0
     if total <= limit:
         return Span(history, 0, 0)
-    offsets = [state["offset"] for state in history]
-    first = _state_at(offsets, finding["start_offset"], default=0)
-    last = _state_at(offsets, finding["end_offset"], default=total - 1)
-    election = _state_at(offsets, finding["election_offset"], default=first)
+    first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
+    election = first if finding["election_offset"] is None else election
+    last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
     length = last - first + 1
     begin = first - (limit - length) // 2 if length <= limit else first - CONTEXT_STATES
     if not begin <= election < begin + limit:
         begin = election - limit // 2
     begin = max(0, min(begin, total - limit))
-    return Span(history[begin : begin + limit], begin, total - begin - limit)
+    shown = [state for state in history if begin <= state["place"] < begin + limit]
+    return Span(shown, begin, total - begin - limit)
+
+
+def _place(history: Sequence[Row], offset: int | None) -> int:
+    """The place of the state in force after the record at `offset`; 0 for null."""
+    index = _state_at([state["offset"] for state in history], offset, default=0)
+    return 0 if offset is None else int(history[index]["place"])
 
 
 def lanes_of(states: Sequence[Row]) -> list[int]:

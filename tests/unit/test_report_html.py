@@ -1,12 +1,14 @@
 """The HTML report: what it says, in which order, and that nothing in the evidence can break out of it.
 
-The golden page has its style sheet left out. After a wanted change run `python tests/unit/test_report_html.py` and
-read the diff.
+The golden page has its style sheet left out. After a wanted change run
+`python -m tests.unit.test_report_html` and read the diff.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +18,14 @@ import pyarrow as pa
 import pytest
 
 from evidence.tables import QUARANTINE
-from jobs.report_html import MAX_DETAILS, ReportInput, element_id, render_report
+from jobs.report_html import element_id, fingerprint_in, render_report
+from jobs.report_rows import MAX_DETAILS, MAX_LISTED, ReportInput, Section, Totals, lasted_ms, section_of
 from jobs.report_svg import MAX_STATES, around_window, draw_timeline, lanes_of
+from jobs.report_text import POLICY_NAMES, policy_name
 from jobs.templates import duration_text, is_legal_topic, loss_text, topic_text, utc_text, visible
+from replay.policies import POLICIES
+from replay.profiles import PROFILES
+from replay.statements import prose, statement
 from replay.tables import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 
 GOLDEN = Path(__file__).parent / "golden" / "report_small.html"
@@ -118,7 +125,7 @@ def state(offset: int, leader: int, isr: list[int], elr: list[int] | None = None
         "min_isr": 2,
         "min_isr_source": "topic",
         "unclean_leader_election_enable": True,
-        "unclean_leader_election_enable_source": "default",
+        "unclean_leader_election_enable_source": "assumed_default",
         "removed": False,
         "origin": "log",
     }
@@ -134,12 +141,46 @@ def history() -> list[dict[str, Any]]:
     ]
 
 
+def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = None) -> list[dict[str, Any]]:
+    """States as a report is given them. before: how many of the history's are left out before them."""
+    whole = len(states) if total is None else total
+    return [each | {"place": before + number, "total": whole} for number, each in enumerate(states)]
+
+
+def counted(findings: list[dict[str, Any]]) -> Totals:
+    """What jobs/report.py has Spark count."""
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    names = ("kind", "verdict", "rule", "rule_version")
+    for each in findings:
+        group = groups.setdefault(
+            tuple(each[name] for name in names),
+            {name: each[name] for name in names} | {"findings": 0, "unended": 0, "lasted_ms": 0, "longest_ms": None},
+        )
+        lasted = lasted_ms(each)
+        group["findings"] += 1
+        group["unended"] += each["end_offset"] is None
+        group["lasted_ms"] += max(lasted or 0, 0)
+        group["longest_ms"] = max((ms for ms in (lasted, group["longest_ms"]) if ms is not None), default=None)
+    flagged = [each for each in findings if section_of(each) is Section.WINDOWS]
+    proven = [each for each in flagged if each["verdict"] == "proven" and each["loss_min"]]
+    places, proven_places = ({(f["topic_id"], f["topic"], f["partition"]) for f in some} for some in (flagged, proven))
+    return Totals(
+        groups=list(groups.values()),
+        partitions=len(places),
+        proven_partitions=len(proven_places),
+        proven_least=sum(each["loss_min"] for each in proven),
+        proven_exact=all(each["loss_min"] == each["loss_max"] for each in proven),
+    )
+
+
 def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
     given: dict[str, Any] = {
+        "totals": counted(findings),
+        "fingerprint": "0123456789abcdef",
         "cluster_id": "5L6g3nShT-eMCtK--X86sw",
         "generated_from": ["capture-1"],
         "counterfactuals": [],
-        "timelines": {(TOPIC_ID, 0): history()},
+        "timelines": {(TOPIC_ID, 0): placed(history())},
         "elections": [],
         "quality": [],
         "quarantine": [],
@@ -214,16 +255,106 @@ def small_report() -> ReportInput:
     }
     findings = [
         finding("ok-1", verdict="excluded", loss_min=0, loss_max=0, explanation="The new leader was in the ISR."),
-        finding(would_be_leader=2, policy="unclean_recovery_balanced", unacked_max=5, evidence=[evidence]),
+        finding(
+            would_be_leader=2,
+            policy="unclean_recovery_balanced",
+            unacked_min=3,
+            unacked_max=5,
+            evidence=[evidence],
+            reason=window_reason(),
+        ),
+        prediction("would-1"),
+        exposure("leaderless-1"),
+        cut_log("cut-1"),
+        broken_rule("rule-1"),
+        fault("gap-1"),
     ]
+    shipped = other | {"policy": "profile_4.3", "leader": 1, "differs": False, "loss_min": 70, "loss_max": 70}
     return report(
         findings,
-        counterfactuals=[other],
+        counterfactuals=[other, shipped, other | {"policy": "min_isr_3"}],
         elections=[election],
         quality=[check],
         quarantine=[held],
-        counts={"findings": 2, "partition_history": 4},
+        counts={"findings": 7, "partition_history": 4},
     )
+
+
+def window_reason() -> list[dict[str, Any]]:
+    """Statements of all natures, as of a loss in Kafka's own topic."""
+    return [
+        statement("elected", [1], offset=120, leader_epoch=2, text="__consumer_offsets-0"),
+        statement("log_end", value=500),
+        statement("lost_at_least", value=70),
+        statement("clocks", value=250),
+        statement("consumer_offsets"),
+        statement("would_elect", [2]),
+    ]
+
+
+def other_kind(finding_id: str, **values: Any) -> dict[str, Any]:
+    """A finding that is no window: it judges no loss."""
+    nothing = dict.fromkeys(("election_offset", "loss_min", "loss_max", "first_lost_offset", "recorded_leader"))
+    given = {"severity": "medium", "rule": values["kind"]}
+    return finding(finding_id, **(nothing | given | values))
+
+
+def prediction(finding_id: str, **values: Any) -> dict[str, Any]:
+    """Under Kafka 4.0's rules the window of `finding()` would have lost more."""
+    given = {
+        "kind": "hwm_regression_counterfactual",
+        "verdict": "possible",
+        "severity": "low",
+        "loss_min": 90,
+        "loss_max": None,
+        "first_lost_offset": None,
+        "would_be_leader": 3,
+        "policy": "profile_4.0",
+        "reason": [statement("policy_elects", [3], text="profile_4.0")],
+        "explanation": "Prediction: under profile_4.0 broker 3 would have led.",
+    }
+    return finding(finding_id, **(given | values))
+
+
+def exposure(finding_id: str, lasted: int = 20_000, code: str = "exposed_for", **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("leader_lost", [3], offset=110, leader_epoch=1),
+        statement(code, value=lasted),
+        statement("leaderless_means"),
+    ]
+    given = {"kind": "leaderless", "reason": reason, "explanation": prose(reason)}
+    return other_kind(finding_id, **(given | values))
+
+
+def cut_log(finding_id: str, **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("log_end_before", [2], value=560, text="2023-11-14 22:13:25.000 UTC"),
+        statement("log_end_after", value=500, text="2023-11-14 22:13:45.000 UTC"),
+        statement("tail_lost", value=60),
+        statement("one_copy_less"),
+    ]
+    place = {"capture": "capture-1", "path": "broker-2/log-start-offset", "sha256": SHA256, "position": 4}
+    blank = dict.fromkeys(("leader_epoch", "offset", "captured_at_ms")) | {"source": "log_end", "broker_id": 2}
+    evidence = [blank | place | {"role": role, "value": value} for role, value in (("before", 560), ("after", 500))]
+    told = {"reason": reason, "explanation": prose(reason), "evidence": evidence}
+    return other_kind(finding_id, **({"kind": "log_truncation"} | told | values))
+
+
+def broken_rule(finding_id: str, **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("invariant_broken", text="No replica is in the ISR and in the ELR."),
+        statement("invariant_means", text="One copy is counted twice."),
+    ]
+    given = {"kind": "invariant_violation", "rule": "isr_and_elr_disjoint"}
+    return other_kind(finding_id, **(given | {"reason": reason, "explanation": prose(reason)} | values))
+
+
+def fault(finding_id: str, **values: Any) -> dict[str, Any]:
+    nowhere = dict.fromkeys(("topic", "topic_id", "partition", "end_offset"))
+    text = "Offsets 40 to 49 are in no captured file."
+    told = {"reason": [statement("fault", text=text)], "explanation": text}
+    given = {"kind": "evidence_gap", "rule": "offset_gap", "verdict": "undetermined"}
+    return other_kind(finding_id, **(nowhere | told | given | values))
 
 
 def without_style(html: str) -> str:
@@ -326,8 +457,9 @@ def test_predictions_assumptions_and_facts_are_marked_as_such() -> None:
     page = Page(html)
     assert page.of_class("section", "fact") == 3  # what the log records, an exact proven loss, the evidence
     assert page.of_class("section", "prediction") == 2
+    assert page.of_class("div", "box") == 1  # what other rules would have done
     assert 'prediction-value">2</span> <span class="tag prediction">prediction</span>' in html
-    assert "true (assumed: no config in the evidence)" in page.text
+    assert "true (assumed: no config in the evidence) estimate" in page.text
     assert "2 (topic config)" in page.text
 
 
@@ -392,15 +524,18 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
     for each in rows:
         each["topic"] = topic
     for each in planted.findings:
-        each |= {"explanation": f"It was {topic}.", "kind": topic, "severity": topic, "rule": topic, "policy": topic}
+        each |= {"explanation": f"It was {topic}.", "severity": topic, "rule": topic, "policy": topic}
+        each["reason"] = [said | {"text": topic} for said in each["reason"] or []]
         for piece in each["evidence"] or []:
             piece |= {"path": topic, "capture": topic, "role": topic, "source": topic, "sha256": topic}
+    planted.findings.append(planted.findings[-1] | {"kind": topic})
     planted.elections[0]["cause"] = topic
     planted.counterfactuals[0] |= {"policy": topic, "outcome": topic, "explanation": topic}
     planted.quarantine[0] |= {"path": topic, "reason": topic, "message": topic, "capture": topic}
     planted.quality[0] |= {"table": topic, "column": topic, "suite": topic, "expectation": topic}
     planted.generated_from[:] = [topic]
     planted.counts[topic] = 1
+    planted = replace(planted, totals=counted(planted.findings))
     html = render_report(planted)
     page = Page(html)
     assert page.tags() <= honest.tags()
@@ -467,7 +602,7 @@ def test_durations_read_naturally(elapsed_ms: int, text: str) -> None:
 
 def test_a_timeline_has_a_lane_per_replica_and_a_tick_per_state() -> None:
     states = [*history(), state(140, 1, [1, 4], replicas=[1, 4, 5])]
-    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): states})))
+    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): placed(states)})))
     assert lanes_of(states) == [3, 1, 2, 4, 5]
     assert page.of_class("g", "lane") == 5
     assert page.of_class("g", "state") == 5
@@ -479,7 +614,7 @@ def test_a_timeline_has_a_lane_per_replica_and_a_tick_per_state() -> None:
 
 def test_equal_neighbours_are_one_band() -> None:
     states = [state(100 + step, 3, [3, 1, 2]) for step in range(30)]
-    page = Page(str(draw_timeline(around_window(states, finding()), finding(), "f-x")))
+    page = Page(str(draw_timeline(around_window(placed(states), finding()), finding(), "f-x")))
     assert page.of_class("rect", "isr") == 3 + 2  # and two in the legend
     assert page.of_class("g", "state") == 30
 
@@ -491,7 +626,7 @@ def test_equal_neighbours_are_one_band() -> None:
 def test_a_long_history_shows_the_states_around_the_window(
     window: tuple[int, int | None], election: int, before: int
 ) -> None:
-    states = [state(offset, 3, [3]) for offset in range(1000)]
+    states = placed([state(offset, 3, [3]) for offset in range(1000)])
     one = finding(start_offset=window[0], end_offset=window[1], election_offset=election)
     span = around_window(states, one)
     assert (span.before, span.after) == (before, 1000 - before - MAX_STATES)
@@ -501,12 +636,24 @@ def test_a_long_history_shows_the_states_around_the_window(
     assert f"{span.before} earlier and {span.after} later states are left out" in page.text
 
 
+@pytest.mark.parametrize("window", [(500, 510, 505), (0, 5, 3), (995, None, 996), (100, 900, 800), (None, 900, None)])
+def test_the_states_near_a_window_are_enough_for_its_timeline(
+    window: tuple[int | None, int | None, int | None],
+) -> None:
+    start, end, election = window
+    one = finding(start_offset=start, end_offset=end, election_offset=election)
+    states = placed([state(offset, 3, [3]) for offset in range(1000)])
+    middles = [each or 0 for each in (start, election)]
+    near = [each for each in states if any(abs(each["place"] - middle) <= MAX_STATES for middle in middles)]
+    assert around_window(near, one) == around_window(states, one)
+
+
 def test_a_removed_topic_and_unknown_values_can_be_drawn() -> None:
     gone = state(140, -1, [], removed=True) | dict.fromkeys(
         ("replicas", "isr", "elr", "leader", "leader_epoch", "timestamp_ms", "leader_recovery_state")
     )
     hidden = state(135, -1, []) | {"isr": None, "leader": None, "leader_epoch": None}
-    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): [*history(), hidden, gone]})))
+    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): placed([*history(), hidden, gone])})))
     assert "topic removed" in page.text
     assert page.of_class("line", "unknown") == 3
 
@@ -516,18 +663,203 @@ def test_a_window_without_history_has_a_section_too() -> None:
     assert "No partition history belongs to this finding." in page.text
 
 
+def section_text(html: str, name: str) -> str:
+    """The text of one section of the page; empty where the page has none."""
+    found = re.search(rf'<section id="{name}">.*?(?=<section id="|</main>)', html, re.DOTALL)
+    return "" if found is None else re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0]))
+
+
 def test_a_fault_of_the_log_is_no_window_and_claims_no_loss() -> None:
-    nowhere = dict.fromkeys(("topic", "topic_id", "partition", "end_offset", "election_offset", "loss_min", "loss_max"))
-    fault = finding("f-1", kind="controller_divergence", explanation="Logs part at offset 46.", **nowhere)
-    page = Page(render_report(report([fault])))
+    parted = fault("f-1", kind="controller_divergence", verdict="proven", explanation="Logs part.", reason=None)
+    html = render_report(report([parted, fault("f-2")]))
+    page = Page(html)
     assert "In this evidence, no window was flagged." in page.text
-    assert "Faults of the log and of the evidence" in page.text
-    assert "Logs part at offset 46." in page.text
-    assert "whole cluster" in page.text
+    for text in ("controller_ divergence", "Logs part.", "offset_ gap", "Offsets 40 to 49 are in", "whole cluster"):
+        assert text in section_text(html, "faults")
     assert "proven loss" not in page.text.lower()
-    both = Page(render_report(report([fault, finding()])))
+    both = Page(render_report(report([parted, finding()])))
     assert "1 window flagged on 1 partition." in both.text
-    assert "Faults of the log" not in Page(render_report(report([finding()]))).text
+
+
+def test_every_kind_stands_in_its_own_section() -> None:
+    one_of_each = {
+        "windows": finding(),
+        "other-rules": prediction("a"),
+        "exposure": exposure("b"),
+        "cut-logs": cut_log("c"),
+        "rules": broken_rule("d"),
+        "faults": fault("e"),
+    }
+    words = {
+        "windows": "ledger-0 hwm_regression",
+        "other-rules": "hwm_ regression_ counterfactual",
+        "exposure": "leaderless",
+        "cut-logs": "log_truncation",
+        "rules": "isr_ and_ elr_ disjoint",
+        "faults": "evidence_ gap",
+    }
+    html = render_report(report(list(one_of_each.values())))
+    for section, word in words.items():
+        assert [name for name in words if word in section_text(html, name)] == [section]
+    for left_out in set(words) - {"windows"}:
+        rows = [row for name, row in one_of_each.items() if name != left_out]
+        assert section_text(render_report(report(rows)), left_out) == ""
+
+
+def test_only_windows_count_in_the_verdicts() -> None:
+    rows = [prediction("a"), exposure("b"), cut_log("c"), broken_rule("d"), fault("e")]
+    html = render_report(report([finding(verdict="possible", loss_min=0, loss_max=None), *rows]))
+    cards = re.findall(r'<li class="card (\w+)"><strong>(\d+)</strong> <span', html)
+    assert dict(cards) == {"proven": "0", "possible": "1", "undetermined": "0", "excluded": "0"}
+    assert "1 window flagged on 1 partition. None of them is a proven loss." in html
+
+
+def test_predictions_are_grouped_by_window_and_by_what_they_come_to() -> None:
+    there = {"partition": 1, "election_offset": 220, "would_be_leader": 2}
+    rows = [
+        prediction("a"),
+        prediction("b", policy="min_isr_1"),
+        prediction("c", policy="before_elr", loss_min=4, loss_max=9, would_be_leader=2),
+        prediction("d", kind="unclean_recovery_divergence", severity="medium", loss_min=0, loss_max=0, **there),
+    ]
+    html = render_report(report([finding(), *rows]))
+    shown = section_text(html, "other-rules")
+    assert shown.index("ledger-1") < shown.index("ledger-0")  # the medium one first
+    assert shown.count("ledger-0") == 1
+    assert "3 ≥ 90 Kafka 3.9 and 4.0; min.insync.replicas = 1" in shown
+    assert "2 4–9 without ELR" in shown
+    assert "broker 1 lost 70 (proven)" in shown
+    assert 'election at 120, <a href="#f-hwm-1">detail</a>' in html
+    assert "election at 220</small>" in html
+    assert "Proven loss: exactly 70 offsets" in html
+
+
+def test_exposures_are_longest_first_with_what_they_sum_up_to() -> None:
+    open_end = {"end_offset": None, "end_timestamp_ms": None}
+    rows = [
+        exposure("short", 5_000),
+        exposure("open", 65_000, "exposed_for_at_least", partition=1, **open_end),
+        exposure("long", 3_600_000, partition=2),
+        exposure("alone", kind="last_replica_standing", partition=3),
+    ]
+    shown = section_text(render_report(report(rows)), "exposure")
+    assert (
+        "3 without a leader ≥ 1 h 1 min in sum over partitions, ≥ 1 h 0 min at the longest; 1 without an end" in shown
+    )
+    assert "1 one replica left 20.0 s in sum" in shown
+    places = [shown.index(text) for text in ("1 h 0 min 2023", "≥ 1 min 5 s", "20.0 s 2023", " 5.0 s 2023")]
+    assert places == sorted(places)
+    assert "still so where the log ends" in shown
+
+
+def test_a_log_that_was_cut_says_what_is_gone_and_where_that_stands() -> None:
+    html = render_report(report([cut_log("c")]))
+    assert "ledger-0 2 log_truncation 560 500 ≥ 60" in section_text(html, "cut-logs")
+    assert "broker-2/log-start-offset" in Page(html).text
+    assert html.count(SHA256) == 1  # in the provenance
+
+
+def test_a_reason_is_told_apart_by_nature() -> None:
+    html = render_report(report([finding(reason=window_reason(), explanation="All in one.")]))
+    shown = section_text(html, "details")
+    for text in (
+        "Recorded fact At metadata offset 120 broker 1 became leader of __consumer_offsets-0 with leader epoch 2.",
+        "Bounded estimate The new leader&#39;s log ended at 500. Proven: at least 70 acknowledged offsets are",
+        "Assumed estimate Clocks of different nodes are taken to differ by 250 ms at most.",
+        "Predicted prediction Prediction: unclean recovery",
+        "Meaning This is a partition of __consumer_offsets: what is lost are committed offsets",
+    ):
+        assert text in shown
+    assert "All in one." not in html
+
+
+@pytest.mark.parametrize("reason", [None, [], [statement("lost_open") | {"code": "of_a_newer_release"}]])
+def test_a_finding_without_statements_that_are_known_has_its_explanation(reason: list[dict[str, Any]] | None) -> None:
+    assert "Its log ended at 500." in section_text(render_report(report([finding(reason=reason)])), "details")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (None, None, "is not bounded by the evidence"),
+        (0, None, "is not bounded by the evidence"),
+        (7, None, "lost at least 7 offsets; no upper bound is known."),
+        (0, 9, "lost at most 9 offsets."),
+        (None, 0, "lost nothing."),
+        (7, 9, "lost at least 7 and at most 9 offsets."),
+        (7, 7, "lost exactly 7 offsets."),
+    ],
+)
+def test_what_other_producers_lost_is_worded_by_its_bounds(low: int | None, high: int | None, text: str) -> None:
+    assert text in section_text(render_report(report([finding(unacked_min=low, unacked_max=high)])), "details")
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        ("profile_4.1.1", "Kafka 4.1.1 to 4.2"),
+        ("profile_5.0", "Kafka 5.0"),
+        ("before_elr_unclean", "without ELR, unclean election on"),
+        ("min_isr_2", "min.insync.replicas = 2"),
+        ("deprioritized_1_12", "deprioritized: 1, 12"),
+        ("deprioritized_recorded_leader", "recorded leader deprioritized"),
+        ("unclean_recovery_none", "unclean recovery, None"),
+        ("min_isr_\u0665", "min_isr_\u0665"),
+        (None, "unknown"),
+    ],
+)
+def test_policies_have_names_for_people(policy: str | None, name: str) -> None:
+    assert policy_name(policy) == name
+
+
+def test_every_policy_and_profile_has_a_name() -> None:
+    asked = [*POLICIES, *(f"profile_{name}" for name in PROFILES)]
+    assert [policy for policy in asked if policy not in POLICY_NAMES] == []
+
+
+def test_rules_that_come_to_the_same_are_one_answer() -> None:
+    small = small_report()
+    twin = small.counterfactuals[1] | {"policy": "profile_4.0"}
+    page = section_text(render_report(replace(small, counterfactuals=[*small.counterfactuals, twin])), "details")
+    assert "Kafka 3.9 and 4.0; Kafka 4.3 elected 1" in page
+
+
+def test_predictions_in_a_detail_stand_by_family() -> None:
+    page = section_text(render_report(small_report()), "details")
+    words = ["Rules of Kafka", "Kafka 4.3", "Another min.insync", "min.insync.replicas = 3", "Proposals", "Balanced"]
+    places = [page.rindex(word) for word in words]
+    assert places == sorted(places)
+    assert "no Kafka release runs these" not in page
+
+
+@pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault, prediction])
+def test_lists_are_capped_and_say_what_they_leave_out(make: Callable[..., dict[str, Any]]) -> None:
+    shown = [make(f"f-{number}") for number in range(2)]
+    group = counted([make("f")]).groups[0]
+    totals = replace(counted(shown), groups=[group | {"findings": 5000}])
+    page = Page(render_report(report(shown, totals=totals)))
+    assert "4998 more are left out here; the findings table holds all 5000." in page.text
+    many = Page(render_report(report([make(f"f-{number}") for number in range(MAX_LISTED + 7)])))
+    assert f"7 more are left out here; the findings table holds all {MAX_LISTED + 7}." in many.text
+
+
+def test_files_are_cited_for_what_is_shown() -> None:
+    paths = ["of-a-detail", "of-a-fault", "of-an-exclusion"]
+    blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
+    pieces = [[blank | {"capture": "c", "path": path, "sha256": SHA256}] for path in paths]
+    rows = [
+        finding(evidence=pieces[0]),
+        fault("f", evidence=pieces[1]),
+        finding("x", verdict="excluded", evidence=pieces[2]),
+    ]
+    page = Page(render_report(report(rows)))
+    assert [path for path in paths if path in page.text] == paths[:2]
+
+
+def test_a_page_carries_the_fingerprint_of_its_tables() -> None:
+    page = render_report(replace(small_report(), cluster_id="x" * 5000)).encode()
+    assert fingerprint_in(page) == "0123456789abcdef"
+    assert fingerprint_in(b"<html><title>another page</title>") is None
 
 
 if __name__ == "__main__":
