@@ -234,9 +234,9 @@ PARAMS = {
     ),
     "fail_on": Param(
         "proven",
-        "Verdict from which detect returns findings: true.",
+        "Verdict, or severity, from which detect returns findings: true.",
         type="string",
-        enum=["none", "possible", "proven"],
+        enum=["none", "possible", "proven", "critical", "high", "medium", "low", "info"],
     ),
 }
 

@@ -19,7 +19,10 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.lake import Lake
+from jobs.options import FailOn
+from jobs.pipeline import Pipeline
 from tests.spark.conftest import Job
+from tests.support import writer
 from tests.support.paths import capture
 
 QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
@@ -51,6 +54,67 @@ def test_sql_shows_what_is_wrong_with_a_query(job: Job) -> None:
 def test_detect_fails_on_proven_findings_when_told_to(job: Job) -> None:
     assert cli("detect", "--lake", job.pipeline.root, "--fail-on", "proven").exit_code == 3
     assert cli("detect", "--lake", job.pipeline.root).exit_code == 0
+
+
+def test_detect_fails_on_a_severity_and_says_where_the_verdicts_are(job: Job, tmp_path: Path) -> None:
+    file = tmp_path / "found" / "verdict.json"
+    result = cli("detect", "--lake", job.pipeline.root, "--fail-on", "critical", "--verdict", file)
+    assert result.exit_code == 3
+    for name, valid in (("unclean", "false"), ("churn", "false")):
+        written = file.with_name(f"verdict-{job.clusters[name]}.json")
+        assert f"verdict:   {written} (valid: {valid})" in result.stderr.splitlines()
+    assert not file.exists()
+
+
+def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
+    """Findings that are excluded have a severity, too: it makes no exit code."""
+    shutil.copytree(job.pipeline.root / "findings", tmp_path / "findings")
+    lake = Lake(job.lake.spark, tmp_path)
+    quiet = lake.table("findings").where("verdict = 'excluded'")
+    for cluster in job.clusters.values():
+        lake.replace("findings", cluster, quiet.where(f"cluster_id = '{cluster}'"))
+    (tmp_path / "evidence_files" / "_delta_log").mkdir(parents=True)
+    levels = Pipeline(tmp_path).levels()
+    assert not levels & FailOn.INFO.levels()
+    assert not levels & FailOn.POSSIBLE.levels()
+
+
+def test_the_verdict_of_a_run(job: Job) -> None:
+    cluster = job.clusters["unclean"]
+    file = job.pipeline.root.resolve() / f"verdict-{cluster}.json"
+    assert f"verdict:   {file} (valid: false)" in job.outcome.summary
+    found = json.loads(file.read_text())
+    assert (found["valid"], found["cluster_id"]) == (False, cluster)
+    assert found["windows"]["proven"] == 3
+    assert found["windows"]["judged"] == sum(found["counts"]["hwm_regression"].values())
+    assert found["loss"] == {"acks_all_min": 170, "acks_all_max": None}
+    assert sum(found["severities"].values()) == sum(sum(c.values()) for c in found["counts"].values())
+    windows = found["witnesses"]["hwm_regression"]
+    assert [(w["topic"], w["partition"], w["verdict"]) for w in windows] == [
+        ("ledger", 0, "proven"),
+        ("ledger", 2, "proven"),
+        ("audit", 1, "proven"),
+    ]
+    assert found["evidence"]["captures"] == ["unclean"]
+    assert found["evidence"]["files"] > 4000
+    cli("detect", "--lake", job.pipeline.root)
+    assert json.loads(file.read_text()) == found
+
+
+def test_logs_that_contradict_each_other_have_a_verdict(tmp_path: Path) -> None:
+    """The command fails; what an earlier run wrote does not stand."""
+    home = tmp_path / "tuesday" / "controllers"
+    for node, value in ((1, writer.topic("a")), (2, writer.topic("b"))):
+        log = home / str(node) / "__cluster_metadata-0" / f"{0:020d}.log"
+        log.parent.mkdir(parents=True)
+        log.write_bytes(writer.batch([value]))
+    (tmp_path / "verdict.json").write_text('{"valid": true}')
+    options = ("--lake", tmp_path / "lake", "--verdict", tmp_path / "verdict.json")
+    result = cli("run", tmp_path / "tuesday", *options)
+    assert result.exit_code == 1
+    found = json.loads((tmp_path / "verdict.json").read_text())
+    assert found["valid"] is False
+    assert found["counts"] == {"log_conflict": {"proven": 1}}
 
 
 def test_describe_equals_kafka_topics_of_the_same_moment(job: Job, tmp_path: Path) -> None:

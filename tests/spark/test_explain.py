@@ -1,0 +1,151 @@
+"""`explain` on the finished lake: the rows, files and bytes behind real findings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from tests.spark.conftest import Job
+from tests.support.paths import capture, unpacked
+
+LEDGER_0 = "ac156266c75d442c"
+CONTROLLER_LOG = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
+
+
+def cli(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def explained(job: Job) -> dict[str, Any]:
+    """The finding about ledger-0, for programs, with its bytes."""
+    options = ("--lake", job.pipeline.root, "--capture", capture("unclean"), "--format", "json")
+    result = cli("explain", LEDGER_0, *options)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    (found,) = json.loads(result.stdout)
+    return found
+
+
+def test_the_finding_and_its_counterfactuals(explained: dict[str, Any]) -> None:
+    assert (explained["topic"], explained["partition"], explained["verdict"]) == ("ledger", 0, "proven")
+    picks = {
+        row["policy"]: (row["outcome"], row["leader"], row["log_end_offset"]) for row in explained["counterfactuals"]
+    }
+    assert picks["unclean_recovery_aggressive"] == ("elected", 1, 80)
+    assert picks["unclean_recovery_balanced"] == ("waits", None, None)
+    assert picks["unclean_recovery_all_replicas"] == ("elected", 3, 150)
+
+
+def test_every_piece_of_evidence_is_found_in_the_lake_and_in_the_capture(explained: dict[str, Any]) -> None:
+    assert len(explained["evidence"]) >= 8
+    for row in explained["evidence"]:
+        assert row["row"] is not None, row
+        assert row["commands"]
+        assert row["bytes"]["sha256"] == row["sha256"]
+        assert row["bytes"]["file"] == row["path"]
+        assert row["bytes"]["note"] is None
+        assert bool(row["bytes"]["hex"]) == (row["source"] == "partition_history")
+    assert {c for row in explained["evidence"] for c in row["commands"]} == set(explained["commands"])
+
+
+def test_states_come_with_their_record(explained: dict[str, Any]) -> None:
+    election = next(row for row in explained["evidence"] if row["role"] == "election")
+    assert (election["path"], election["offset"], election["position"]) == (CONTROLLER_LOG, 107, 8756)
+    assert {n: election["row"][n] for n in ("leader", "leader_epoch", "isr", "elr")} == {
+        "leader": 1,
+        "leader_epoch": 2,
+        "isr": [1],
+        "elr": [],
+    }
+    assert election["record"]["type"] == "PARTITION_CHANGE_RECORD"
+    assert json.loads(election["record"]["payload"])["leaderRecoveryState"] == 1
+    assert election["record"]["batch_base_offset"] == 106
+    assert election["bytes"]["hex"][0].startswith("00008756  68 00 00 02 01 5c 01 05 02")
+
+
+def test_the_printed_commands_give_the_values(explained: dict[str, Any], tmp_path: Path) -> None:
+    """In a shell, in the unpacked capture."""
+    folder = unpacked("unclean", tmp_path)
+    compared = 0
+    for row in explained["evidence"]:
+        command = row["commands"][-1]
+        done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=True)
+        if row["bytes"]["text"] is not None:
+            assert done.stdout == row["bytes"]["text"] + "\n"
+            assert float(done.stdout.split()[-1]) == row["value"]
+        else:
+            shown = [line[10:57].split() for line in row["bytes"]["hex"]]
+            printed = [word for line in done.stdout.splitlines() for word in line.split()[1:]]
+            expected = [word for line in shown for word in line]
+            assert printed[: len(expected)] == expected
+        compared += 1
+    assert compared >= 8
+
+
+def test_for_people(job: Job) -> None:
+    result = cli("explain", LEDGER_0[:6], "--lake", job.pipeline.root, "--cluster", job.clusters["unclean"])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[:5] == [
+        "hwm_regression of ledger-0: proven, critical",
+        f"   finding   {LEDGER_0} in cluster {job.clusters['unclean']}",
+        "   from      metadata offset 91, 2026-11-21T00:39:25.233Z",
+        "   elected   metadata offset 107, 2026-11-21T00:39:36.570Z: broker 1",
+        "   until     metadata offset 107, 2026-11-21T00:39:36.570Z",
+    ]
+    assert "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known" in lines
+    (heading,) = (number for number, line in enumerate(lines) if line.endswith(" election"))
+    entry = lines[heading:]
+    assert f"   file      {CONTROLLER_LOG} in capture unclean" in entry
+    assert "   position  byte 8756, in the batch that begins at offset 106" in entry
+    decoder = "kafka-dump-log.sh --cluster-metadata-decoder --print-data-log --files"
+    assert f"   show it   {decoder} {CONTROLLER_LOG} | grep '^| offset: 107 '" in entry
+
+
+def test_another_capture_does_not_vouch_for_the_evidence(job: Job) -> None:
+    result = cli("explain", LEDGER_0, "--lake", job.pipeline.root, "--capture", capture("elr"), "--format", "json")
+    (found,) = json.loads(result.stdout)
+    logs = [row["bytes"] for row in found["evidence"] if row["path"] == CONTROLLER_LOG]
+    assert all("not the file that was ingested" in shown["note"] for shown in logs)
+    # A small file may have a twin anywhere: it is said to be another.
+    shown = [row for row in found["evidence"] if row["bytes"]["hex"] or row["bytes"]["text"]]
+    assert not [row for row in shown if row["bytes"]["file"] == row["path"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [("ac15", "first 6 characters"), ("feedfeed", "no finding has the id"), ("%' or '1'='1", "no finding has the id")],
+)
+def test_an_unknown_finding_says_what_to_do(job: Job, wanted: str, said: str) -> None:
+    result = cli("explain", wanted, "--lake", job.pipeline.root)
+    assert result.exit_code == 1
+    assert said in str(result.exception)
+    assert 'kraft-forensics sql "select finding_id' in str(result.exception)
+
+
+def test_errors_that_need_no_spark(tmp_path: Path) -> None:
+    assert "kraft-forensics ingest" in str(cli("explain", LEDGER_0, "--lake", tmp_path).exception)
+    gone = cli("explain", LEDGER_0, "--lake", tmp_path, "--capture", tmp_path / "gone")
+    assert "no such file or folder" in str(gone.exception)
+    assert cli("explain", LEDGER_0, "--format", "csv").exit_code == 2
+
+
+def test_evidence_from_every_table_is_found(job: Job) -> None:
+    """One finding for each table or kind of file that evidence is from."""
+    pieces = "select finding_id, explode(evidence.source) as source from findings"
+    query = f"select distinct min(finding_id) over (partition by source) as id from ({pieces})"
+    rows = json.loads(cli("sql", query, "--lake", job.pipeline.root, "--format", "json").stdout)
+    assert len(rows) >= 2
+    for row in rows:
+        result = cli("explain", row["id"], "--lake", job.pipeline.root, "--format", "json")
+        assert result.exit_code == 0, (row, result.output)
+        (found,) = json.loads(result.stdout)
+        assert found["evidence"]
+        assert all(piece["row"] is not None for piece in found["evidence"]), row
