@@ -122,8 +122,7 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     for row in ordered:
         if row["source"] == SEGMENT and row["log_end_offset"] is not None and row["broker_epoch"] is not None:
             left[row["broker_id"], row["broker_epoch"]].append(row)
-        unloaded = row["log_end_offset"] == 0 and row["source"] in METRICS
-        if row["log_end_offset"] is not None and row["captured_at_ms"] is not None and not unloaded:
+        if row["log_end_offset"] is not None and row["captured_at_ms"] is not None:
             log_ends[row["broker_id"]].append(row)
         if row["epoch_start_offset"] is not None:
             files[row["broker_id"], row["captured_at_ms"], row["path"], row["sha256"]].append(row)
@@ -213,14 +212,14 @@ def log_end_ceiling(evidence: Evidence, leader: int, leader_epoch: int, term: tu
     """An upper bound of the winner's log end when it was elected. term: from when to when it surely led, in ms.
 
     The entry in its own file is its log end. Other replicas' entries for its epoch and its log end while it led are
-    never below that.
+    never below that. A log end of 0 is left out: a metric shows it, too, while the log is not loaded yet.
     """
     entries = _own(evidence, leader, leader_epoch) or evidence.entries.get(leader_epoch, [])
     above = [(e.start_offset, e.row) for e in entries]
     if not any(e.broker_id == leader and e.exact for e in entries):
         elected, until = term
         seen = _running(_log_ends(evidence, leader, elected + PROPAGATION_MS, until, clock))
-        above += [(r["log_end_offset"], r) for r in seen]
+        above += [(r["log_end_offset"], r) for r in seen if r["log_end_offset"] > 0]
     best = min(above, key=lambda pair: pair[0], default=None)
     return Bound(best[0], best[1]) if best else OPEN
 
@@ -299,7 +298,8 @@ def _sights(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> It
     rows, captured = evidence.log_ends.get(broker, []), evidence.epoch_rows.get(broker, [])
     at = bisect_right(rows, before_ms, key=lambda r: r["captured_at_ms"])
     for row in reversed(rows[:at]):
-        if clock.surely_before(row, before_ms):
+        unloaded = row["log_end_offset"] == 0 and row["source"] in METRICS
+        if clock.surely_before(row, before_ms) and not unloaded:
             yield Replica(broker, row["log_end_offset"], _epoch_of(row, captured), row)
 
 

@@ -170,8 +170,8 @@ def frozen(*lines: str, span: tuple[int, float, float] | None = (1, 10, 100), er
 
 def test_the_leaders_log_end_bounds_a_high_watermark_that_stands_still() -> None:
     assert frozen("20 b1 leo=120", "30 b1 leo=130") == 120
-    # A metric shows 0, too, while the log is not loaded.
-    assert frozen("20 b1 leo=0") is None
+    # Of a leader that led all the time its log is loaded: an empty partition.
+    assert frozen("20 b1 leo=0") == 0
 
 
 def test_outside_the_stretch_and_for_others_it_does_not() -> None:
