@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -79,9 +80,13 @@ def without_files(parts: Parts) -> list[tuple[str, Found]]:
 
 
 def spread(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """The function's results in order, worked out by two processes."""
-    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(function, items)
+    """The function's results in order, worked out by two processes, which later calls use again."""
+    return _pool().map(function, items)
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"))
 
 
 def slices(table: pa.Table) -> dict[Place, pa.Table]:

@@ -18,7 +18,7 @@ from tests.unit.replay.simulated import GAPS, Gap, Partition, Row, Setup, Step
 PLAIN = ["produce", "produce", "replicate", "replicate", "checkpoint", "capture", "capture", "capture", "disk"]
 PLAIN += ["stop", "return", "return", "shrink", "expand", "elect", "force", "retain"]
 KILLS = [*PLAIN, "kill", "kill", "return"]
-SKEWS = [(4, 0, 2, 0), (0, 9, 0, 1), (-5, 0, 3, 0)]
+SKEWS = [(4, 0, 2, 0), (0, 9, 0, 1), (-5, 0, 3, 0), (0, -7, 0, -7), (-9, -9, 0, 0)]
 # Broker ids of one life are within so many.
 ROOM = 10
 
