@@ -1,0 +1,122 @@
+"""The same wheel on a Spark standalone cluster: the tables are those of a local run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.lake import Lake
+from jobs.session import build_session
+from jobs.settings import load_settings
+from tests.support.digests import digests
+from tests.support.paths import ROOT, capture
+from tests.support.standalone import SPARK_HOME, Cluster, environment, standalone
+
+# Many small buckets, so that every executor gets some; one topic alone fills several times the limit (a skewed bucket).
+SETTINGS = {"KRAFT_FORENSICS_REPLAY__ROWS_PER_BUCKET": "60", "KRAFT_FORENSICS_REPLAY__PARTITIONS_PER_BUCKET": "8"}
+DRIVER = "from jobs.cli import main; main()"
+SECONDS = 600
+
+Digests = dict[str, tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as an archive that Spark unpacks for executors (it knows .zip, not .whl)."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    skipped = shutil.ignore_patterns(".*", "tests", "build", "*.egg-info", "demo", "lake", "examples")
+    shutil.copytree(ROOT, source, ignore=skipped)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    shutil.unpack_archive(built, folder / "driver", "zip")
+    return built.rename(folder / "kraft_forensics.zip")
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    """The session that reads lakes: the one of the process, if there is one."""
+    return build_session(load_settings().spark)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def submitted(cluster: Cluster, wheel: Path, folder: Path, *conf: str) -> subprocess.Popen[bytes]:
+    """`run` on the cluster by spark-submit. Executors get the wheel's archive and no path of the checkout."""
+    folder.mkdir(parents=True)
+    (folder / "driver.py").write_text(DRIVER)
+    jars = ",".join(str(jar) for jar in sorted(load_settings().spark.jars_path().glob("*.jar")))
+    set_ = [f"--conf={c}" for c in ("spark.executorEnv.PYTHONPATH=kf", "spark.driver.host=127.0.0.1", *conf)]
+    caches = f"spark.executorEnv.NUMBA_CACHE_DIR={folder.parent / 'numba'}"
+    where = ["--master", cluster.url, "--executor-memory", "1g", "--driver-memory", "2g"]
+    files = ["--jars", jars, "--archives", f"{wheel}#kf"]
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), *where, *files, *set_, f"--conf={caches}"]
+    command += [str(folder / "driver.py"), "run", str(unpacked(folder.parent)), "--lake", str(folder / "lake")]
+    driver = {"PYTHONPATH": str(wheel.parent / "driver"), "KRAFT_FORENSICS_SPARK__JARS_MODE": "provided"}
+    own = environment(**SETTINGS, **driver)
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(command, env=own, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+
+
+def unpacked(folder: Path) -> Path:
+    """The capture as a folder on storage that every node sees."""
+    target = folder / "captures"
+    if not target.exists():
+        shutil.unpack_archive(capture("unclean"), target)
+    return target / "unclean"
+
+
+def locally(cores: int, folder: Path) -> Path:
+    own = environment(**SETTINGS, KRAFT_FORENSICS_SPARK__MASTER=f"local[{cores}]", PYTHONPATH=str(ROOT))
+    folder.mkdir(parents=True)
+    (folder / "driver.py").write_text(DRIVER)
+    # A file: PySpark takes `python -c` for its own doctests, and ends it without an error.
+    command = [sys.executable, "driver.py", "run", str(unpacked(folder.parent)), "--lake", "lake"]
+    done = subprocess.run(command, env=own, cwd=folder, capture_output=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    return folder / "lake"
+
+
+def finished(process: subprocess.Popen[bytes], folder: Path) -> Path:
+    assert process.wait(SECONDS) == 0, (folder / "log").read_text(errors="replace")[-3000:]
+    return folder / "lake"
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
+    """(a folder for lakes, the digests of a run with one core)."""
+    folder = tmp_path_factory.mktemp("runs")
+    return folder, digests(Lake(spark, locally(1, folder / "local-1")))
+
+
+def test_one_core_and_two_give_the_same_tables(spark: SparkSession, expected: tuple[Path, Digests]) -> None:
+    folder, whole = expected
+    assert whole["partition_history"][0] == 148
+    assert digests(Lake(spark, locally(2, folder / "local-2"))) == whole
+
+
+def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
+    spark: SparkSession, cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
+) -> None:
+    folder, whole = expected
+    process = submitted(cluster, wheel, folder / "cluster")
+    places = set()
+    while process.poll() is None:
+        places |= set(cluster.work.glob("*/app-*/*/kf/jobs/records.py"))
+        time.sleep(0.5)
+    lake = finished(process, folder / "cluster")
+    assert digests(Lake(spark, lake)) == whole
+    # One executor on each worker unpacked the wheel.
+    assert len({place.relative_to(cluster.work).parts[0] for place in places}) == 2
