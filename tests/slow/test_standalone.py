@@ -1,8 +1,10 @@
-"""The same wheel on a Spark standalone cluster: the tables are those of a local run."""
+"""The same wheel on a Spark standalone cluster: the tables are those of a local run, whatever happens on the way."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -120,3 +122,19 @@ def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
     assert digests(Lake(spark, lake)) == whole
     # One executor on each worker unpacked the wheel.
     assert len({place.relative_to(cluster.work).parts[0] for place in places}) == 2
+
+
+def test_a_killed_executor_and_speculative_tasks_change_nothing(
+    spark: SparkSession, cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
+) -> None:
+    folder, whole = expected
+    speculation = ("spark.speculation=true", "spark.speculation.multiplier=1.1", "spark.speculation.quantile=0.1")
+    process = submitted(cluster, wheel, folder / "killed", *speculation)
+    history = folder / "killed" / "lake" / "metadata_records" / "_delta_log"
+    while process.poll() is None and not list(history.glob("*1.json")):
+        time.sleep(0.2)
+    victims = cluster.executors()
+    assert victims, (folder / "killed" / "log").read_text(errors="replace")[-3000:]
+    os.kill(victims[0], signal.SIGKILL)
+    lake = finished(process, folder / "killed")
+    assert digests(Lake(spark, lake)) == whole

@@ -28,6 +28,18 @@ class Cluster:
     work: Path
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
+    def executors(self) -> list[int]:
+        """Process ids of the executors that run now: an executor's folder is below its worker's."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cwd").readlink().is_relative_to(self.work):
+                    words = (entry / "cmdline").read_bytes()
+                    found += [int(entry.name)] if b"CoarseGrainedExecutorBackend" in words else []
+            except OSError:
+                continue  # it has ended meanwhile, or is somebody else's
+        return found
+
 
 def environment(**more: str) -> dict[str, str]:
     """Of Spark's processes: the interpreter of the tests, nothing of the checkout on its path."""
