@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from jobs.detect import run_detect
 from jobs.ingest import ingest
 from jobs.lake import Lake
@@ -14,10 +16,15 @@ from tests.spark.conftest import Job
 from tests.support import writer
 
 
-def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_path: Path) -> None:
-    """No leader change in the log, no finding about it: what the stages were made from is known all the same."""
+@pytest.mark.parametrize("begins", ["with no leader change", "with a leader change"])
+def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_path: Path, begins: str) -> None:
+    """What the stages were made from is known all the same. A log without a leader change gives no quorum history, and
+    one finding: no leader opened its epoch. One with it gives a quorum history and no finding."""
+    opened = begins == "with a leader change"
+    control = writer.control_batch(2, writer.leader_change()) if opened else b""
+    base = 1 if opened else 0
     segment = tmp_path / f"{0:020d}.log"
-    segment.write_bytes(writer.batch([writer.topic("orders"), writer.no_op()]))
+    segment.write_bytes(control + writer.batch([writer.topic("orders"), writer.no_op()], base_offset=base))
     lake, settings = Lake(job.lake.spark, tmp_path / "lake"), load_settings()
     cluster = ingest(lake, segment, settings, lambda _: None).cluster_id
     for topic in ("first", "second"):
@@ -25,11 +32,14 @@ def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_pa
         assert found == [False, True], topic
         judged = [run_detect(lake, cluster, settings, lambda _: None).up_to_date for _ in range(2)]
         assert judged == [False, True], topic
-        assert lake.table("quorum_history").count() == lake.table("findings").count() == 0
+        rules = [row.rule for row in lake.table("findings").collect()]
+        assert rules == ([] if opened else ["epoch_begins_with_leader_change"]), topic
+        assert lake.table("quorum_history").count() == (1 if opened else 0), topic
         # Another file of the same log: the stages have to look again.
-        further = tmp_path / topic / f"{2:020d}.log"
+        offset = base + (2 if topic == "first" else 3)
+        further = tmp_path / topic / f"{offset:020d}.log"
         further.parent.mkdir()
-        further.write_bytes(writer.batch([writer.no_op()], base_offset=2 if topic == "first" else 3))
+        further.write_bytes(writer.batch([writer.no_op()], base_offset=offset))
         ingest(lake, further, settings, lambda _: None)
 
 
