@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
+
+from replay.asof import Events
+from replay.lists import PAD, Array
 from replay.log import Problem, json_int
 
 BROKER_TYPES = frozenset(
@@ -62,6 +66,17 @@ class BrokerTimeline:
     def active(self, broker_id: int, batch_base_offset: int) -> bool:
         state = self.after_batch(broker_id, batch_base_offset)
         return state is not None and state.active
+
+    def active_members(self, lists: Array, batch_base_offset: Array) -> Array:
+        """`active`, many at once: whether the broker of each member of each list (lists.to_matrix) was active once the
+        batch beside the list was applied; false where there is no member."""
+        states = [state for of_broker in self.states.values() for state in of_broker]
+        places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
+        active = np.array([*(s.active for s in states), False])
+        at = np.broadcast_to(batch_base_offset[:, None], lists.shape)[lists != PAD]
+        found = np.zeros(lists.shape, dtype=bool)
+        found[lists != PAD] = active[Events(*places.T).last(lists[lists != PAD], at)]
+        return found
 
     def restarts(self, broker_id: int, after_offset: int, up_to_offset: int | None = None) -> list[BrokerState]:
         """The registrations of new incarnations with after_offset < offset <= up_to_offset."""

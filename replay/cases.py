@@ -40,6 +40,12 @@ class Cluster:
     clock: Clock
     log_end_ms: int | None = None
 
+    def end_ms(self, timestamp_ms: Array) -> int:
+        """Behind this time no state is known. timestamp_ms: the history's, one at least."""
+        if self.log_end_ms is not None:
+            return self.log_end_ms
+        return max([int(timestamp_ms.max()), *(s.timestamp_ms for s in self.brokers.latest())])
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -114,13 +120,10 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
     # partition.
     stops = changes | states.removed | states.begins
     following = np.append(np.minimum.accumulate(np.where(stops, np.arange(count), count)[::-1])[::-1][1:], count)
-    log_end_ms = cluster.log_end_ms
-    if log_end_ms is None:
-        log_end_ms = max([int(timestamp_ms.max()), *(s.timestamp_ms for s in cluster.brokers.latest())])
     last = np.append(states.key, -1)[following] != states.key
     gap = np.append(states.begins, True)[following] & ~last
     at = np.minimum(np.where(gap, following - 1, following), count - 1)
-    result: Array = np.where(last, log_end_ms, timestamp_ms[at])
+    result: Array = np.where(last, cluster.end_ms(timestamp_ms), timestamp_ms[at])
     return result
 
 

@@ -9,7 +9,7 @@ there ISR and ELR are the same under all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,11 @@ from replay.lists import PAD, Array
 from replay.offsets import Row
 from replay.profiles import PROFILES
 from replay.transitions import Cut
+from replay.triggers import take
 from replay.whatif import simulate
 from replay.whatif_policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif_scenario import Course, Scenario
-from replay.whatif_steps import Steps, Subjects, steps_of
+from replay.whatif_steps import Steps, Subjects, merged, steps_of
 from replay.windows import exposing
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
@@ -62,9 +63,9 @@ def counterfactuals(seen: Sequence[Seen], ids: Sequence[str], world: World | Non
         for found, each, number, pick in zip(rows, seen, ids, policies.picks(name, situations), strict=True):
             found.append(_chosen(each, number, pick))
     if world is not None and seen:
-        simulated = _Simulated(world, seen)
-        for name, scenario, windows in _scenarios(seen, asked):
-            for window, row in zip(windows, simulated.ask(name, scenario, windows, ids), strict=True):
+        simulated = _Simulated(world, seen, ids)
+        for name, scenario, windows in [*_scenarios(seen, asked), *simulated.without_leaders()]:
+            for window, row in zip(windows, simulated.ask(name, scenario, windows), strict=True):
                 rows[window].append(row)
     return rows
 
@@ -120,21 +121,15 @@ def _scenarios(seen: Sequence[Seen], asked: Asked) -> Iterator[tuple[str, Scenar
         other = [i for i in every if seen[i].before["min_isr"] != value <= len(seen[i].after["replicas"])]
         yield f"min_isr_{value}", Scenario(min_isr=value), other
     for brokers in asked.deprioritized:
-        yield f"deprioritized_{'_'.join(map(str, brokers))}", _last(brokers), every
-    for leader in sorted({each.situation.recorded for each in seen}):
-        led = [i for i in every if seen[i].situation.recorded == leader]
-        yield DEPRIORITIZED_LEADER, _last([leader]), led
-
-
-def _last(brokers: Sequence[int]) -> Scenario:
-    return Scenario(deprioritized=[(broker, 0, _FOREVER) for broker in brokers])
+        last = [(broker, 0, _FOREVER) for broker in brokers]
+        yield f"deprioritized_{'_'.join(map(str, brokers))}", Scenario(deprioritized=last), every
 
 
 class _Simulated:
     """The windows as subjects of a simulation: one for all windows with the same state to begin with."""
 
-    def __init__(self, world: World, seen: Sequence[Seen]) -> None:
-        self.world, self.seen = world, seen
+    def __init__(self, world: World, seen: Sequence[Seen], ids: Sequence[str]) -> None:
+        self.world, self.seen, self.ids = world, seen, ids
         self.offset, self.batch = (world.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([each.case.row for each in seen])
         begin = _anchors(world.states)[[each.start_row for each in seen]]
@@ -152,22 +147,37 @@ class _Simulated:
             some = _subjects(self.subjects, own)
             world = self.world
             steps = steps_of(world.cut, world.history, some, world.topic_events, world.unclean_restarts)
-            inside = steps.batch <= self.batch[some.last[steps.subject]]
-            parts.append([own[steps.subject[inside]], *(getattr(steps, f.name)[inside] for f in fields(Steps)[1:])])
-        whole = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        order = np.lexsort((whole[1], whole[0]))
-        return Steps(*(column[order] for column in whole))
+            inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
+            parts.append(replace(inside, subject=own[inside.subject]))
+        return merged(parts)
 
-    def ask(self, name: str, scenario: Scenario, windows: Sequence[int], ids: Sequence[str]) -> list[Row]:
+    def without_leaders(self) -> Iterator[tuple[str, Scenario, list[int]]]:
+        """As _scenarios, of DEPRIORITIZED_LEADER: all leaders at once, as far as no subject has two."""
+        leaders: dict[int, list[int]] = {}
+        rounds: dict[int, list[int]] = {}
+        for window, subject in enumerate(self.subject.tolist()):
+            recorded, known = self.seen[window].situation.recorded, leaders.setdefault(subject, [])
+            if recorded not in known:
+                known.append(recorded)
+            rounds.setdefault(known.index(recorded), []).append(window)
+        for number, windows in rounds.items():
+            last = np.full(len(self.subjects.start), PAD)
+            for subject, known in leaders.items():
+                last[subject] = known[number] if number < len(known) else PAD
+            yield DEPRIORITIZED_LEADER, Scenario(last=last), windows
+
+    def ask(self, name: str, scenario: Scenario, windows: Sequence[int]) -> list[Row]:
+        """The rows of some windows. scenario.last: of all subjects."""
         if not windows:
             return []
         wanted = np.array(windows)
         own, subject = np.unique(self.subject[wanted], return_inverse=True)
         place = np.full(len(self.subjects.start), -1)
         place[own] = np.arange(len(own))
-        chosen = np.flatnonzero(place[self.steps.subject] >= 0)
-        taken = Steps(*(getattr(self.steps, f.name)[chosen] for f in fields(Steps)))
-        taken = Steps(place[taken.subject], *(getattr(taken, f.name) for f in fields(Steps)[1:]))
+        taken = take(self.steps, np.flatnonzero(place[self.steps.subject] >= 0))
+        taken = replace(taken, subject=place[taken.subject])
+        if scenario.last is not None:
+            scenario = replace(scenario, last=scenario.last[own])
         world, subjects = self.world, _subjects(self.subjects, own)
         course = simulate(world.cut, world.history, subjects, taken, scenario)
         batch = self.batch[self.row[wanted]]
@@ -177,7 +187,7 @@ class _Simulated:
         clean = (by < 0) | ~course.unclean[np.maximum(by, 0)]
         parted = self._parted(course, subjects, subject, self.row[wanted])
         return [
-            self._answer(name, scenario, window, ids[window], int(leader), bool(is_clean), bool(part))
+            self._answer(name, scenario, window, self.ids[window], int(leader), bool(is_clean), bool(part))
             for window, leader, is_clean, part in zip(windows, course.leader[at], clean, parted, strict=True)
         ]
 

@@ -172,8 +172,7 @@ def _would_have_lost(seen: Seen, answers: Sequence[Row], window: Row, cluster_id
     rows = []
     for answer in answers:
         if answer["differs"] and answer["loss_min"]:
-            told = [*_predicted(seen, answer), *_prediction_bounds(answer)]
-            rows.append(_prediction(seen, answer, told, window, COUNTERFACTUAL, "low", cluster_id))
+            rows.append(_prediction(seen, answer, _predicted(seen, answer), window, COUNTERFACTUAL, "low", cluster_id))
     return rows
 
 
@@ -182,7 +181,7 @@ def _divergences(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: st
     rows: dict[int, Row] = {}
     for answer in _recoveries(seen, answers):
         if answer["leader"] not in rows:
-            told = [*_predicted(seen, answer), *_prediction_bounds(answer)]
+            told = _predicted(seen, answer)
             if window["loss_min"]:
                 told.append(statement("lost_by_recorded", value=window["loss_min"]))
             severity = "medium" if window["verdict"] == PROVEN else "low"
@@ -199,6 +198,7 @@ def _recoveries(seen: Seen, answers: Sequence[Row]) -> list[Row]:
 
 
 def _predicted(seen: Seen, answer: Row) -> list[Row]:
+    """What a policy would have done, and what that would have lost."""
     leader, after = answer["leader"], seen.after
     told = [
         statement("recorded_leader", brokers=[after["leader"]], offset=after["offset"]),
@@ -207,11 +207,6 @@ def _predicted(seen: Seen, answer: Row) -> list[Row]:
     if answer["log_end_offset"] is not None:
         known = {"value": answer["log_end_offset"], "leader_epoch": answer["last_written_leader_epoch"]}
         told.append(statement("last_seen", brokers=[leader], **known))
-    return told
-
-
-def _prediction_bounds(answer: Row) -> list[Row]:
-    told = []
     if answer["loss_min"]:
         told.append(statement("would_lose_at_least", value=answer["loss_min"]))
     if answer["loss_max"] is not None:

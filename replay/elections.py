@@ -18,7 +18,8 @@ from replay import tables
 from replay.broker_events import broker_events, nearest, went_offline
 from replay.brokers import BrokerTimeline
 from replay.election_actors import Change, actors, has, side
-from replay.lists import PAD, Array, masks, to_lengths, to_matrix
+from replay.lists import PAD, Array, as_lists, masks, to_lengths, to_matrix
+from replay.listsets import keep
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
@@ -186,14 +187,6 @@ def _lost(change: Change, directory: Array) -> Array:
     return result
 
 
-def candidates(brokers: BrokerTimeline, replicas: list[list[int]], batch_base_offsets: list[int]) -> list[list[int]]:
-    """The replicas of each election that stood on an active broker once the election's batch was applied."""
-    return [
-        [broker for broker in row if brokers.active(broker, batch)]
-        for row, batch in zip(replicas, batch_base_offsets, strict=True)
-    ]
-
-
 def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) -> pa.Table:
     """tables.ELECTIONS: one row a leader change."""
     rows, events = leader_changes(states), broker_events(brokers)
@@ -204,7 +197,8 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
     lost = _lost(change, directory)
     cause, hidden = causes(change, lost | (went_offline(events, near, directory) & (near.broker == change.led)))
     actor, actor_offset = actors(change, cause, events, lost)
-    standing = candidates(brokers, after["replicas"].to_pylist(), after["batch_base_offset"].to_pylist())
+    # The replicas that stood on an active broker once the election's batch was applied.
+    standing = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
     columns = {
         **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
         "leader_epoch": after["leader_epoch"],
@@ -218,7 +212,7 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
         "isr_before": before["isr"],
         "elr_before": before["elr"],
         "last_known_elr_before": before["last_known_elr"],
-        "candidates": pa.array(standing, type=tables.INT32_LIST),
+        "candidates": as_lists(standing),
         # Filled in by replay.rules.
         "predictions": pa.nulls(len(rows), tables.ELECTIONS.field("predictions").type),
         "difference": pa.nulls(len(rows), pa.string()),

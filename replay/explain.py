@@ -15,12 +15,13 @@ from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN
 
 # What a loss in one of Kafka's own topics means for those who use them.
 MEANINGS = {"__consumer_offsets": "consumer_offsets", "__transaction_state": "transaction_state"}
+_PROVENANCE = ("capture", "path", "sha256", "position")
 
 
 def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
     """tables.EVIDENCE_ROW dicts: the states around the election, the bounds, the last sight of every replica."""
     judgement = seen.judgement
-    rows = [_state("window_start", seen.start), _state("state_before", seen.before), _state("election", seen.after)]
+    states = [("window_start", seen.start), ("state_before", seen.before), ("election", seen.after)]
     bounds = [
         ("high_watermark_floor", "high_watermark", judgement.floor.row),
         ("high_watermark_limit", "epoch_start_offset", judgement.floor.limit),
@@ -28,7 +29,8 @@ def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
         ("leader_log_end", "epoch_start_offset", judgement.log_end_max.row),
         ("old_leader_log_end", "log_end_offset", judgement.old_log_max.row or judgement.old_log_min.row),
     ]
-    rows += [_bound(role, column, row) for role, column, row in bounds if row is not None]
+    rows = [state_row(role, state) for role, state in states]
+    rows += [sight_row(role, row, column) for role, column, row in bounds if row is not None]
     rows += [
         {**_place(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
         for _, r in sorted(seen.situation.seen.items())
@@ -36,7 +38,8 @@ def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
     return rows
 
 
-def _state(role: str, state: Row) -> dict[str, Any]:
+def state_row(role: str, state: Row) -> dict[str, Any]:
+    """A recorded state as a tables.EVIDENCE_ROW. state: of tables.PARTITION_HISTORY."""
     return {
         "role": role,
         "source": "partition_history",
@@ -45,7 +48,7 @@ def _state(role: str, state: Row) -> dict[str, Any]:
         "leader_epoch": state["leader_epoch"],
         "offset": state["offset"],
         "captured_at_ms": state["timestamp_ms"],
-        **{k: state[k] for k in ("capture", "path", "sha256", "position")},
+        **{k: state[k] for k in _PROVENANCE},
     }
 
 
@@ -56,12 +59,13 @@ def _place(row: Row, role: str) -> dict[str, Any]:
         "broker_id": row["broker_id"],
         "offset": None,
         "captured_at_ms": row["captured_at_ms"],
-        **{k: row[k] for k in ("capture", "path", "sha256", "position")},
+        **{k: row[k] for k in _PROVENANCE},
     }
 
 
-def _bound(role: str, column: str, row: Row) -> dict[str, Any]:
-    """column: the one that was used; a leader's log end may come from a sample of its log end, too."""
+def sight_row(role: str, row: Row, column: str = "log_end_offset") -> dict[str, Any]:
+    """What was seen of a replica (a LOG_END_OFFSETS row) as a tables.EVIDENCE_ROW. column: the one that was used, if
+    the row has it: a leader's log end may come from a sample of its log end, too."""
     names = (column, "log_end_offset", "high_watermark", "epoch_start_offset")
     value = next(row[name] for name in names if row[name] is not None)
     return {**_place(row, role), "value": value, "leader_epoch": row["leader_epoch"]}

@@ -21,8 +21,8 @@ from replay.brokers import BrokerTimeline
 from replay.cases import Cluster
 from replay.elections import States, previous_leaders
 from replay.finding_ids import finding_id
-from replay.finding_rows import Said, as_lists, finding_table, states_shown
-from replay.lists import PAD, Array, to_matrix
+from replay.finding_rows import Said, finding_table, states_shown
+from replay.lists import PAD, Array, as_lists, to_matrix
 from replay.tables import FINDINGS
 
 LEADERLESS, LAST_REPLICA = "leaderless", "last_replica_standing"
@@ -187,13 +187,7 @@ def _might_have_been_elected(found: _Found) -> Iterator[Said]:
 def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
     """The replicas of each state on brokers that may lead once the state's batch was applied."""
     # No other batch begins between a record and its own batch's begin.
-    offset = np.broadcast_to(states["offset"].to_numpy()[:, None], replicas.shape)
-    pairs = np.stack([replicas, offset], axis=-1)[replicas != PAD]
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    active = np.array([brokers.active(broker, at) for broker, at in distinct.tolist()], dtype=bool)
-    mask = np.zeros(replicas.shape, dtype=bool)
-    mask[replicas != PAD] = active[which.reshape(-1)]
-    return listsets.keep(replicas, mask)
+    return listsets.keep(replicas, brokers.active_members(replicas, states["offset"].to_numpy()))
 
 
 def _ended_by(found: _Found, isr: Array, elr: Array) -> Iterator[Said]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.lists import PAD, Array
+from replay.lists import Array, as_lists
 from replay.sentences import SENTENCES
 from replay.statements import STATEMENT
 from replay.tables import EVIDENCE_ROW, FINDINGS
@@ -45,13 +45,6 @@ class Shown:
     source: str
     at: Array
     columns: Mapping[str, Any]
-
-
-def as_lists(lists: Array) -> pa.Array:
-    """A matrix of `lists.to_matrix` as a list<int32> array."""
-    member = lists != PAD
-    offsets = np.append(0, np.cumsum(member.sum(axis=1))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(lists[member], type=pa.int32()))
 
 
 def states_shown(role: str, at: Array, states: pa.Table) -> Shown:

@@ -225,7 +225,9 @@ def _assemble(
     names = [context.topic_names.get(i) for i in topic_ids.to_pylist()]
     state |= _configs(rows, [n or "" for n in names], lists["replicas"], context)
     gone = pa.array(removed)
-    columns: dict[str, pa.Array] = {n: pc.if_else(gone, pa.scalar(None, a.type), a) for n, a in state.items()}
+    columns = state
+    if removed.any():
+        columns = {n: pc.if_else(gone, pa.scalar(None, a.type), a) for n, a in state.items()}
     columns |= {"topic_id": topic_id, "removed": gone}
     columns["topic"] = pa.array(names, type=pa.string()).take(pa.array(rows["topic"]))
     columns["partition"] = pa.array(rows["partition"], type=pa.int32())
@@ -261,9 +263,16 @@ def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -
     names = ("offset", "timestamp_ms", "controller_epoch", *_PROVENANCE)
     events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
     both = pa.concat_tables([changes.select([*names, "origin"]), events])
-    index = np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"])
-    taken = both.take(pa.array(index)).combine_chunks()
-    return {name: taken[name].combine_chunks() for name in (*names, "origin")}
+    index = pa.array(np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"]))
+    return {name: _gathered(both[name].combine_chunks(), index) for name in both.column_names}
+
+
+def _gathered(values: pa.Array, index: pa.Array) -> pa.Array:
+    """The values by row. Strings (files, captures) are few, each of many rows: their numbers are gathered."""
+    if not pa.types.is_string(values.type):
+        return values.take(index)
+    encoded = values.dictionary_encode()
+    return encoded.dictionary.take(encoded.indices.take(index))
 
 
 def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Array]:

@@ -26,6 +26,23 @@ def to_matrix(column: pa.Array) -> Array:
     return matrix
 
 
+def as_lists(matrix: Array) -> pa.Array:
+    """A matrix from `to_matrix` as a list<int32> array again."""
+    mask = matrix != PAD
+    return ragged(mask, pa.array(matrix[mask], type=pa.int32()))
+
+
+def ragged(mask: Array, values: pa.Array) -> pa.Array:
+    """Lists, one a row of the mask (bool), of as many of the values as it has there."""
+    offsets = np.append(0, np.cumsum(mask.sum(axis=1))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def members_of(row: Array) -> list[int]:
+    """The members of one row of a matrix."""
+    return [int(member) for member in row if member != PAD]
+
+
 def to_lengths(column: pa.Array) -> Array:
     """int64 length of every list; 0 for null."""
     lengths: Array = pc.fill_null(pc.list_value_length(_flat(column)), 0).to_numpy(zero_copy_only=False)

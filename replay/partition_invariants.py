@@ -304,12 +304,10 @@ def _disagreeing(rows: _Rows, facts: ClusterFacts) -> Broken:
     history, leader = rows.history, rows.states.leader
     start, end = rows.places.offset, _ends(history)
     points = config_points(history, facts.context)
-    places = _merged(rows.places, points.row, points.offset)
-    for broker in np.intersect1d(leader, list(facts.broker_min_isr)).tolist():
-        led, steps = np.flatnonzero(leader == broker), facts.broker_min_isr[broker].cluster.offsets
-        events = Events(np.zeros(len(steps), dtype=np.int64), np.array(steps, dtype=np.int64))
-        which, inside = events.between(np.zeros(len(led), dtype=np.int64), start[led], end[led])
-        places = _merged(places, led[which], inside)
+    steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
+    events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
+    which, inside = events.between(leader, start, end)
+    places = _merged(rows.places, np.append(points.row, which), np.append(points.offset, inside))
     encoded = history["topic_id"].combine_chunks().dictionary_encode()
     topics = [facts.context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic = encoded.indices.to_numpy().astype(np.int64)[places.row]

@@ -23,7 +23,7 @@ from replay.kip966_rules import (
     election_type,
     strategy,
 )
-from replay.lists import PAD, Array, to_matrix
+from replay.lists import PAD, Array, members_of, to_matrix
 from replay.offsets import Replica
 from replay.unclean_recovery import ELECTED, NO_LEADER, UNDETERMINED, WAITS, Answers, Cases, Elections, elect
 
@@ -134,12 +134,12 @@ def _pick(policy: str, situation: Situation, elections: Elections, row: int) -> 
     if policy == BALANCED and via == UNCLEAN_RECOVERY and situation.alive and situation.waited_for is None:
         return Pick(policy, WAITS, None, "waits for the last known leader to answer")
     if outcome == WAITS:
-        return Pick(policy, WAITS, None, _waiting(situation, via, _members(elections.waited_for[row])))
+        return Pick(policy, WAITS, None, _waiting(situation, via, members_of(elections.waited_for[row])))
     if outcome == UNDETERMINED:
-        missing = ", ".join(map(str, _members(elections.unseen[row])))
+        missing = ", ".join(map(str, members_of(elections.unseen[row])))
         explanation = f"no log end and epoch was seen of broker(s) {missing} before the election"
         return Pick(policy, UNDETERMINED, None, explanation)
-    tied = _members(elections.tied[row])
+    tied = members_of(elections.tied[row])
     leader = situation.recorded if situation.recorded in tied else tied[0]
     return Pick(policy, ELECTED, leader, _reason(policy, situation, elections, row, leader))
 
@@ -169,7 +169,3 @@ def _reason(policy: str, situation: Situation, elections: Elections, row: int, l
         return f"broker {leader} is the only one to ask {among}"
     epoch, end = elections.last_written_leader_epoch[row], elections.log_end_offset[row]
     return f"broker {leader} has the highest last epoch {epoch} and log end {end} {among}"
-
-
-def _members(row: Array) -> list[int]:
-    return [int(member) for member in row if member != PAD]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from replay import tables
 from replay.elections import States, leader_changes
-from replay.lists import PAD, Array
+from replay.lists import PAD, Array, as_lists, ragged
 from replay.predictions import FIELDS, Predictions, State, predict_all
 from replay.profiles import PROFILES
 from replay.rule_tables import PREDICTED_STATE, RULE_DIFFERENCES
@@ -85,7 +85,7 @@ def _with_predictions(elections: pa.Table, rows: Array, pieces: Sequence[Predict
         fields=list(tables.ELECTION_PREDICTION),
     )
     filled = {
-        "predictions": _ragged(asked, flat),
+        "predictions": ragged(asked, flat),
         "difference": _strings(difference),
     }
     for name, values in filled.items():
@@ -110,25 +110,14 @@ def _subsets(names: Sequence[str], members: Sequence[Array]) -> pa.Array:
     """For each row the names whose mask (bool, one a name) has it."""
     masks = np.stack(members, axis=1)
     codes = np.broadcast_to(np.arange(len(names)), masks.shape)[masks]
-    return _ragged(masks, pa.array(names, type=pa.string()).take(pa.array(codes)))
+    return ragged(masks, pa.array(names, type=pa.string()).take(pa.array(codes)))
 
 
 def _states(state: State) -> pa.Array:
     """PREDICTED_STATE; null where nothing was predicted."""
     nothing = pa.array(state.leader == PAD)
     recovery = pa.array(["RECOVERED", "RECOVERING"]).take(pa.array(np.maximum(state.recovery, 0)))
-    lists = [_members(members) for members in (state.isr, state.elr, state.last_known_elr)]
+    lists = [as_lists(members) for members in (state.isr, state.elr, state.last_known_elr)]
     return pa.StructArray.from_arrays(
         [_ids(state.leader), *lists, recovery], fields=list(PREDICTED_STATE), mask=nothing
     )
-
-
-def _members(lists: Array) -> pa.Array:
-    mask = lists != PAD
-    return _ragged(mask, pa.array(lists[mask], type=pa.int32()))
-
-
-def _ragged(mask: Array, values: pa.Array) -> pa.Array:
-    """Lists, one a row of the mask, of as many of the values as it has there."""
-    offsets = np.append(0, np.cumsum(mask.sum(axis=1))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values)

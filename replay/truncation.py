@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from replay.availability import UNASSIGNED
 from replay.brokers import BrokerState
 from replay.cases import SETTLED_MS, Cluster
 from replay.drops import CHECKPOINT, Drop, drops, line_drops, log_ends, suspected
 from replay.elections import States
+from replay.explain import sight_row, state_row
 from replay.finding_ids import finding_id
 from replay.history import MIGRATING
 from replay.judged import evidence_of
@@ -32,9 +34,8 @@ from replay.tables import FINDINGS
 
 LOG_TRUNCATION, CHECKPOINT_LOST = "log_truncation", "checkpoint_lost"
 _RULE_VERSION = 1
-# Kafka's DirectoryId.UNASSIGNED and MIGRATING: the replica's directory is not known yet.
-_NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAQ", MIGRATING)
-_PLACE = ("capture", "path", "sha256", "position")
+# The replica's directory is not known yet.
+_NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def truncation_findings(history: pa.Table, states: States, offsets: pa.Table, cl
     if not len(keys):
         return FINDINGS.empty_table()
     evidence = evidence_of(history, states, offsets, keys)
-    end_ms = _log_end_ms(history, cluster)
+    end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
     rows: list[Row] = []
     for key in keys.tolist():
         first, behind = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
@@ -72,15 +73,8 @@ def truncation_findings(history: pa.Table, states: States, offsets: pa.Table, cl
     return pa.Table.from_pylist(rows, schema=FINDINGS)
 
 
-def _log_end_ms(history: pa.Table, cluster: Cluster) -> int:
-    """Behind this time no state is known."""
-    if cluster.log_end_ms is not None:
-        return cluster.log_end_ms
-    return max([int(history["timestamp_ms"].to_numpy().max()), *(s.timestamp_ms for s in cluster.brokers.latest())])
-
-
 class _Partition:
-    """One partition: rows: its history, in order; evidence: what was seen of its replicas; end_ms: `_log_end_ms`."""
+    """One partition: rows: its history, in order; evidence: what was seen of its replicas; end_ms: `Cluster.end_ms`."""
 
     def __init__(self, rows: Sequence[Row], evidence: Evidence, cluster: Cluster, end_ms: int) -> None:
         self.rows, self.evidence, self.cluster, self.clock, self.end_ms = rows, evidence, cluster, cluster.clock, end_ms
@@ -308,8 +302,8 @@ class _Partition:
             "rule": kind,
             "rule_version": _RULE_VERSION,
             "evidence": [
-                *(_seen(role, row) for role, row in shown if row),
-                *(_state(name, row) for name, row in [*states, ("state_after", end)]),
+                *(sight_row(role, row) for role, row in shown if row),
+                *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
             ],
             "reason": reason,
             "explanation": prose(reason),
@@ -323,17 +317,3 @@ def _placed(row: Row) -> bool:
 def _time(row: Row) -> str:
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["captured_at_ms"])
     return at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
-
-
-def _seen(role: str, row: Row) -> Row:
-    """A row of the evidence. It has one of the values."""
-    values = [row[name] for name in ("log_end_offset", "high_watermark", "epoch_start_offset")]
-    names = ("source", "broker_id", "leader_epoch", "captured_at_ms", *_PLACE)
-    value = next(value for value in values if value is not None)
-    return {"role": role, "value": value, **{name: row[name] for name in names}}
-
-
-def _state(role: str, row: Row) -> Row:
-    columns = {name: row[name] for name in ("leader_epoch", "offset", *_PLACE)}
-    columns |= {"broker_id": row["leader"], "captured_at_ms": row["timestamp_ms"]}
-    return {"role": role, "source": "partition_history", **columns}

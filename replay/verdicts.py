@@ -25,6 +25,9 @@ from replay.offsets import (
 )
 
 PROVEN, POSSIBLE, EXCLUDED, UNDETERMINED = "proven", "possible", "excluded", "undetermined"
+# Worst first.
+VERDICTS = (PROVEN, POSSIBLE, UNDETERMINED, EXCLUDED)
+SEVERITIES = ("critical", "high", "medium", "low", "info")
 SEVERITY = {PROVEN: "critical", POSSIBLE: "medium", UNDETERMINED: "medium", EXCLUDED: "info"}
 
 RULE = "hwm_regression"

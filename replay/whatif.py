@@ -237,13 +237,14 @@ class _Simulation:
             nobody_left = (size(cases.isr) == 0) & (size(cases.elr) == 0)
             known = without(cases.acceptable, cases.last_known_elr)
             cases = replace(cases, acceptable=where(nobody_left, known, cases.acceptable))
-        if not self.scenario.deprioritized:
+        if not self.scenario.deprioritized and self.scenario.last is None:
             return cases
         offset = self.steps.offset[steps]
+        last = None if self.scenario.last is None else self.scenario.last[self.steps.subject[steps]]
         lists = {}
         for name in ("replicas", "target_replicas"):
             members = getattr(cases, name)
-            late = np.zeros(members.shape, dtype=bool)
+            late = np.zeros(members.shape, dtype=bool) if last is None else members == last[:, None]
             for broker, begin, behind in self.scenario.deprioritized:
                 late |= (members == broker) & ((offset >= begin) & (offset < behind))[:, None]
             order = np.argsort(np.where(members == PAD, 2, late), axis=1, kind="stable")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from replay.elections import States
 from replay.judged import evidence_of
 from replay.kip966_rules import strategy
-from replay.lists import PAD, Array
+from replay.lists import PAD, Array, members_of
 from replay.offsets import Clock, Evidence, last_told
 from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, Situation, picks
 from replay.whatif_scenario import Leaderless, Scenario
@@ -65,7 +65,7 @@ class Recovery:
         return chosen
 
     def _situation(self, leaderless: Leaderless, index: int) -> Situation:
-        replicas, known = _members(leaderless.replicas[index]), _members(leaderless.last_known_elr[index])
+        replicas, known = members_of(leaderless.replicas[index]), members_of(leaderless.last_known_elr[index])
         last = int(leaderless.last_leader[index])
         evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
         moment = int(leaderless.timestamp_ms[index])
@@ -74,7 +74,7 @@ class Recovery:
             replicas=replicas,
             isr=[],
             elr=[],
-            alive=_members(leaderless.alive[index]),
+            alive=members_of(leaderless.alive[index]),
             waited_for=known[0] if len(known) == 1 else last if last >= 0 else None,
             seen={b: replica for b, replica in seen.items() if replica},
             recorded=-1,
@@ -96,7 +96,3 @@ def recovery(policy: str, history: pa.Table, states: States, offsets: pa.Table, 
     if policy not in _RECOVERING:
         return None
     return Recovery(policy, states, evidence_of(history, states, offsets, np.unique(states.key)), clock)
-
-
-def _members(row: Array) -> list[int]:
-    return [int(member) for member in row if member != PAD]

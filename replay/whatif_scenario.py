@@ -29,8 +29,8 @@ class Scenario:
 
     profile: of the shipped controller. min_isr: min.insync.replicas; unclean: unclean.leader.election.enable; elr:
     eligible.leader.replicas.version on or off. deprioritized: (broker, from offset, to offset), KIP-491: tried last,
-    not left out. recover: who is elected where nobody of ISR and ELR can be (ids, PAD: nobody yet); the controller then
-    elects nobody else from there by itself.
+    not left out; last: one more such broker for each subject, PAD for none. recover: who is elected where nobody of ISR
+    and ELR can be (ids, PAD: nobody yet); the controller then elects nobody else from there by itself.
     """
 
     profile: Profile | None = None
@@ -38,6 +38,7 @@ class Scenario:
     unclean: bool | None = None
     elr: bool | None = None
     deprioritized: Sequence[tuple[int, int, int]] = ()
+    last: Array | None = None
     recover: Callable[[Leaderless], Array] | None = None
 
 

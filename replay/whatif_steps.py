@@ -28,6 +28,7 @@ from replay.triggers import (
     REASSIGNMENT,
     UNCLEAN_ELECTION,
     UNCLEAN_RESTART,
+    take,
 )
 
 CLEAR_ELR = "clear_elr"
@@ -115,9 +116,13 @@ def steps_of(
         _cleared(history, subjects, topic_events),
         _rebalances(history, subjects, rebalanced),
     ]
-    whole = [np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Steps)]
-    order = np.lexsort((whole[1], whole[0]))
-    return Steps(*(column[order] for column in whole))
+    return merged(parts)
+
+
+def merged(parts: Sequence[Steps]) -> Steps:
+    """All of them, in order. parts: one at least."""
+    whole = Steps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Steps)))
+    return take(whole, np.lexsort((whole.offset, whole.subject)))
 
 
 def _requests(cut: Cut, history: pa.Table, subjects: Subjects) -> Steps:

@@ -1,4 +1,4 @@
-"""Bit masks over each row's own replica list."""
+"""Lists as matrices and back, and bit masks over each row's own replica list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.lists import PAD, mask_of, masks, to_lengths, to_matrix
+from replay.lists import PAD, as_lists, mask_of, masks, members_of, ragged, to_lengths, to_matrix
 
 ids = st.one_of(st.integers(0, 6), st.sampled_from([-7, -1, 10_001, 10_002, 2**31 - 1, -(2**31)]))
 rows_of = st.lists(
@@ -22,6 +22,18 @@ def column(rows: list[list[int] | None]) -> pa.Array:
 
 def set_of(replicas: list[int], mask: int) -> set[int]:
     return {broker for j, broker in enumerate(replicas) if int(mask) >> j & 1}
+
+
+@given(st.lists(st.lists(ids, max_size=8), max_size=6))
+def test_a_matrix_is_its_lists(rows: list[list[int]]) -> None:
+    matrix = to_matrix(column(rows))
+    assert as_lists(matrix).equals(column(rows))
+    assert [members_of(row) for row in matrix] == rows
+
+
+def test_each_row_of_a_mask_takes_its_values() -> None:
+    mask = np.array([[True, False, True], [False, False, False], [False, True, False]])
+    assert ragged(mask, pa.array(["a", "b", "c"])).to_pylist() == [["a", "b"], [], ["c"]]
 
 
 @settings(max_examples=150, deadline=None)
