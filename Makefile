@@ -63,13 +63,13 @@ test-slow: setup  ## the Spark tests that take minutes: histories extended again
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes on logs and decisions that they make now
 	$(BIN)/python -m pytest tests/kafka
 
-# What `make bench` passes on, e.g. BENCH='--runs 3 --no-run'.
+# What `make bench` passes on, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
 BENCH ?=
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
 
-bench: setup $(KAFKA)/.ready  ## time every stage on a log of 2.1 million records beside Kafka's own tool (docs/benchmarks.md)
+bench: setup $(KAFKA)/.ready  ## time every stage on large inputs beside Kafka's own tool and classes (docs/benchmarks.md)
 	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
 
 lint: setup  ## ruff: rules and format

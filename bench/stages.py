@@ -1,210 +1,210 @@
-"""One stage of the pipeline timed in a process of its own: `python -m bench.stages STAGE LOG RUNS WORK` prints JSON.
-
-The first of the runs is the cold one: nothing was compiled, loaded or warmed before it in that process.
+"""The stages of the pipeline. One run of a stage is a row of works, and the time of their calls is what counts; what
+the stage does between them, such as reading the next bucket, does not.
 """
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
-import time
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache, partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.judging import judge, told_of
+from bench.pages import as_json, made_up_report
 from bench.policies import random_cases
+from bench.prepared import CAPTURE, Prepared
+from evidence.batches import Batch, scan_batches
 from evidence.capture import open_capture
 from evidence.columnar import decode_arrow
-from evidence.decode import ByteRange, work_of
+from evidence.decode import ByteRange
+from evidence.offsets import read_offsets
 from evidence.segments import scan_files
-from replay.cluster import ClusterState, changes_that_count, log_shape, resolve_cluster
-from replay.history import CHANGES, build_history
+from jobs.report_html import render_report
+from jobs.settings import load_settings
+from replay.history import build_history
 from replay.lists import PAD
 from replay.partition_change import Cases, predict
 from replay.profiles import PROFILES
 
+_CRC_FROM = 21  # of a batch: what its CRC32C covers begins with the attributes
 _SCALAR_ROWS = 50_000
-_CASES = 1_000_000
-_SCALAR_CASES = 20_000
+_CASES, _SCALAR_CASES = 1_000_000, 20_000
 _PROFILE = PROFILES["4.3"]
 
 
-class Inputs:
-    """What the stages work on; each part is made when it is first asked for, outside of what is timed."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """call: what is timed. rows: what it works on, 0 where that is no rows; None: the call returns how many."""
 
-    def __init__(self, log: Path, work: Path) -> None:
-        self.log = log
-        self.work = work
-
-    def ranges(self) -> list[ByteRange]:
-        with open_capture(self.log) as capture:
-            return work_of(scan_files(capture.files))
-
-    def records(self) -> pa.Table:
-        data = self.log.read_bytes()
-        return pa.Table.from_batches([b for r in self.ranges() for b in decode_arrow(data, r, "bench")])
-
-    def changes(self) -> tuple[pa.Table, ClusterState]:
-        """The partition records as CHANGES rows, and the cluster that they belong to."""
-        with open_capture(self.log) as capture:
-            batches = scan_files(capture.files).batches
-        rows = [
-            {"epoch": d.batch.epoch, "base_offset": d.batch.base_offset, "last_offset": d.batch.last_offset}
-            | {"crc": d.batch.crc, "path": d.file.path, "nodes": [3000]}
-            for d in batches
-        ]
-        records = self.records()
-        other = records.filter(records["partition_change"].is_null()).to_pylist()
-        logged = [{**r, "data": json.loads(r["payload"])} for r in other]
-        state = resolve_cluster(log_shape(rows, []), logged, [], {})
-        kept = records.filter(records["partition_change"].is_valid())
-        change = kept["partition_change"].combine_chunks()
-        columns = dict(zip([f.name for f in change.type], change.flatten(), strict=True))
-        columns |= {"controller_epoch": kept["epoch"], "full": pa.compute.equal(kept["type"], "PARTITION_RECORD")}
-        columns["origin"] = pa.array(["log"]).take(pa.array(np.zeros(len(kept), dtype=np.int64)))
-        columns |= {name: kept[name] for name in CHANGES.names if name not in columns}
-        table = pa.table({f.name: columns[f.name].cast(f.type) for f in CHANGES}, schema=CHANGES)
-        return changes_that_count(table, state), state
-
-    def history(self) -> pa.Table:
-        changes, state = self.changes()
-        return build_history(changes, state.topic_events, state.context).table
-
-    def parquet(self) -> Path:
-        file = self.work / "history.parquet"
-        if not file.exists():
-            pq.write_table(self.history(), file)
-        return file
+    call: Callable[[], Any]
+    rows: int | None = 0
 
 
-def _read(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    return inputs.log.read_bytes, 0
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """run: the works of one run. floor: the stage that does no more than what this one cannot do without. replays:
+    it works on a log's partition changes, which are laid down for it first (bench/prepared.py)."""
+
+    run: Callable[[Prepared], Iterator[Work]]
+    floor: str | None = None
+    replays: bool = False
 
 
-def _sha256(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    data = inputs.log.read_bytes()
-    return lambda: sha256(data).digest(), 0
+def _read(inputs: Prepared) -> Iterator[Work]:
+    for file in inputs.files:
+        yield Work(file.read_bytes)
 
 
-def _frame(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    def frame() -> None:
-        with open_capture(inputs.log) as capture:
-            scan_files(capture.files)
-
-    return frame, 0
+def _sha256(inputs: Prepared) -> Iterator[Work]:
+    for file in inputs.files:
+        data = file.read_bytes()
+        yield Work(partial(sha256, data))
 
 
-def _decode(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    data, ranges = inputs.log.read_bytes(), inputs.ranges()
-
-    def decode() -> int:
-        return sum(len(batch) for r in ranges for batch in decode_arrow(data, r, "bench"))
-
-    return decode, -1
+def _crc(inputs: Prepared) -> Iterator[Work]:
+    for file in inputs.files:
+        data = file.read_bytes()
+        yield Work(partial(_checked, data, scan_batches(data).batches), None)
 
 
-def _reduce(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    changes, state = inputs.changes()
-    return lambda: build_history(changes, state.topic_events, state.context), len(changes)
+def _checked(data: bytes, batches: list[Batch]) -> int:
+    """How many records lie in batches whose CRC32C holds."""
+    value = google_crc32c.value
+    return sum(b.record_count for b in batches if value(data[b.position + _CRC_FROM : b.end]) == b.crc)
 
 
-def _sort(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    """The floor of reducing: a history has to put its records in order."""
-    changes, _ = inputs.changes()
-    topic = changes["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    keys = (changes["offset"].to_numpy(), changes["partition"].to_numpy(), topic)
-    return lambda: np.lexsort(keys), len(changes)
+def _frame(inputs: Prepared) -> Iterator[Work]:
+    yield Work(partial(_framed, inputs), None)
 
 
-def _scalar(inputs: Inputs) -> tuple[Callable[[], object], int]:
+def _framed(inputs: Prepared) -> int:
+    with open_capture(inputs.source) as capture:
+        scanned = scan_files(capture.files)
+    batches = [d.batch for d in scanned.batches] + [b for s in scanned.snapshots for b in s.batches]
+    return sum(batch.record_count for batch in batches)
+
+
+def _decode(inputs: Prepared) -> Iterator[Work]:
+    for data, work in inputs.ranges():
+        yield Work(partial(_decoded, data, work), None)
+
+
+def _decoded(data: Any, work: ByteRange) -> int:
+    return sum(batch.column("damage").null_count for batch in decode_arrow(data, work, CAPTURE))
+
+
+def _offsets(inputs: Prepared) -> Iterator[Work]:
+    """As ingest does: every file of the capture at once."""
+    names = load_settings().metrics.names()
+    with open_capture(inputs.source) as capture:
+        yield Work(lambda: len(read_offsets(capture.name, capture.files, names, 0).log_end_offsets), None)
+
+
+def _reduce(inputs: Prepared) -> Iterator[Work]:
+    state = inputs.state()
+    for changes in inputs.changes():
+        yield Work(partial(build_history, changes, state.topic_events, state.context), len(changes))
+
+
+def _sort(inputs: Prepared) -> Iterator[Work]:
+    """The floor of reducing and judging: a history has to be in order."""
+    for changes in inputs.changes():
+        topic = changes["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+        keys = (changes["offset"].to_numpy(), changes["partition"].to_numpy(), topic)
+        yield Work(partial(np.lexsort, keys), len(changes))
+
+
+def _detect(inputs: Prepared) -> Iterator[Work]:
+    told = told_of(inputs)
+    for history in inputs.histories():
+        yield Work(partial(judge, history, told), len(history))
+
+
+def _scalar(inputs: Prepared) -> Iterator[Work]:
     """The plain reducer that the tests hold the vectorised one to, on a part of the log."""
     from tests.support.scalar_reducer import reduce_rows
 
-    changes, state = inputs.changes()
-    rows = changes.slice(0, _SCALAR_ROWS).to_pylist()
-    events = state.topic_events.to_pylist()
-    return lambda: reduce_rows(rows, events), len(rows)
+    rows = next(inputs.changes()).slice(0, _SCALAR_ROWS).to_pylist()
+    yield Work(partial(reduce_rows, rows, inputs.state().topic_events.to_pylist()), len(rows))
 
 
-def _parquet(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    """The floor of writing: the same rows as one Parquet file, by one core, without Spark."""
-    table = pq.read_table(inputs.parquet())
-    return lambda: pq.write_table(table, inputs.work / "floor.parquet"), len(table)
+def _parquet(inputs: Prepared) -> Iterator[Work]:
+    """The floor of writing: the same rows as Parquet files, by one core, without Spark."""
+    for file in sorted(inputs.parquet().iterdir()):
+        table = pq.read_table(file)
+        yield Work(partial(pq.write_table, table, inputs.folder / "floor.parquet"), len(table))
 
 
-def _write(inputs: Inputs) -> tuple[Callable[[], object], int]:
+def _write(inputs: Prepared) -> Iterator[Work]:
     from jobs.lake import Lake
     from jobs.session import build_session
-    from jobs.settings import load_settings
 
-    file = inputs.parquet()
-    lake = Lake(build_session(load_settings().spark), inputs.work / "write-lake")
+    lake = Lake(build_session(load_settings().spark), inputs.folder / "write-lake")
     lake.create()
-    rows = lake.spark.read.parquet(str(file)).selectExpr("'bench' as cluster_id", "*")
-    return lambda: lake.replace("partition_history", "bench", rows), pq.read_metadata(file).num_rows
+    rows = lake.spark.read.parquet(str(inputs.parquet())).selectExpr("'bench' as cluster_id", "*")
+    count = sum(pq.read_metadata(file).num_rows for file in inputs.parquet().iterdir())
+    yield Work(lambda: lake.replace("partition_history", "bench", rows), count)
 
 
-def _policies(inputs: Inputs) -> tuple[Callable[[], object], int]:
-    """What a controller decides: one profile's records for random cases, not those of the log."""
-    cases = random_cases(_CASES, seed=1)
-    return lambda: predict(cases, _PROFILE), _CASES
+@cache
+def _cases(count: int) -> Cases:
+    return random_cases(count, seed=1)
 
 
-def _copy(inputs: Inputs) -> tuple[Callable[[], object], int]:
+def _policies(inputs: Prepared) -> Iterator[Work]:
+    """What a controller decides: one profile's records for random cases, not those of a log."""
+    yield Work(partial(predict, _cases(_CASES), _PROFILE), _CASES)
+
+
+def _copy(inputs: Prepared) -> Iterator[Work]:
     """The floor of deciding: every state and trigger has to be read."""
-    cases = random_cases(_CASES, seed=1)
-    columns = [getattr(cases, field.name) for field in fields(Cases)]
-    return lambda: [column.copy() for column in columns], _CASES
+    columns = [getattr(_cases(_CASES), field.name) for field in fields(Cases)]
+    yield Work(lambda: [column.copy() for column in columns], _CASES)
 
 
-def _scalar_policies(inputs: Inputs) -> tuple[Callable[[], object], int]:
+def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
     """The plain builder that the tests hold the vectorised one to."""
     from tests.support.scalar_builder import Case, build
 
-    cases = random_cases(_SCALAR_CASES, seed=1)
-    columns = [getattr(cases, field.name).tolist() for field in fields(Case)]
+    columns = [getattr(_cases(_SCALAR_CASES), field.name).tolist() for field in fields(Case)]
     lists = [[[v for v in row if v != PAD] for row in c] if isinstance(c[0], list) else c for c in columns]
     rows = [Case(*row) for row in zip(*lists, strict=True)]
-    return lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES
+    yield Work(lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES)
 
 
-STAGES: dict[str, Callable[[Inputs], tuple[Callable[[], object], int]]] = {
-    "read": _read,
-    "sha256": _sha256,
-    "frame": _frame,
-    "decode": _decode,
-    "reduce": _reduce,
-    "sort": _sort,
-    "scalar": _scalar,
-    "parquet": _parquet,
-    "write": _write,
-    "policies": _policies,
-    "copy": _copy,
-    "scalar-policies": _scalar_policies,
+def _report(inputs: Prepared) -> Iterator[Work]:
+    """The page of a bad day: as many findings as it lists."""
+    report = made_up_report()
+    yield Work(partial(render_report, report), len(report.findings))
+
+
+def _json(inputs: Prepared) -> Iterator[Work]:
+    """The floor of the page: the same rows as text."""
+    report = made_up_report()
+    yield Work(partial(as_json, report), len(report.findings))
+
+
+STAGES = {
+    "read": Stage(_read),
+    "sha256": Stage(_sha256),
+    "crc": Stage(_crc, floor="read"),
+    "frame": Stage(_frame, floor="sha256"),
+    "decode": Stage(_decode, floor="sha256"),
+    "offsets": Stage(_offsets, floor="sha256"),
+    "sort": Stage(_sort, replays=True),
+    "reduce": Stage(_reduce, floor="sort", replays=True),
+    "scalar": Stage(_scalar, replays=True),
+    "detect": Stage(_detect, floor="sort", replays=True),
+    "parquet": Stage(_parquet, replays=True),
+    "write": Stage(_write, floor="parquet", replays=True),
+    "copy": Stage(_copy),
+    "policies": Stage(_policies, floor="copy"),
+    "scalar-policies": Stage(_scalar_policies),
+    "json": Stage(_json),
+    "report": Stage(_report, floor="json"),
 }
-
-
-def measure(stage: str, log: Path, runs: int, work: Path) -> dict[str, Any]:
-    """{"seconds": one for each run, "rows": what a run works on, "peak_mib": of this process}."""
-    timed, rows = STAGES[stage](Inputs(log, work))
-    seconds: list[float] = []
-    found: object = None
-    for _ in range(runs):
-        begin = time.perf_counter()
-        found = timed()
-        seconds.append(time.perf_counter() - begin)
-    counted = found if rows < 0 and isinstance(found, int) else rows
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    return {"stage": stage, "seconds": seconds, "rows": counted, "peak_mib": peak}
-
-
-if __name__ == "__main__":
-    name, file, times, folder = sys.argv[1:]
-    print(json.dumps(measure(name, Path(file), int(times), Path(folder))))

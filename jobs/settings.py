@@ -104,21 +104,37 @@ class Settings(BaseSettings):
         return sources["env_settings"], init_settings
 
 
+def default_values() -> dict[str, Any]:
+    """What conf/defaults.toml says."""
+    return tomllib.loads((conf_dir() / "defaults.toml").read_text(encoding="utf-8"))
+
+
+def site_values() -> dict[str, Any]:
+    """What the site's own file says; nothing where no file is named. Errors: SettingsError when it cannot be read."""
+    site = os.environ.get(CONF_VARIABLE)
+    if not site:
+        return {}
+    try:
+        return tomllib.loads(Path(site).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{CONF_VARIABLE}={site}: cannot be read: {error}") from error
+
+
 def load_settings() -> Settings:
     """The effective settings. Errors: SettingsError naming the setting or the file that is wrong."""
-    values = tomllib.loads((conf_dir() / "defaults.toml").read_text(encoding="utf-8"))
-    site = os.environ.get(CONF_VARIABLE)
-    if site:
-        try:
-            own = tomllib.loads(Path(site).read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"{CONF_VARIABLE}={site}: cannot be read: {error}") from error
-        for section, entries in own.items():
-            known = values.setdefault(section, {})
-            known.update(entries) if isinstance(entries, dict) else values.update({section: entries})
+    values = _merged(default_values(), site_values())
     try:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(p) for p in first["loc"])
         raise SettingsError(f"setting {place}: {first['msg']} (defaults and meanings: conf/defaults.toml)") from error
+
+
+def _merged(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The values with a site's own in place of those that it names, however deep."""
+    result = dict(values)
+    for name, value in own.items():
+        known = values.get(name)
+        result[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result

@@ -25,6 +25,17 @@ def test_a_sites_file_changes_only_what_it_names(tmp_path: Path, monkeypatch: py
     assert settings.metrics.names().topic_label == "kafka_topic"
 
 
+def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_settings().spark
+    own = tmp_path / "site.toml"
+    own.write_text('[spark.conf]\n"spark.ui.enabled" = "true"\n')
+    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
+    spark = load_settings().spark
+    assert spark.conf == {**before.conf, "spark.ui.enabled": "true"}
+    assert len(before.conf) > 1
+    assert spark.master == before.master
+
+
 def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRAFT_FORENSICS_SPARK__DRIVER_MEMORY", "3g")
     assert load_settings().spark.driver_memory == "3g"

@@ -1,0 +1,159 @@
+"""The inputs of the benchmarks: made once below the work folder, the same bytes for the same seed.
+
+Logs and the snapshot are written by Kafka's own classes (tests/kafka/Oracle.java); offsets are files as brokers and the
+JMX exporter write them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+METADATA_LOG, SEGMENT = "__cluster_metadata-0", f"{0:020d}.log"
+BROKERS, PARTITIONS_PER_TOPIC, REPLICAS = 60, 50, 3
+_START_MS, _ROUND_MS = 1_790_000_000_000, 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A metadata log: how many partitions are made, how many changes of them follow."""
+
+    partitions: int
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What stages work on. path: the log, the snapshot, or a folder; records: of the log, or values; None: unknown."""
+
+    name: str
+    path: Path
+    records: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.stat().st_size for file in files_of(self.path))
+
+
+# About 46 bytes a change and 125 a partition. `long` has few partitions, hence small batches: 62 bytes a change.
+LOGS = {
+    "p10k": Log(10_000, 200_000),
+    "p100k": Log(100_000, 2_000_000),
+    "p1m": Log(1_000_000, 18_000_000),
+    "gb": Log(100_000, 21_300_000),
+    "long": Log(100, 2_000_000),
+}
+# Of p100k's log end.
+SNAPSHOT = "snapshot"
+OFFSETS, OFFSET_PARTITIONS, OFFSET_ROUNDS = "offsets", 100_000, 17
+# Made by the stages themselves.
+RANDOM = "random"
+NAMES = (*LOGS, SNAPSHOT, OFFSETS, RANDOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes inputs in a folder. kafka: Kafka's jars and the compiled Oracle; scale: of each input, 1: its full size."""
+
+    work: Path
+    kafka: Path | None
+    seed: int = 5
+    scale: float = 1.0
+
+    def make(self, name: str) -> Input:
+        """The input of that name. Errors: SystemExit when Kafka's classes are needed and not there."""
+        if name in LOGS:
+            return self._log(name)
+        if name == SNAPSHOT:
+            return self._snapshot()
+        if name == OFFSETS:
+            return self._offsets()
+        return Input(name, self.work)
+
+    def java(self, *arguments: str) -> list[str]:
+        """A command of Kafka's classes."""
+        if self.kafka is None:
+            raise SystemExit("bench: this input or peer needs Kafka's classes: give --kafka (make bench does)")
+        return ["java", "-Xmx2g", "-cp", f"{self.kafka}:{self.kafka}/*", *arguments]
+
+    def _scaled(self, count: int) -> int:
+        """Not less than one topic: the brokers of a log of few partitions would have next to nothing to change."""
+        return max(PARTITIONS_PER_TOPIC, round(count * self.scale))
+
+    def _log(self, name: str) -> Input:
+        partitions, changes = self._scaled(LOGS[name].partitions), self._scaled(LOGS[name].changes)
+
+        def write(folder: Path) -> int:
+            (folder / METADATA_LOG).mkdir(parents=True)
+            log = str(folder / METADATA_LOG / SEGMENT)
+            return self._oracle("big", log, str(partitions), str(changes), str(self.seed))
+
+        folder, records = self._once(f"log-{partitions}-{changes}-{self.seed}", write)
+        return Input(name, folder / METADATA_LOG / SEGMENT, records)
+
+    def _snapshot(self) -> Input:
+        log = self._log("p100k").path
+
+        def write(folder: Path) -> int:
+            (folder / METADATA_LOG).mkdir(parents=True)
+            return self._oracle("snapshot", str(log), str(folder / METADATA_LOG))
+
+        folder, records = self._once(f"snapshot-of-{log.parents[1].name}", write)
+        (path,) = (folder / METADATA_LOG).glob("*.checkpoint")
+        return Input(SNAPSHOT, path, records)
+
+    def _offsets(self) -> Input:
+        partitions = self._scaled(OFFSET_PARTITIONS)
+        folder, values = self._once(
+            f"offsets-{partitions}-{OFFSET_ROUNDS}-{self.seed}",
+            lambda folder: write_offsets(folder, partitions, OFFSET_ROUNDS, self.seed),
+        )
+        return Input(OFFSETS, folder, values)
+
+    def _oracle(self, *arguments: str) -> int:
+        """How many records it says that it wrote."""
+        said = subprocess.run(self.java("Oracle", *arguments), check=True, stdout=subprocess.PIPE, text=True).stdout
+        return int(said.split()[-1])
+
+    def _once(self, name: str, write: Callable[[Path], int]) -> tuple[Path, int]:
+        """The folder of that name, with what `write` said of it; one that was cut off is made anew."""
+        folder, told = self.work / "inputs" / name, self.work / "inputs" / f"{name}.json"
+        if not told.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            told.write_text(json.dumps({"records": write(folder)}), encoding="utf-8")
+        return folder, int(json.loads(told.read_text(encoding="utf-8"))["records"])
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or every file below a folder."""
+    return [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+
+
+def write_offsets(folder: Path, partitions: int, rounds: int, seed: int) -> int:
+    """What was copied of every broker, round by round: its high watermarks (replication-offset-checkpoint) and its log
+    ends (a scrape of the JMX exporter). Returns the number of values."""
+    chance = random.Random(seed)
+    held: list[list[int]] = [[] for _ in range(BROKERS)]
+    for partition in range(partitions):
+        for broker in chance.sample(range(BROKERS), REPLICAS):
+            held[broker].append(partition)
+    ends = [chance.randrange(1_000_000) for _ in range(partitions)]
+    values = 0
+    for number in range(rounds):
+        ends = [end + chance.randrange(1000) for end in ends]
+        for broker, mine in enumerate(held):
+            home = folder / "snapshots" / str(_START_MS + number * _ROUND_MS) / f"broker-{broker}"
+            home.mkdir(parents=True)
+            places = [(f"topic-{p // PARTITIONS_PER_TOPIC}", p % PARTITIONS_PER_TOPIC, ends[p]) for p in mine]
+            lines = "".join(f"{topic} {partition} {end - end % 10}\n" for topic, partition, end in places)
+            (home / "replication-offset-checkpoint").write_text(f"0\n{len(mine)}\n{lines}", encoding="utf-8")
+            samples = (f'kafka_log_Log_LogEndOffset{{topic="{t}",partition="{p}",}} {end}.0\n' for t, p, end in places)
+            (home / "jmx.prom").write_text("".join(samples), encoding="utf-8")
+            values += 2 * len(mine)
+    return values

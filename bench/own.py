@@ -1,0 +1,50 @@
+"""`kraft-forensics bench`: the stages that need no JVM, on a log of the user's."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench.figures import with_figures
+from bench.inputs import Input
+from bench.measure import in_own_process
+from bench.prepared import is_log
+from evidence.errors import KraftForensicsError
+
+_OF_BYTES = ("read", "sha256", "crc", "frame", "decode")
+_OF_A_LOG = ("sort", "reduce")
+_TIMES = ("cold_s", "median_s", "min_s", "max_s")
+COLUMNS = ("stage", "rows", *_TIMES, "rows_per_s", "mb_per_s", "peak_mib", "of_floor", "floor")
+
+
+def measure_log(log: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """A row of COLUMNS for each stage; a snapshot is not replayed.
+
+    Times are of the warm runs but for cold_s; of_floor: how many times as long as the stage `floor`, which does no more
+    than what this one cannot do without.
+
+    Errors: CaptureError for what is no log; KraftForensicsError when a stage fails.
+    """
+    stages = (*_OF_BYTES, *_OF_A_LOG) if is_log(log) else _OF_BYTES
+    made = Input("log", log, 0)
+    with TemporaryDirectory(prefix="kraft-forensics-bench-") as folder:
+        results = []
+        for stage in stages:
+            progress(f"timing {stage}")
+            results.append({"input": made.name, **_measured(stage, log, runs, Path(folder))})
+        figures = with_figures(results, {made.name: made})
+    return [{name: _rounded(row[name], name) for name in COLUMNS} for row in figures]
+
+
+def _measured(stage: str, log: Path, runs: int, folder: Path) -> dict[str, Any]:
+    try:
+        return in_own_process(stage, log, runs, folder)
+    except subprocess.CalledProcessError as error:
+        raise KraftForensicsError(f"{log}: the stage {stage} failed; its own message is above") from error
+
+
+def _rounded(value: Any, name: str) -> Any:
+    return round(value, 4) if name in _TIMES else value

@@ -1,0 +1,124 @@
+"""A report as long as it can be, of made-up rows: windows, exposures and faults, as many of each as the page lists."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.report_rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
+from jobs.report_svg import MAX_STATES
+from replay.detect import KIND
+from replay.exposures import LEADERLESS
+from replay.tables import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
+
+_START_MS = 1_790_000_000_000
+_STATES, _PIECES = 2 * MAX_STATES, 4
+
+
+@cache
+def made_up_report() -> ReportInput:
+    """The rows of a page whose sections are full and whose timelines are as long as they are drawn."""
+    kinds = ((KIND, "proven"), (LEADERLESS, "proven"), ("offset_gap", "undetermined"))
+    findings = [_finding(kind, verdict, number) for kind, verdict in kinds for number in range(MAX_LISTED)]
+    return ReportInput(
+        cluster_id="bench",
+        generated_from=["bench"],
+        findings=findings,
+        totals=_totals(findings),
+        counterfactuals=[],
+        timelines={(_topic_id(number), number): _states(number) for number in range(MAX_DETAILS)},
+        elections=[],
+        quality=[],
+        quarantine=[],
+        counts={},
+        fingerprint="",
+    )
+
+
+def as_json(report: ReportInput) -> int:
+    """All that the page shows as JSON text; its length."""
+    return len(json.dumps([report.findings, list(report.timelines.values())], ensure_ascii=False))
+
+
+def _topic_id(number: int) -> str:
+    return f"topic-id-{number:013d}"
+
+
+def _row(schema: pa.Schema, **values: Any) -> Row:
+    return dict.fromkeys(schema.names) | values
+
+
+def _place(number: int) -> Row:
+    return {"topic_id": _topic_id(number), "topic": f"topic-{number:04d}", "partition": number}
+
+
+def _finding(kind: str, verdict: str, number: int) -> Row:
+    middle = 10 * _STATES // 2
+    return _row(
+        FINDINGS,
+        finding_id=f"{kind}-{number}",
+        kind=kind,
+        **_place(number),
+        start_offset=middle,
+        end_offset=middle + 20,
+        election_offset=middle + 10,
+        start_timestamp_ms=_START_MS + middle,
+        end_timestamp_ms=_START_MS + middle + 20,
+        verdict=verdict,
+        severity="critical",
+        loss_min=70,
+        loss_max=70,
+        first_lost_offset=500,
+        recorded_leader=2,
+        rule=kind,
+        rule_version=1,
+        evidence=[_evidence(number, piece) for piece in range(_PIECES)],
+        reason=[],
+        explanation="The leader that was elected had not the whole log. What it lacked is gone.",
+    )
+
+
+def _evidence(number: int, piece: int) -> Row:
+    names = dict.fromkeys(field.name for field in EVIDENCE_ROW)
+    told = {"role": "high_watermark", "source": "replication_offset", "broker_id": piece, "value": 570}
+    where = {"capture": "bench", "path": f"broker-{piece}/checkpoint", "sha256": "ab" * 32, "position": number}
+    return names | told | where | {"captured_at_ms": _START_MS}
+
+
+def _states(number: int) -> list[Row]:
+    return [_state(number, place) for place in range(_STATES)]
+
+
+def _state(number: int, place: int) -> Row:
+    row = _row(
+        PARTITION_HISTORY,
+        **_place(number),
+        offset=10 * place,
+        timestamp_ms=_START_MS + 10 * place,
+        replicas=[1, 2, 3],
+        isr=[1, 2, 3][place % 3 :],
+        elr=[],
+        last_known_elr=[],
+        leader=1 + place % 3,
+        leader_epoch=place,
+        partition_epoch=place,
+        leader_recovery_state="RECOVERED",
+        min_isr=2,
+        min_isr_source="topic",
+        unclean_leader_election_enable=True,
+        unclean_leader_election_enable_source="topic",
+        removed=False,
+        origin="log",
+    )
+    return row | {"place": place, "total": _STATES}
+
+
+def _totals(findings: list[Row]) -> Totals:
+    counted = Counter((row["kind"], row["verdict"]) for row in findings)
+    same = {"rule_version": 1, "unended": 0, "lasted_ms": 20, "longest_ms": 20}
+    groups = [{"kind": k, "verdict": v, "rule": k, "findings": n} | same for (k, v), n in counted.items()]
+    return Totals(groups, MAX_LISTED, MAX_LISTED, 70 * MAX_LISTED, proven_exact=True)

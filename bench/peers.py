@@ -1,0 +1,39 @@
+"""What Kafka has for the same file: its tool that prints a log, and its own classes replaying one."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.inputs import Input, Maker
+
+DUMP_LOG, CLASSES = "kafka-dump-log", "kafka-classes"
+PEERS = (DUMP_LOG, CLASSES)
+
+
+def peer(name: str, made: Input, maker: Maker, runs: int) -> dict[str, Any]:
+    """A peer's output written to a file, JVM start included.
+
+    DUMP_LOG prints every record; CLASSES prints, as JSON lines, a partition's state after every record that changes one
+    (PartitionRegistration).
+    """
+    log = str(made.path)
+    tool = ("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", log)
+    command = maker.java(*tool) if name == DUMP_LOG else maker.java("Oracle", "replay", log)
+    output = maker.work / f"{name}.txt"
+    seconds = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        with output.open("w") as out:
+            subprocess.run(command, check=True, stdout=out, stderr=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - begin)
+    rows = _lines(output, b"| offset" if name == DUMP_LOG else b"{")
+    output.unlink()
+    return {"stage": name, "seconds": seconds, "rows": rows, "peak_mib": None}
+
+
+def _lines(file: Path, start: bytes) -> int:
+    with file.open("rb") as lines:
+        return sum(line.startswith(start) for line in lines)

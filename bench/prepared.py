@@ -1,0 +1,176 @@
+"""What stages work on, made outside of what is timed.
+
+A log's partition changes are laid down as Parquet, in buckets as the job divides them, by a process of its own
+(`python -m bench.prepared LOG FOLDER`), so that no stage's memory counts the making.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import pickle
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.inputs import files_of
+from evidence.archive import is_archive
+from evidence.capture import open_capture
+from evidence.columnar import decode_arrow
+from evidence.decode import LOG, ByteRange, work_of
+from evidence.errors import CaptureError
+from evidence.segments import Scanned, scan_files
+from jobs.settings import load_settings
+from replay.cluster import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
+from replay.history import CHANGES, build_history
+from replay.validity import clip_validity
+
+CAPTURE = "bench"
+_STATE = "cluster-state.pickle"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An input (a file or a folder of a capture) and a folder for what is made of it."""
+
+    source: Path
+    folder: Path
+
+    @property
+    def files(self) -> list[Path]:
+        return files_of(self.source)
+
+    def scanned(self) -> Scanned:
+        with open_capture(self.source) as capture:
+            return scan_files(capture.files)
+
+    def ranges(self) -> Iterator[tuple[Any, ByteRange]]:
+        """Every range to decode, and the file that it is of, mapped into memory."""
+        yield from _ranges(self.scanned())
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether `prepare` was here."""
+        return (self.folder / _STATE).exists()
+
+    def state(self) -> ClusterState:
+        """The cluster that the log's records resolve to."""
+        state: ClusterState = pickle.loads((self.folder / _STATE).read_bytes())
+        return state
+
+    def changes(self) -> Iterator[pa.Table]:
+        """CHANGES rows that count, bucket by bucket."""
+        for file in sorted(self.folder.glob("changes-*.parquet")):
+            yield pq.read_table(file, schema=CHANGES)
+
+    def histories(self) -> Iterator[pa.Table]:
+        """Every bucket's tables.PARTITION_HISTORY, as the replay stage leaves it."""
+        state = self.state()
+        for changes in self.changes():
+            history = build_history(changes, state.topic_events, state.context).table
+            yield clip_validity(history, state.shape.runs, state.shape.log_end)
+
+    def parquet(self) -> Path:
+        """The history as Parquet files in a folder."""
+        folder = self.folder / "history"
+        if not folder.exists():
+            folder.mkdir()
+            for number, history in enumerate(self.histories()):
+                pq.write_table(history, folder / f"{number:04d}.parquet")
+        return folder
+
+
+def is_log(source: Path) -> bool:
+    """Whether the file holds a part of the log, not a snapshot. Errors: CaptureError when it holds neither."""
+    if is_archive(source):
+        raise CaptureError(f"{source}: an archive. Give one segment (.log) or snapshot (.checkpoint) of it.")
+    with open_capture(source) as capture:
+        scanned = scan_files(capture.files)
+    if not scanned.snapshots and not scanned.batches:
+        raise CaptureError(f"{source}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
+    return bool(scanned.batches)
+
+
+def prepare(source: Path, folder: Path) -> None:
+    """Decode a log and lay down its changes in buckets of whole topics, and the cluster's state. Memory holds one range
+    at a time, and the records that are not of a partition."""
+    with open_capture(source) as capture:
+        scanned = scan_files(capture.files)
+    folder.mkdir(parents=True, exist_ok=True)
+    records = sum(d.batch.record_count for d in scanned.batches)
+    writer = _Buckets(folder, math.ceil(records / load_settings().replay.rows_per_bucket))
+    beside: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        stack.callback(writer.close)
+        for data, work in _ranges(scanned):
+            for batch in decode_arrow(data, work, CAPTURE):
+                rows = pa.Table.from_batches([batch])
+                is_change = rows["partition_change"].is_valid()
+                writer.add(_changes(rows.filter(is_change)))
+                of_cluster = pc.is_in(rows["type"], value_set=pa.array(sorted(CLUSTER_TYPES)))
+                beside += rows.filter(pc.and_(of_cluster, pc.invert(is_change))).to_pylist()
+    state = _resolved(scanned, beside)
+    for file in writer.files:
+        pq.write_table(changes_that_count(pq.read_table(file, schema=CHANGES), state), file)
+    (folder / _STATE).write_bytes(pickle.dumps(state))
+
+
+def _ranges(scanned: Scanned) -> Iterator[tuple[Any, ByteRange]]:
+    for work in work_of(scanned):
+        with Path(work.local).open("rb") as file:
+            yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), work
+
+
+def _resolved(scanned: Scanned, records: list[dict[str, Any]]) -> ClusterState:
+    batches = [
+        {"epoch": d.batch.epoch, "base_offset": d.batch.base_offset, "last_offset": d.batch.last_offset}
+        | {"base_timestamp_ms": d.batch.base_timestamp_ms, "crc": d.batch.crc, "path": d.file.path, "nodes": [3000]}
+        for d in scanned.batches
+    ]
+    logged = [{**row, "data": json.loads(row["payload"])} for row in records if row["holds"] == LOG]
+    return resolve_cluster(log_shape(batches, []), logged, [], {})
+
+
+def _changes(records: pa.Table) -> pa.Table:
+    """Partition records as CHANGES rows."""
+    change = records["partition_change"].combine_chunks()
+    columns = dict(zip([field.name for field in change.type], change.flatten(), strict=True))
+    columns |= {"controller_epoch": records["epoch"], "full": pc.equal(records["type"], "PARTITION_RECORD")}
+    columns["origin"] = pa.repeat(pa.scalar("log"), len(records))
+    columns |= {name: records[name] for name in CHANGES.names if name not in columns}
+    return pa.table({field.name: columns[field.name].cast(field.type) for field in CHANGES}, schema=CHANGES)
+
+
+class _Buckets:
+    """CHANGES rows into one Parquet file a bucket; a topic is whole within one."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.files = [folder / f"changes-{number:04d}.parquet" for number in range(max(1, count))]
+        self.writers = [pq.ParquetWriter(file, CHANGES) for file in self.files]
+
+    def add(self, rows: pa.Table) -> None:
+        if not len(rows):
+            return
+        topics = rows["topic_id"].combine_chunks().dictionary_encode()
+        numbers = np.array([zlib.crc32(t.encode()) % len(self.files) for t in topics.dictionary.to_pylist()])
+        bucket = numbers[topics.indices.to_numpy()]
+        for number in np.unique(bucket):
+            self.writers[number].write_table(rows.filter(pa.array(bucket == number)))
+
+    def close(self) -> None:
+        for writer in self.writers:
+            writer.close()
+
+
+if __name__ == "__main__":
+    prepare(*map(Path, sys.argv[1:]))

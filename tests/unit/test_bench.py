@@ -1,0 +1,229 @@
+"""The benchmark's own parts, at small sizes. What it measures is not looked at: nothing here depends on time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.figures import growth, with_figures
+from bench.inputs import BROKERS, Input, Maker, files_of, write_offsets
+from bench.memory import Sampler, processes_below
+from bench.pages import as_json, made_up_report
+from bench.prepared import Prepared, prepare
+from bench.spark_run import between
+from bench.stages import STAGES
+from bench.table import markdown, tables
+from evidence.capture import open_capture
+from evidence.errors import CaptureError
+from evidence.inspect import inspect_file
+from evidence.metrics import MetricNames
+from evidence.offsets import read_offsets
+from jobs.cli import app
+from jobs.report_html import render_report
+from replay.history import CHANGES
+from tests.support.paths import controllers
+from tests.support.pure import changes_of, cluster_state, decode
+
+CHECKPOINT = "*.checkpoint"
+OWN = ["read", "sha256", "crc", "frame", "decode", "sort", "reduce"]
+
+
+def segment(name: str, folder: Path) -> Path:
+    """The first segment of a real capture's controller."""
+    return sorted(controllers(name, folder).rglob("__cluster_metadata-0/*.log"))[0]
+
+
+def types_in(file: Path) -> Counter[str]:
+    return Counter(row["type"] for row in inspect_file(file))
+
+
+def timed(file: Path) -> dict[str, dict[str, Any]]:
+    result = CliRunner().invoke(app, ["bench", str(file), "--runs", "1", "--format", "json"])
+    assert result.exit_code == 0, result.output
+    return {row["stage"]: row for row in json.loads(result.stdout)}
+
+
+def test_bench_goes_through_a_log(tmp_path: Path) -> None:
+    log = segment("unclean", tmp_path)
+    types = types_in(log)
+    rows = timed(log)
+    assert list(rows) == OWN
+    assert {rows[stage]["rows"] for stage in ("crc", "frame", "decode")} == {types.total()}
+    changes = types["PARTITION_RECORD"] + types["PARTITION_CHANGE_RECORD"]
+    assert rows["sort"]["rows"] == rows["reduce"]["rows"] == changes > 0
+    floors = {stage: row["floor"] for stage, row in rows.items() if row["floor"]}
+    assert floors == {"crc": "read", "frame": "sha256", "decode": "sha256", "reduce": "sort"}
+
+
+def test_bench_does_not_replay_a_snapshot(tmp_path: Path) -> None:
+    snapshot = sorted(controllers("unclean", tmp_path).rglob(CHECKPOINT))[-1]
+    rows = timed(snapshot)
+    assert list(rows) == OWN[:5]
+    assert rows["decode"]["rows"] == types_in(snapshot).total()
+
+
+@pytest.mark.parametrize(("name", "said"), [("notes.txt", "no record of the metadata log"), ("a.tar", "an archive")])
+def test_bench_says_what_is_no_log(name: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text("neither a log nor an archive, whatever its name says\n")
+    result = CliRunner().invoke(app, ["bench", str(file)])
+    assert isinstance(result.exception, CaptureError)
+    assert said in str(result.exception)
+
+
+def test_bench_needs_neither_spark_nor_tests(tmp_path: Path) -> None:
+    log = segment("unclean", tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from bench.measure import measure; from bench.prepared import prepare;"
+        f"log, made = Path({str(log)!r}), Path({str(tmp_path / 'made')!r}); prepare(log, made);"
+        f"[measure(stage, log, 1, made) for stage in {OWN!r}]; import bench.own;"
+        "print([m for m in ('pyspark', 'delta', 'great_expectations', 'tests') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_prepared_changes_are_those_of_the_job(tmp_path: Path) -> None:
+    """Whatever the number of buckets: topics are whole within one."""
+    folder = tmp_path / "capture"
+    log = segment("churn", folder)
+    alone = tmp_path / "alone" / "__cluster_metadata-0" / log.name
+    alone.parent.mkdir(parents=True)
+    log.rename(alone)
+    whole = decode.__wrapped__(alone)
+    expected = changes_of(whole, cluster_state(whole)).drop_columns(["capture"])
+    order = [("offset", "ascending")]
+    for rows_per_bucket in (10**9, 50):
+        made = tmp_path / f"made-{rows_per_bucket}"
+        environment = {**os.environ, "KRAFT_FORENSICS_REPLAY__ROWS_PER_BUCKET": str(rows_per_bucket)}
+        command = [sys.executable, "-m", "bench.prepared", str(alone), str(made)]
+        subprocess.run(command, check=True, env=environment)
+        buckets = list(Prepared(alone, made).changes())
+        topics = [set(bucket["topic_id"].to_pylist()) for bucket in buckets]
+        assert sum(map(len, topics)) == len(set().union(*topics))
+        found = CHANGES.empty_table()
+        found = type(found).from_batches([b for t in buckets for b in t.to_batches()], CHANGES)
+        assert found.drop_columns(["capture"]).sort_by(order).equals(expected.sort_by(order))
+    assert len(buckets) > 1
+
+
+def test_every_stage_that_needs_no_jvm_runs_on_a_log(tmp_path: Path) -> None:
+    log = segment("elr", tmp_path)
+    made = tmp_path / "made"
+    prepare(log, made)
+    inputs = Prepared(log, made)
+    for name in ("detect", "scalar", "parquet"):
+        works = [(work.call(), work.rows) for work in STAGES[name].run(inputs)]
+        assert sum(rows for _, rows in works) > 0
+
+
+def test_floors_are_stages() -> None:
+    assert {stage.floor for stage in STAGES.values() if stage.floor} <= set(STAGES)
+
+
+def test_offsets_are_the_same_for_the_same_seed_and_are_all_read(tmp_path: Path) -> None:
+    values = [write_offsets(tmp_path / name, 40, 3, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
+    assert values == [2 * 3 * 40 * 3] * 3
+    texts = [[(f.relative_to(tmp_path / n), f.read_bytes()) for f in files_of(tmp_path / n)] for n in "abc"]
+    assert texts[0] == texts[1] != texts[2]
+    with open_capture(tmp_path / "a") as capture:
+        found = read_offsets(capture.name, capture.files, MetricNames(), 0)
+    rows = found.log_end_offsets
+    assert len(rows) == values[0]
+    assert rows["log_end_offset"].null_count == rows["high_watermark"].null_count == len(rows) / 2
+    assert not [path for path, account in found.accounts.items() if account.damage]
+    assert len(set(rows["captured_at_ms"].to_pylist())) == 3
+    assert set(rows["broker_id"].to_pylist()) <= set(range(BROKERS))
+
+
+def test_an_input_is_made_once(tmp_path: Path) -> None:
+    maker = Maker(tmp_path, None, scale=0.0001)
+    made = maker.make("offsets")
+    (first, *_) = files_of(made.path)
+    first.write_text("someone's own")
+    assert maker.make("offsets") == made
+    assert first.read_text() == "someone's own"
+    with pytest.raises(SystemExit, match="needs Kafka's classes"):
+        maker.make("p10k")
+
+
+def test_a_page_of_made_up_rows_is_full() -> None:
+    report = made_up_report()
+    page = render_report(report)
+    assert page.count("<svg") >= len(report.timelines)
+    assert as_json(report) > 0
+
+
+def result(of: str, stage: str, seconds: list[float], rows: int = 0) -> dict[str, Any]:
+    return {"input": of, "stage": stage, "seconds": seconds, "rows": rows, "peak_mib": 10}
+
+
+def test_figures_compare_with_the_floor_and_the_peer_of_the_same_input(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(bytes(3_000_000))
+    inputs = {"p10k": Input("p10k", file, 100), "p100k": Input("p100k", file, 1000)}
+    results = [
+        result("p10k", "kafka-dump-log", [9.0, 8.0], 100),
+        result("p10k", "sha256", [2.0, 1.0, 1.0]),
+        result("p10k", "decode", [7.0, 2.0, 4.0, 3.0], 100),
+        result("p100k", "decode", [300.0], 1000),
+    ]
+    _, sha256, decoded, alone = with_figures(results, inputs)
+    assert (decoded["cold_s"], decoded["median_s"], decoded["min_s"], decoded["max_s"]) == (7, 3, 2, 4)
+    assert (decoded["rows_per_s"], decoded["mb_per_s"], decoded["of_floor"], decoded["floor"]) == (33, 1, 3, "sha256")
+    assert decoded["of_peers"] == {"kafka-dump-log": 3 / 8}
+    assert (sha256["rows_per_s"], sha256["of_floor"]) == (None, None)
+    assert (alone["median_s"], alone["of_floor"], alone["of_peers"]) == (300, None, {})
+    (grown,) = growth([decoded, alone], inputs)
+    assert grown == {"stage": "decode", "from": "p10k", "to": "p100k", "exponent": 2, "peak_mib": [10, 10]}
+    lines = tables([sha256, decoded], inputs, [grown])
+    spread, of_floor, of_peer = "3.000 (2.000 to 4.000)", "3.0x sha256", "0.38x its time"
+    assert f"| p10k | decode | 7.000 | {spread} | 33 | 1.0 | 10 | {of_floor} | {of_peer} |  |" in lines
+    assert "| decode | p10k | p100k | 2.0 | 10 | 10 |" in lines
+
+
+def test_a_table_has_nothing_for_none() -> None:
+    assert markdown(("a", "b"), [(None, 0)]) == ["| a | b |", "|---|---|", "|  | 0 |"]
+
+
+def test_messages_of_a_run_last_until_the_next_one() -> None:
+    told = [
+        (2.0, "WARNING: Using incubator modules"),
+        (2.0, "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties"),
+        (2.0, 'Setting Spark log level to "ERROR".'),
+        (3.0, "opening log"),
+        (4.0, "26/11/21 18:00:00 WARN Utils: a line of log4j"),
+        (5.0, "unknown-log: replaying partitions"),
+    ]
+    assert between(told, 9.0) == [
+        {"message": "before its first message", "seconds": 3.0},
+        {"message": "opening log", "seconds": 2.0},
+        {"message": "replaying partitions", "seconds": 4.0},
+    ]
+
+
+def test_memory_is_that_of_the_whole_tree() -> None:
+    """Of a Python process that has started another one."""
+    child = "import sys; held = bytearray(64 << 20); print(flush=True); sys.stdin.read()"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        sampler = Sampler(process.pid)
+        sampler.look()
+        assert len(processes_below(process.pid)) == 2
+        process.communicate(b"")
+    peaks = sampler.mib()
+    assert peaks["worker"] == peaks["workers"] >= 64
+    assert 0 < peaks["driver"] < 64
+    assert peaks["jvm"] == 0
+    assert peaks["all"] >= peaks["worker"]
+    assert processes_below(process.pid) == {}
