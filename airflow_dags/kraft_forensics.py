@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -41,6 +42,8 @@ NOT_FOR_THE_JOB = ("AIRFLOW_", "_AIRFLOW_", "__AIRFLOW_", "KRAFT_FORENSICS_DAG_"
 
 # Not empty, no NUL (it ends an argument), no option in disguise.
 PATH_PATTERN = r"^(?!-)[^\u0000]+$"
+
+URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?]*@)?(?P<place>[^?]*)(?:\?.*)?", re.DOTALL)
 
 
 class StageError(RuntimeError):
@@ -75,6 +78,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
+def without_secrets(argument: str) -> str:
+    """An argument for the log: a URL loses user, password and query, other text stays."""
+    match = URL.fullmatch(argument)
+    return match["scheme"] + match["place"] if match else argument
+
+
 def run_params() -> dict[str, Any]:
     """The run's parameters, checked by Airflow against the schema; a key that is not in it fails the task for good.
 
@@ -104,7 +113,7 @@ def execute(command: list[str]) -> tuple[int, str, list[str]]:
     Standard error goes to the task's log as it comes. The child stays in the task's process group, so that
     Airflow's supervisor reaches it too; whatever ends this function early (execution_timeout) stops the child first.
     """
-    log.info("running %s", printable(json.dumps(command)))
+    log.info("running %s", printable(json.dumps([without_secrets(word) for word in command])))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_FOR_THE_JOB)}
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     with (
@@ -215,7 +224,7 @@ def summary() -> list[dict[str, Any]]:
 PARAMS = {
     "captures": Param(
         captures(),
-        "Paths of captures (folders or archives), as the worker sees them.",
+        "Captures (folders or archives): paths as the worker sees them, or URLs such as s3://bucket/tuesday.tar.xz.",
         type="array",
         items={"type": "string", "pattern": PATH_PATTERN},
         minItems=1,

@@ -48,23 +48,59 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
 
-def unpack(archive: Path, folder: Path, limit_bytes: int | None = None) -> list[tuple[str, str]]:
+def unpack(
+    archive: Path, folder: Path, limit_bytes: int | None = None, named: str | None = None
+) -> list[tuple[str, str]]:
     """Write the archive's regular files below `folder`; return (member, reason) of what was left out.
 
     limit_bytes: how much may come out of it; None: the least of 64 GiB and 1000 x the archive (at least 1 GiB).
+    named: what messages call it, where that is not its path.
     Errors: CaptureError when the archive is damaged, cut off, or unpacks to more than that.
     """
     if limit_bytes is None:
         limit_bytes = min(MAX_TOTAL_BYTES, MAX_RATIO * max(archive.stat().st_size, 1 << 20))
-    work = _Unpacking(archive, folder, limit_bytes)
+    named = named or str(archive)
+    work = _Unpacking(archive, folder, limit_bytes, named)
     try:
         if archive.name.lower().endswith(".zip"):
             work.unpack_zip()
         else:
             work.unpack_tar()
     except _UNREADABLE as error:
-        raise CaptureError(f"{archive}: the archive cannot be read: {error}. Copy it again from its source.") from error
-    return work.refused
+        raise CaptureError(f"{named}: the archive cannot be read: {error}. Copy it again from its source.") from error
+    return work.names.refused
+
+
+class Names:
+    """The names that are taken in a private folder; refused: (name, reason) of those that are left out.
+
+    inside: what they are names of, for the reasons: an archive, a capture.
+    """
+
+    def __init__(self, inside: str) -> None:
+        self.inside = inside
+        self.files: set[tuple[str, ...]] = set()
+        self.folders: set[tuple[str, ...]] = set()
+        self.refused: list[tuple[str, str]] = []
+
+    def take(self, name: str, reason: str | None = None) -> bool:
+        """Take a name, or note why it is left out. reason: why it would be even with a good name."""
+        reason = _name_refusal(name, self.inside) or reason or self._conflict(name)
+        if reason:
+            self.refused.append((printable(name), reason))
+        return reason is None
+
+    def _conflict(self, name: str) -> str | None:
+        # As file systems compare names that ignore case and normalise: such names would overwrite each other there.
+        key = tuple(unicodedata.normalize("NFC", part).casefold() for part in PurePosixPath(name).parts)
+        parents = {key[:length] for length in range(1, len(key))}
+        if key in self.files:
+            return f"the name stands twice in the {self.inside}"
+        if key in self.folders or parents & self.files:
+            return "the name is a file and a folder at once"
+        self.files.add(key)
+        self.folders |= parents
+        return None
 
 
 class _Source(Protocol):
@@ -87,20 +123,19 @@ class _Counted(io.BufferedIOBase):
 
 
 class _Unpacking:
-    def __init__(self, archive: Path, folder: Path, limit_bytes: int) -> None:
+    def __init__(self, archive: Path, folder: Path, limit_bytes: int, named: str) -> None:
         self.archive = archive
         self.folder = folder
         self.left_bytes = limit_bytes
+        self.named = named
         self.members = 0
-        self.files: set[tuple[str, ...]] = set()
-        self.folders: set[tuple[str, ...]] = set()
-        self.refused: list[tuple[str, str]] = []
+        self.names = Names("archive")
 
     def spend(self, count: int) -> None:
         self.left_bytes -= count
         if self.left_bytes < 0 or self.members > MAX_MEMBERS:
             raise CaptureError(
-                f"{self.archive}: the archive unpacks to more than is allowed: it may be a decompression bomb. "
+                f"{self.named}: the archive unpacks to more than is allowed: it may be a decompression bomb. "
                 "If it is not, unpack it yourself and name the folder."
             )
 
@@ -111,7 +146,8 @@ class _Unpacking:
                 for member in tar:
                     self.members += 1
                     self.spend(0)
-                    if member.isdir() or self._refuse(member.name, None if member.isreg() else "not a regular file"):
+                    refusal = None if member.isreg() else "not a regular file"
+                    if member.isdir() or not self.names.take(member.name, refusal):
                         continue
                     source = tar.extractfile(member)
                     if source is not None:
@@ -127,29 +163,10 @@ class _Unpacking:
             for info in zipped.infolist():
                 self.members += 1
                 self.spend(0)
-                if info.filename.endswith("/") or self._refuse(info.filename, _zip_refusal(info)):
+                if info.filename.endswith("/") or not self.names.take(info.filename, _zip_refusal(info)):
                     continue
                 with zipped.open(info) as source:
                     self._write(info.filename, _Counted(source, self))
-
-    def _refuse(self, name: str, reason: str | None) -> bool:
-        """Note why a member is left out, if it is; else take its name."""
-        reason = _name_refusal(name) or reason or self._take(name)
-        if reason:
-            self.refused.append((printable(name), reason))
-        return reason is not None
-
-    def _take(self, name: str) -> str | None:
-        # As file systems compare names that ignore case and normalise: such names would overwrite each other there.
-        key = tuple(unicodedata.normalize("NFC", part).casefold() for part in PurePosixPath(name).parts)
-        parents = {key[:length] for length in range(1, len(key))}
-        if key in self.files:
-            return "the name stands twice in the archive"
-        if key in self.folders or parents & self.files:
-            return "the name is a file and a folder at once"
-        self.files.add(key)
-        self.folders |= parents
-        return None
 
     def _write(self, name: str, source: _Source) -> None:
         target = self.folder / name
@@ -175,10 +192,10 @@ def _open_tar(archive: Path) -> Iterator[_Source]:
             yield raw
 
 
-def _name_refusal(name: str) -> str | None:
+def _name_refusal(name: str, inside: str) -> str | None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
-        return "a path that leads out of the archive"
+        return f"a path that leads out of the {inside}"
     if not path.parts:
         return "no name"
     sizes = [len(part.encode("utf-8", "surrogateescape")) for part in path.parts]

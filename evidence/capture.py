@@ -1,7 +1,8 @@
 """A capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file, opened read-only.
 
 An archive is unpacked into a fresh private folder, member by member and within bounds (evidence/archive.py); what must
-not be unpacked is reported, not followed. Nothing of a capture is ever written to.
+not be unpacked is reported, not followed. What a URL names is first copied into such a folder (evidence/remote.py).
+Nothing of a capture is ever written to.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from evidence import archive, kinds
+from evidence import archive, kinds, remote
 from evidence.errors import CaptureError, printable
 from evidence.manifest import NAMES, Manifest, read_manifest
+from evidence.remote import Location, Remote
 from evidence.sniff import HEAD_BYTES, sniff
 from evidence.text_files import read_properties
 
@@ -78,46 +80,73 @@ class Capture:
         return {f.node_id for f in self.files if f.node_id is not None}
 
 
-def capture_name(location: Path) -> str:
+def capture_name(location: Location) -> str:
     """The capture's name: the file or folder name without archive suffixes."""
     name = location.name
     suffixes = [s for s in archive.SUFFIXES if name.lower().endswith(s)]
     return name[: -len(max(suffixes, key=len))] if suffixes else name
 
 
-@contextmanager
-def open_capture(location: Path) -> Iterator[Capture]:
-    """Open, hash and classify everything in a capture; an archive's private copy is gone when the block ends.
-
-    Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
-    or changes meanwhile, or files of more than one cluster.
-    """
-    if not location.exists():
+def check_location(location: Location) -> None:
+    """Errors: CaptureError when nothing is there, or a URL's store cannot be asked."""
+    if isinstance(location, Remote):
+        remote.check(location)
+    elif not location.exists():
         raise CaptureError(
             f"{location}: no such file or folder. Name a capture: a folder, an archive or a log segment."
         )
+
+
+@contextmanager
+def open_capture(location: Location) -> Iterator[Capture]:
+    """Open, hash and classify everything in a capture; private copies, of an archive's members and of what a URL names,
+    are gone when the block ends.
+
+    Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
+    or changes meanwhile, or files of more than one cluster; for a URL as of remote.stage.
+    """
+    if isinstance(location, Remote):
+        with _private_folder() as folder:
+            local, refused = remote.stage(location, folder)
+            with _opened(local, location, refused) as capture:
+                yield capture
+        return
+    check_location(location)
     location = location.resolve()
-    if location.is_dir():
-        yield _register(location, location, [])
-    elif not location.is_file():
+    if not location.is_dir() and not location.is_file():
         raise CaptureError(
             f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
         )
-    elif archive.is_archive(location):
-        folder = Path(tempfile.mkdtemp(prefix="kraft-forensics-"))
-        try:
-            refused = archive.unpack(location, folder)
+    with _opened(location, location, []) as capture:
+        yield capture
+
+
+@contextmanager
+def _opened(local: Path, location: Location, refused: list[tuple[str, str]]) -> Iterator[Capture]:
+    """local: where what the location names can be read."""
+    if local.is_dir():
+        yield _register(location, local, refused)
+    elif archive.is_archive(local):
+        with _private_folder() as folder:
+            refused = archive.unpack(local, folder, named=str(location))
             yield _register(location, _strip_single_folder(folder), refused)
-        finally:
-            shutil.rmtree(folder)
     else:
-        yield _single_file(location)
+        yield _single_file(location, local)
 
 
-def _single_file(location: Path) -> Capture:
-    kind = _kind(PurePosixPath(*location.parts[-3:]), location)
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="kraft-forensics-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _single_file(location: Location, local: Path) -> Capture:
+    kind = _kind(PurePosixPath(*local.parts[-3:]), local)
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(location, location.name, kind)])
+    return Capture(capture_name(location), None, [_entry(local, local.name, kind)])
 
 
 def _kind(path: PurePosixPath, local: Path) -> str:
@@ -148,7 +177,7 @@ def _changed(local: Path) -> CaptureError:
 
 
 @contextmanager
-def _readable(local: Path) -> Iterator[None]:
+def _readable(local: Location) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -169,7 +198,7 @@ def _strip_single_folder(folder: Path) -> Path:
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
 
 
-def _register(location: Path, root: Path, refused: list[tuple[str, str]]) -> Capture:
+def _register(location: Location, root: Path, refused: list[tuple[str, str]]) -> Capture:
     found, special = _walk(root)
     if not found:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
@@ -218,12 +247,12 @@ def _placed(
     )
 
 
-def _manifest(root: Path, location: Path) -> Manifest | None:
+def _manifest(root: Path, location: Location) -> Manifest | None:
     found = [name for name in NAMES if (root / name).is_file()]
     if len(found) > 1:
         raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}: which of them holds? Leave one.")
     with _readable(location):
-        return read_manifest((root / found[0]).read_bytes(), str(location / found[0])) if found else None
+        return read_manifest((root / found[0]).read_bytes(), f"{location}/{found[0]}") if found else None
 
 
 def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs import commands_tools
 from jobs.options import (
     DEFAULT_LAKE,
     CaptureOption,
@@ -50,7 +51,7 @@ app = typer.Typer(
 )
 
 
-def _pipeline(lake: Path, captures: Sequence[Path] = ()) -> Pipeline:
+def _pipeline(lake: Path, captures: Sequence[str] = ()) -> Pipeline:
     from jobs.pipeline import Pipeline
 
     return Pipeline(lake, captures)
@@ -166,14 +167,15 @@ def describe(
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Topics and partitions as `kafka-topics --describe` prints them, at any point of history."""
+    """Topics and partitions as `kafka-topics --describe` prints them, at any point of history. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.describe import COLUMNS, as_kafka_topics, partitions_at
+    from jobs.lake_files import LakeFiles
 
-    pipeline = _pipeline(lake)
+    files = LakeFiles(lake)
     at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
-    rows = partitions_at(pipeline.lake, pipeline.one_cluster(cluster), topic, at_offset, at_ms)
+    rows = partitions_at(files, files.one_cluster(cluster), topic, at_offset, at_ms)
     if form is Format.TABLE:
         typer.echo(as_kafka_topics(rows))
     else:
@@ -195,7 +197,7 @@ def explain(
     pipeline = _pipeline(lake, [capture] if capture else [])
     pipeline.require()
     only = pipeline.one_cluster(cluster) if cluster else None
-    print_explained(explain(pipeline.lake, finding_id, only, capture), form)
+    print_explained(explain(pipeline.lake, finding_id, only, next(iter(pipeline.captures), None)), form)
 
 
 @app.command()
@@ -308,6 +310,10 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
     print_rows(list(rows[0]), rows, form)
     if not all(c.ok for c in checks):
         raise typer.Exit(1)
+
+
+app.command()(commands_tools.bench)
+app.add_typer(commands_tools.config)
 
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F
 
 from evidence import kinds
 from evidence.errors import KraftForensicsError
+from evidence.remote import Location
 from jobs.explain_bytes import commands, with_bytes
 from jobs.lake import Lake
 from jobs.tables import TABLES
@@ -56,7 +56,7 @@ class Explained:
     evidence: list[Row]
 
 
-def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Path | None = None) -> Explained:
+def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
     """The finding with that id, or the only one whose id begins so. cluster: only of this one. capture: where to read
     the evidence's bytes; each piece then has `bytes`.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from evidence import kinds
@@ -17,6 +17,7 @@ from evidence.batches import HEAD_BYTES, Batch, read_head
 from evidence.capture import Capture, EvidenceFile, open_capture
 from evidence.errors import DecodeError
 from evidence.redaction import REDACTED, may_hold_secrets
+from evidence.remote import Location
 from evidence.schema import read_varint
 
 Row = dict[str, Any]
@@ -76,7 +77,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
-def with_bytes(evidence: Sequence[Row], location: Path) -> list[Row]:
+def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
     """The evidence, each piece with `bytes`: what stands at its place in a capture (`_shown`). Every file is read once.
 
     Errors: CaptureError, as `open_capture`.

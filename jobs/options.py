@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.output import Format
+from replay.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
 
@@ -32,10 +33,7 @@ class FailOn(StrEnum):
 
 
 # Worst first.
-_SCALES = (
-    (FailOn.PROVEN, FailOn.POSSIBLE),
-    (FailOn.CRITICAL, FailOn.HIGH, FailOn.MEDIUM, FailOn.LOW, FailOn.INFO),
-)
+_SCALES = ((PROVEN, POSSIBLE), SEVERITIES)
 
 
 class Start(StrEnum):
@@ -53,12 +51,16 @@ class DocumentFormat(StrEnum):
 
 
 Captures = Annotated[
-    list[Path], typer.Argument(help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment.")
+    list[str],
+    typer.Argument(
+        help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment; a path, or a URL such as "
+        "s3://bucket/incident.tar.xz (docs/cluster.md)."
+    ),
 ]
 LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
 CaptureOption = Annotated[
-    Path | None, typer.Option("--capture", help="The capture that was ingested: show its very bytes.")
+    str | None, typer.Option("--capture", help="The capture that was ingested, a path or URL: show its very bytes.")
 ]
 StartOption = Annotated[
     Start, typer.Option("--start", help="Replay all that was captured, or only from the newest usable snapshot on.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,16 +13,20 @@ from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
-from evidence.capture import open_capture
-from evidence.errors import CaptureError, KraftForensicsError
+from evidence import remote
+from evidence.capture import check_location, open_capture
+from evidence.errors import KraftForensicsError
+from evidence.remote import Location, Remote, location
 from jobs.cluster_state import EARLIEST, LogConflictError
 from jobs.detect import Found, run_detect
 from jobs.ingest import Ingested, ingest_opened
 from jobs.lake import Lake
+from jobs.lake_files import LakeError, LakeFiles
 from jobs.output import Format, print_rows, print_table, progress_steps, say, utc
 from jobs.quality import run_quality
 from jobs.replay import Replayed, replay
 from jobs.report import write_report
+from jobs.report_rows import OTHER_KINDS
 from jobs.session import build_session
 from jobs.settings import load_settings
 from jobs.verdict import document, summarize, write_verdict
@@ -32,14 +37,16 @@ _WINDOW_QUERY = """
     from findings where kind = 'hwm_regression' and verdict <> 'excluded'
     order by verdict = 'proven' desc, loss_min desc, topic, partition, election_offset
 """
-# A verdict is looked at where it is about a loss, or about a grave fault of the log: these say neither.
-_NO_LOSS = "'leaderless', 'last_replica_standing', 'log_truncation', 'checkpoint_lost', 'rule_mismatch', "
-_NO_LOSS += "'invariant_violation', 'hwm_regression_counterfactual', 'unclean_recovery_divergence'"
+# A verdict is looked at where it is about a loss, or about a grave fault of the log: OTHER_KINDS say neither.
 _LEVELS = f"""
     select verdict as level from findings
-    where kind = 'hwm_regression' or (severity in ('critical', 'high') and kind not in ({_NO_LOSS}))
+    where kind = 'hwm_regression' or (severity in ('critical', 'high') and kind not in {OTHER_KINDS})
     union select severity from findings where verdict <> 'excluded'
 """
+
+
+# A path has lost one of the two slashes.
+_URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +61,14 @@ class Outcome:
 class Pipeline:
     """A lake, the captures to ingest, and the session, which starts with the first stage that needs it.
 
-    Errors: CaptureError for a capture that is not there: a wrong path is said before Spark starts.
+    captures: paths, or URLs as text. Errors: LakeError for a root that is a URL, CaptureError for a capture that is not
+    there: a wrong path is said before Spark starts.
     """
 
-    def __init__(self, root: Path, captures: Sequence[Path] = ()) -> None:
-        _check_paths(captures)
+    def __init__(self, root: Path, captures: Sequence[str | Location] = ()) -> None:
         self.root = root
-        self.captures = captures
+        self.captures = [location(given) for given in captures]
+        _check_paths(root, self.captures)
         self.settings = load_settings()
 
     @cached_property
@@ -73,7 +81,7 @@ class Pipeline:
         """Every stage, with a progress bar. verdict: the document's file, None: in the lake. Errors: as the stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             self._ingest(describe, advance)
-            clusters = self.lake.clusters()
+            clusters = self.files.clusters()
             files = self._verdict_files(verdict, clusters)
             for cluster, file in files.items():
                 self._replay(cluster, file, describe, start)
@@ -98,9 +106,9 @@ class Pipeline:
         """Every capture. While the first one is unpacked and hashed, the JVM starts."""
         with ThreadPoolExecutor(1) as pool:
             starting = pool.submit(lambda: self.lake)
-            for location in self.captures:
-                describe(f"opening {location}")
-                with open_capture(location) as capture:
+            for place in self.captures:
+                describe(f"opening {place}")
+                with open_capture(place) as capture:
                     _say_ingested(ingest_opened(starting.result(), capture, self.settings, describe))
                 advance()
 
@@ -185,35 +193,40 @@ class Pipeline:
         _, rows = self.sql(_LEVELS)
         return {r["level"] for r in rows}
 
+    @property
+    def files(self) -> LakeFiles:
+        """The lake without a session: Spark need not start for it."""
+        return LakeFiles(self.root)
+
     def one_cluster(self, wanted: str | None) -> str:
-        """The cluster a command is about. Errors: KraftForensicsError when that is not clear."""
-        clusters = self._clusters()
-        if wanted is None and len(clusters) == 1:
-            return clusters[0]
-        if wanted in clusters:
-            return str(wanted)
-        raise KraftForensicsError(f"name a cluster with --cluster; this lake holds {', '.join(clusters)}")
+        """The cluster a command is about. Errors: LakeError when that is not clear."""
+        return self.files.one_cluster(wanted)
 
     def require(self) -> None:
         """Errors: LakeError when there is no lake yet; that is said before Spark starts."""
-        Lake(None, self.root).require()  # type: ignore[arg-type]
+        self.files.require()
 
     def _clusters(self) -> list[str]:
         self.require()
-        return self.lake.clusters()
+        return self.files.clusters()
 
 
-def _check_paths(captures: Sequence[Path]) -> None:
+def _check_paths(root: Path, captures: Sequence[Location]) -> None:
     """A wrong path is said before Spark starts."""
+    scheme = _URL_AS_PATH.match(str(root))
+    if scheme:
+        raise LakeError(
+            f"{scheme[1]}://...: the lake is a folder of this machine, or one that is mounted (docs/cluster.md). "
+            "Captures can be URLs, --lake cannot."
+        )
     for capture in captures:
-        if not capture.exists():
-            raise CaptureError(
-                f"{capture}: no such file or folder. Name a capture: a folder, an archive or a log segment."
-            )
+        check_location(capture)
 
 
-def _size_bytes(path: Path) -> int:
+def _size_bytes(path: Location) -> int:
     """Bytes of a file or of everything below a folder; 0 for what is not there."""
+    if isinstance(path, Remote):
+        return remote.size_bytes(path)
     if path.is_file():
         return path.stat().st_size
     return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())

@@ -1,0 +1,144 @@
+"""An S3-compatible server on loopback (moto's own, as a process), and a server that alters its answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+START_SECONDS = 60
+KEY, SECRET = "AKIDOFTHETESTS", "the-secret-of-the-tests"
+_NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "server", "date"}
+
+Alter = Callable[[str, str, bytes], bytes]
+
+
+def credentials(endpoint: str, home: Path) -> dict[str, str | None]:
+    """Environment of a client; None: not to be set. home: a folder without ~/.aws."""
+    own = {name: None for name in os.environ if name.startswith(("AWS_", "FSSPEC_"))}
+    return {
+        **own,
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "HOME": str(home),
+    }
+
+
+@dataclass(frozen=True)
+class Store:
+    """A running server. client: boto3's."""
+
+    endpoint: str
+    client: Any = field(repr=False)
+
+    def bucket(self, name: str, objects: dict[str, bytes]) -> str:
+        self.client.create_bucket(Bucket=name)
+        for key, data in objects.items():
+            self.put(name, key, data)
+        return name
+
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        self.client.put_object(Bucket=bucket, Key=key, Body=data)
+
+    def upload(self, folder: Path, bucket: str, prefix: str) -> None:
+        """Every file below a folder, or one file."""
+        for file in [folder] if folder.is_file() else (f for f in folder.rglob("*") if f.is_file()):
+            self.put(bucket, f"{prefix}/{file.relative_to(folder)}".removesuffix("/."), file.read_bytes())
+
+
+@contextmanager
+def moto(log: Path) -> Iterator[Store]:
+    """moto's server. log: the file that it writes to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(endpoint, process, log)
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id=KEY, aws_secret_access_key=SECRET
+        )
+        yield Store(endpoint, client)
+        client.close()
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_for(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            urllib.request.urlopen(endpoint, timeout=5).close()
+            return
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TimeoutError(f"moto does not answer:\n{log.read_text(errors='replace')[-2000:]}") from None
+            time.sleep(0.1)
+
+
+@contextmanager
+def in_front_of(endpoint: str, alter: Alter) -> Iterator[str]:
+    """A server that passes requests on and gives back what `alter(method, path, body)` makes of the body, with the
+    length that the body then has. Yields its endpoint."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            own = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "accept-encoding")}
+            asked = urllib.request.Request(endpoint + self.path, headers=own, method=self.command)
+            try:
+                found = urllib.request.urlopen(asked, timeout=30)
+            except urllib.error.HTTPError as error:
+                found = error
+            with found:
+                body = found.read()
+                length = found.headers.get("Content-Length", "0")
+                headers = [(k, v) for k, v in found.headers.items() if k.lower() not in _NOT_PASSED_ON]
+            if self.command != "HEAD":
+                body = alter(self.command, self.path, body)
+                length = str(len(body))
+            self.send_response(found.status)
+            for name, value in [*headers, ("Content-Length", length)]:
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = answer
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
