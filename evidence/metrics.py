@@ -14,7 +14,7 @@ from evidence.errors import Damage
 from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
-_FUTURE_LABELS = ("is-future", "is_future", "isFuture")
+FUTURE_LABELS = ("is-future", "is_future", "isFuture")
 _PARTITION = re.compile(r"[0-9]{1,10}")
 
 
@@ -26,6 +26,13 @@ class MetricNames:
     log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
     topic_label: str = "topic"
     partition_label: str = "partition"
+
+    def fields(self) -> dict[str, str]:
+        """Metric -> Sample.field, of every metric that is read."""
+        return {
+            **dict.fromkeys(self.log_end_offset, "log_end_offset"),
+            **dict.fromkeys(self.log_start_offset, "log_start_offset"),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +48,7 @@ class Sample:
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
     """The samples of the metrics in `names`, others left aside; damage for each line of those that cannot be read."""
-    wanted = {
-        **dict.fromkeys(names.log_end_offset, "log_end_offset"),
-        **dict.fromkeys(names.log_start_offset, "log_start_offset"),
-    }
+    wanted = names.fields()
     samples: list[Sample] = []
     damage: list[Damage] = []
     for position, raw, ended in text_lines(data):
@@ -67,7 +71,7 @@ def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample 
     """The sample of a line; None for a future replica, which is not yet one (KIP-113)."""
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
-    if any(sample.labels.get(label) == "true" for label in _FUTURE_LABELS):
+    if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
         return None
     value = int(sample.value)
     if value != sample.value or not 0 <= value <= MAX_INT64:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
 
 import pyarrow as pa
 
 from evidence import kinds, responses, tables, tool_output
 from evidence.capture import EvidenceFile
+from evidence.clean_text import clean_checkpoint, clean_metrics
 from evidence.errors import Damage
 from evidence.jmx_tool import read_jmx_tool
 from evidence.metrics import MetricNames, read_metrics
+from evidence.offset_columns import OffsetColumns, Row
 from evidence.redaction import excerpt
 from evidence.replica_log import read_tail
 from evidence.segments import Account, last_of_each_folder, provenance
@@ -42,14 +43,13 @@ _NAME_NODES = frozenset(
     }
 )
 
-Row = dict[str, Any]
-
 
 @dataclass(slots=True)
 class Found:
-    """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note."""
+    """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note. offsets:
+    columns, of a checkpoint file or an exporter's text that is clean."""
 
-    offsets: list[Row] = field(default_factory=list)
+    offsets: list[Row] | pa.RecordBatch = field(default_factory=list)
     partitions: list[Row] = field(default_factory=list)
     quorum: list[Row] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
@@ -62,7 +62,8 @@ Reader = Callable[[EvidenceFile], Found]
 
 @dataclass(frozen=True, slots=True)
 class OffsetTables:
-    """tables.LOG_END_OFFSETS, DESCRIBED_PARTITIONS and QUORUM_REPORTS of a capture; accounts: of every file read."""
+    """tables.LOG_END_OFFSETS (with its texts encoded, as offset_columns.ENCODED), DESCRIBED_PARTITIONS and
+    QUORUM_REPORTS of a capture; accounts: of every file read."""
 
     log_end_offsets: pa.Table
     described_partitions: pa.Table
@@ -79,7 +80,7 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
     """
     files = list(files)
     readers = _readers(files, names)
-    offsets: list[Row] = []
+    offsets = OffsetColumns()
     partitions: list[Row] = []
     quorum: list[Row] = []
     accounts: dict[str, Account] = {}
@@ -95,15 +96,17 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
         accounts[file.path] = _account(file, found)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, uncertainty_ms)}
         speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
-        for row in found.offsets:
-            when = _when(file, row["captured_at_ms"], uncertainty_ms) if "captured_at_ms" in row else {}
-            offsets.append({**common, **speaker, **row, **when, **provenance(capture, file, row["position"])})
+        same = {**common, **speaker, **provenance(capture, file, 0)}
+        if isinstance(found.offsets, pa.RecordBatch):
+            offsets.add_columns(same, found.offsets)
+        else:
+            offsets.add_rows({**same, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
     accounts |= {f.path: Account(f.size_bytes) for f in files if f.kind in _READ_ELSEWHERE}
     return OffsetTables(
-        pa.Table.from_pylist(offsets, schema=tables.LOG_END_OFFSETS),
+        offsets.table(),
         pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
         pa.Table.from_pylist(quorum, schema=tables.QUORUM_REPORTS),
         accounts,
@@ -127,6 +130,11 @@ def _when(file: EvidenceFile, at_ms: int | None, uncertainty_ms: int) -> Row:
         return {"captured_at_ms": None, "uncertainty_ms": None}
     duration = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
     return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": duration + 2 * file.clock_error_ms}
+
+
+def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
+    """When a row's value was read, where the row says so itself."""
+    return _when(file, row["captured_at_ms"], uncertainty_ms) if "captured_at_ms" in row else {}
 
 
 def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]:
@@ -183,7 +191,11 @@ def _describe_quorum(file: EvidenceFile) -> Found:
 
 
 def _exporter(names: MetricNames, file: EvidenceFile) -> Found:
-    samples, damage = read_metrics(file.read(), names)
+    data = file.read()
+    clean = clean_metrics(data, names)
+    if clean is not None:
+        return Found(offsets=clean)
+    samples, damage = read_metrics(data, names)
     rows = [{"topic": s.topic, "partition": s.partition, s.field: s.value, "position": s.position} for s in samples]
     return Found(offsets=rows, damage=damage)
 
@@ -205,7 +217,11 @@ def _jmx_tool(file: EvidenceFile) -> Found:
 
 
 def _offset_checkpoint(file: EvidenceFile) -> Found:
-    lines, damage = read_checkpoint(file.read(), 2)
+    data, column = file.read(), _CHECKPOINT_COLUMN[file.kind]
+    clean = clean_checkpoint(data, column)
+    if clean is not None:
+        return Found(offsets=clean)
+    lines, damage = read_checkpoint(data, 2)
     rows = []
     for line in lines:
         partition, value = int(line.words[-2]), int(line.words[-1])
@@ -213,7 +229,6 @@ def _offset_checkpoint(file: EvidenceFile) -> Found:
             damage.append(_not_an("offset", line))
             continue
         topic = line.words[0].decode("utf-8", "replace")
-        column = _CHECKPOINT_COLUMN[file.kind]
         rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
     return Found(offsets=rows, damage=damage)
 

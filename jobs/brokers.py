@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from jobs.lake import Lake
 from replay.broker_history import SESSION_EVIDENCE, broker_history
@@ -13,7 +13,7 @@ from replay.cluster import ClusterState
 
 def brokers(lake: Lake, cluster: str, found: DataFrame, state: ClusterState) -> pa.Table:
     """tables.BROKER_HISTORY of one cluster. found: what its buckets tell of sessions, SESSION_EVIDENCE rows."""
-    files = lake.table("log_end_offsets", cluster).where(F.col("source") == "clean_shutdown")
     columns = ("broker_id", "broker_epoch", "capture", "path", "sha256")
+    files = lake.rows("log_end_offsets", cluster, columns, pc.field("source") == "clean_shutdown")
     evidence = found.toArrow().cast(SESSION_EVIDENCE)
-    return broker_history(state.records, evidence, files.select(*columns).toArrow().to_pylist())
+    return broker_history(state.records, evidence, files)

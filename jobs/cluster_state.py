@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
@@ -39,7 +40,8 @@ _BATCH_COLUMNS = (
 _PLACE = ("capture", "path", "sha256", "position")
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # Records whose body could not be read (a type or version that this release does not know) keep it raw.
-_RAW = """payload like '{"raw":%'"""
+_RAW = pc.starts_with(pc.field("payload"), '{"raw":')
+_PLACED, _OF_SNAPSHOT = pc.field("offset").is_valid(), pc.field("snapshot_end_offset").is_valid()
 
 
 class LogConflictError(KraftForensicsError):
@@ -56,9 +58,9 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     Errors: LogConflictError when captures contradict each other.
     """
     batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *_PLACE))
-    wanted = f"{_one_of(CLUSTER_TYPES | {'SNAPSHOT_HEADER'})} and not {_RAW}"
+    wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
-    snapshot = lake.rows("snapshot_records", cluster, columns, f"snapshot_end_offset is not null and {wanted}")
+    snapshot = lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
     ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
     unusable = _unusable_snapshots(lake, cluster)
     try:
@@ -68,8 +70,8 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
         raise LogConflictError(str(error), error.batches) from error
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
     static = static_files(lake, cluster)
-    logged = lake.rows("metadata_records", cluster, _COLUMNS, f"offset is not null and {wanted}")
-    named = lake.rows("captures", cluster, ("kafka_release",), "kafka_release is not null")
+    logged = lake.rows("metadata_records", cluster, _COLUMNS, _PLACED & wanted)
+    named = lake.rows("captures", cluster, ("kafka_release",), pc.field("kafka_release").is_valid())
     releases = sorted({row["kafka_release"] for row in named})
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
@@ -77,7 +79,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
     columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *_PLACE)
-    return _parsed(lake.rows("metadata_records", cluster, columns, "is_control and offset is not null"))
+    return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 
 def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
@@ -88,17 +90,17 @@ def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
     return dict(static)
 
 
-def _one_of(types: frozenset[str] | set[str]) -> str:
-    return "type in ({})".format(", ".join(f"'{t}'" for t in sorted(types)))
+def _one_of(types: frozenset[str] | set[str]) -> pc.Expression:
+    return pc.field("type").isin(sorted(types))
 
 
 def _parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "data": json.loads(row["payload"])} for row in rows]
 
 
-def _carries_state() -> str:
+def _carries_state() -> pc.Expression:
     """Records that may carry partition state although nothing can be read of them: a type that is not known may."""
-    return f"{_RAW} and not is_control and (type like 'UNKNOWN%' or {_one_of(STATE_TYPES)})"
+    return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
 
 
 def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
@@ -109,14 +111,13 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
             f"the snapshot at {r['snapshot_end_offset']} holds a {r['type']} of version {r['version']}, which this "
             "release does not know; it is not used as state"
         )
-        for r in lake.rows("snapshot_records", cluster, columns, _carries_state())
-        if r["snapshot_end_offset"] is not None
+        for r in lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & _carries_state())
     }
 
 
 def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
     """Records of the log behind which partition state is not known."""
-    unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _carries_state())
+    unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
     holes = [
         Hole(
             r["offset"],
@@ -125,7 +126,6 @@ def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole
             "state: state is unknown from here",
         )
         for r in unknown
-        if r["offset"] is not None
     ]
     return holes + [
         Hole(offset, epoch, "the record cannot be read (see quarantine): partition state is unknown from here")
@@ -135,7 +135,7 @@ def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole
 
 def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
     """(offset, epoch) that lie in a captured batch and have no record."""
-    if not lake.rows("quarantine", cluster, ("reason",), "offset is not null"):
+    if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
         return []
     key = ["epoch", "batch_base_offset", "batch_crc"]
     records = lake.table("metadata_records", cluster).where("offset is not null")

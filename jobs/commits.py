@@ -7,25 +7,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from evidence.capture import Capture
-from evidence.decode import LOG
 from evidence.segments import DistinctBatch, batch_table
 from jobs.lake import Lake
+from jobs.records import VOTER_TYPES
 from jobs.tables import TABLES
 from replay.branches import Point, commit_states
 
 Row = dict[str, Any]
-_VOTER_TYPES = "type in ('KRAFT_VOTERS', 'LEADER_CHANGE') and offset is not null"
+_VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
 
 
 def write_batches(
-    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], decoded: DataFrame
+    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], aside: pa.Table
 ) -> DataFrame:
     """Merge the batches into log_batches; returns (epoch, batch_base_offset, batch_crc, commit_state) of all of the
-    cluster's. decoded: this capture's records, not yet in the lake. Snapshots and quorum reports must be there.
+    cluster's. aside: jobs.records.read_aside of this capture. Snapshots and quorum reports must be in the lake.
 
     What comes out depends on the evidence, not on the order in which it came.
     """
@@ -35,14 +36,16 @@ def write_batches(
         before = old.get(_key(row))
         merged[_key(row)] = {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})} if before else row
     rows = [merged[key] for key in sorted(merged)]
-    states = _judge(lake, cluster, capture, rows, decoded)
+    states = _judge(lake, cluster, capture, rows, aside)
     rows = [{**row, "commit_state": state} for row, state in zip(rows, states, strict=True)]
     schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
     frame = lake.frame("log_batches", cluster, pa.Table.from_pylist(rows, schema=schema))
     keys = [F.col("epoch"), F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc")]
     judged = frame.select("cluster_id", *keys, "commit_state")
-    if rows:
+    if old:
         lake.merge("log_batches", frame, ("nodes", "commit_state"))
+    elif rows:
+        lake.append_new("log_batches", frame, distinct=True)
     changed = [k for row in rows if (k := _key(row)) in old and old[k]["commit_state"] != row["commit_state"]]
     if changed:
         lake.update("metadata_records", judged, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
@@ -53,21 +56,19 @@ def _key(row: Row) -> tuple[int, int, int]:
     return row["epoch"], row["base_offset"], row["crc"]
 
 
-def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], decoded: DataFrame) -> list[str]:
+def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], aside: pa.Table) -> list[str]:
     names = ("epoch", "base_offset", "last_offset")
     epoch, base, last = (np.array([r[n] for r in rows], dtype=np.int64) for n in names)
     reports = lake.rows("quorum_reports", cluster)
     points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]
-    return commit_states(
-        epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, decoded, reports), points
-    )
+    return commit_states(epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, aside, reports), points)
 
 
-def _voters(lake: Lake, cluster: str, decoded: DataFrame, reports: list[Row]) -> frozenset[int]:
+def _voters(lake: Lake, cluster: str, aside: pa.Table, reports: list[Row]) -> frozenset[int]:
     """The newest voter set: of the log (KRaftVotersRecord, else LeaderChangeMessage), else of a quorum report."""
     columns = ("epoch", "offset", "payload")
-    logged = decoded.where(F.col("holds") == LOG).where(_VOTER_TYPES).select(*columns)
-    rows = [*lake.rows("metadata_records", cluster, columns, _VOTER_TYPES), *logged.toArrow().to_pylist()]
+    logged = aside.filter(aside["type"].is_valid()).select(columns).to_pylist()
+    rows = [*lake.rows("metadata_records", cluster, columns, _VOTERS), *logged]
     newest: frozenset[int] = frozenset()
     for row in sorted(rows, key=lambda r: (r["epoch"], r["offset"])):
         newest = frozenset(v["voterId"] for v in json.loads(row["payload"]).get("voters", [])) or newest
@@ -80,10 +81,10 @@ def _voters(lake: Lake, cluster: str, decoded: DataFrame, reports: list[Row]) ->
 def _snapshot_points(lake: Lake, cluster: str, capture: Capture) -> list[Point]:
     """A snapshot holds only what is committed. Its node's log led to it."""
     columns = ("snapshot_end_offset", "snapshot_epoch", "sha256")
-    known = lake.table("snapshot_records", cluster).where("snapshot_end_offset is not null").select(*columns)
-    found = known.distinct().toArrow().to_pylist()
+    known = lake.read("snapshot_records", cluster, columns, pc.field("snapshot_end_offset").is_valid())
+    found = known.group_by(columns).aggregate([]).to_pylist()
     holders: dict[str, set[int]] = {}
-    files = lake.rows("evidence_files", cluster, ("sha256", "node_id"), "node_id is not null")
+    files = lake.rows("evidence_files", cluster, ("sha256", "node_id"), pc.field("node_id").is_valid())
     held = [(r["sha256"], r["node_id"]) for r in files] + [(f.sha256, f.node_id) for f in capture.files]
     for sha256, node in held:
         if node is not None:

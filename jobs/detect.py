@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
+from jobs.buckets import bucket_count, map_both
 from jobs.cluster_state import control_records, load_cluster_state, static_files
 from jobs.described import compare_with_described
 from jobs.lake import Lake
 from jobs.parts import Parts, part
-from jobs.replay import bucket_count, bucketed, changes_frame, replayed_from
+from jobs.replay import changes_frame, replayed_from
 from jobs.settings import Settings
 from jobs.snapshots import compare_with_snapshots
 from replay import tables
@@ -89,10 +91,10 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     clock = Clock(settings.evidence.clock_error_ms)
     end_ms = log_end_ms(lake, cluster, state)
     context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, end_ms)
-    history = lake.table("partition_history", cluster).persist()
+    history = lake.table("partition_history", cluster)
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    restarts = lake.rows("broker_history", cluster, ("offset",), "restart_class = 'unclean'")
+    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
     told = _Told(context, events, cluster_facts(state, static_files(lake, cluster)), asked)
     judged = _judge(history, offsets, told, bucket_count(history, settings)).persist()
@@ -111,13 +113,12 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     rows = [fault(cluster, problem) for problem in problems]
     rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
     rows += [_mismatch(cluster, state, row) for row in mismatches]
-    rows += file_faults(cluster, lake.rows("quarantine", cluster, where=f"reason in {FILE_FAULTS}"))
+    rows += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
     rows += printed.findings
     faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
     # Last: the mark on findings says that the other tables are made, too.
     lake.replace("findings", cluster, found.unionByName(of_log_findings).unionByName(faults), {"mark": mark})
     judged.unpersist()
-    history.unpersist()
     return Found(
         cluster_id=cluster,
         up_to_date=False,
@@ -126,13 +127,14 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
         described=printed.compared,
         contradicted=len(printed.findings),
         predicted=predicted,
-        differences=_counts(lake.table("rule_differences", cluster), "difference"),
-        violations=_counts(lake.table("invariant_violations", cluster), "invariant"),
+        differences=_counts(lake.read("rule_differences", cluster, ["difference"])),
+        violations=_counts(lake.read("invariant_violations", cluster, ["invariant"])),
     )
 
 
-def _counts(rows: DataFrame, column: str) -> dict[str, int]:
-    return {row[0]: row[1] for row in rows.groupBy(column).count().collect()}
+def _counts(rows: pa.Table) -> dict[str, int]:
+    """How often each value of the table's one column occurs."""
+    return {c["values"]: c["counts"] for c in rows.column(0).value_counts().to_pylist()}
 
 
 def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
@@ -146,10 +148,8 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
 
 def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
     """The time of the log's last batch; behind it nothing is known."""
-    last = lake.table("log_batches", cluster).where(F.col("last_offset") < state.shape.log_end)
-    last = last.where("commit_state = 'committed'")
-    found = last.agg(F.max("max_timestamp_ms")).collect()[0][0]
-    return None if found is None else int(found)
+    inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
+    return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
 
 
 def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
@@ -190,9 +190,7 @@ def _judge(history: DataFrame, offsets: DataFrame, told: _Told, buckets: int) ->
     def judge(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
             return _PARTS.empty()
-        rows = left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY)
-        seen = right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS)
-        found = detect(rows, seen, told.context, told.events, told.asked)
+        found = detect(left, right, told.context, told.events, told.asked)
         checked = check_rules(found.history, found.states, found.elections, found.cut)
         violations = partition_violations(found.history, checked.elections, told.facts)
         of_rules = [rule_mismatch_findings(checked.differences, cluster), invariant_findings(violations, cluster)]
@@ -206,8 +204,8 @@ def _judge(history: DataFrame, offsets: DataFrame, told: _Told, buckets: int) ->
         }
         return _PARTS.stacked(parts)
 
-    left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
-    return left.cogroup(right).applyInArrow(judge, _PARTS.spark_schema)
+    sides = (history, tables.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
+    return map_both(*sides, buckets, judge, _PARTS.spark_schema)
 
 
 def _part(judged: DataFrame, name: str, cluster: str) -> DataFrame:
@@ -218,6 +216,11 @@ def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) 
     """Records that count but made no state: they speak of a partition that nobody created, or that was removed."""
     changes = changes_frame(lake, cluster, state).where("origin = 'log'")
     place = ["topic_id", "partition", "offset"]
+    events = lake.spark.createDataFrame(pa.table({"at": state.topic_events["offset"].unique()}), "at bigint")
+    of_records = history.where("origin = 'log'").join(F.broadcast(events), F.col("offset") == F.col("at"), "left_anti")
+    # A record makes one state at the most: where there are as many of both, no record is left over.
+    if changes.count() == of_records.count():
+        return []
     unused = changes.join(history.select(place), place, "left_anti").limit(MAX_ORPHANS).toArrow()
     rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(place).to_pylist()
     return [

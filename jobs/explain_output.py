@@ -13,7 +13,7 @@ from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 from jobs.options import DocumentFormat
-from jobs.output import Format, print_rows, utc
+from jobs.output import Format, print_rows, printable, utc
 from replay.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.statements import prose
 
@@ -63,9 +63,7 @@ def as_object(found: Explained) -> Row:
 
 def _print(lines: Sequence[str]) -> None:
     for line in lines:
-        # What a captured name may hold must not drive the terminal.
-        safe = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
-        sys.stdout.write(f"{safe}\n")
+        sys.stdout.write(f"{printable(line)}\n")
 
 
 def _head(found: Explained) -> list[str]:

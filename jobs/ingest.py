@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.capture import Capture, EvidenceFile, open_capture, the_cluster
+from evidence.decode import work_of
 from evidence.offsets import OffsetTables, read_offsets
 from evidence.segments import Account, Log, file_row, provenance, quarantine_rows, scan_files
 from evidence.static_configs import static_configs
@@ -61,8 +62,8 @@ def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Pr
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
     """(path, SHA-256) of the files that were ingested under a capture's name, with their cluster."""
-    files = lake.table("evidence_files").where(F.col("capture") == capture).select("path", "sha256", "cluster_id")
-    return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.toArrow().to_pylist()}
+    files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture)
+    return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.to_pylist()}
 
 
 def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
@@ -76,15 +77,14 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     accounts = scanned.accounts | offsets.accounts
     write = _Writer(lake, cluster)
     progress(f"{capture.name}: decoding records")
-    decoded = records.decode(lake, capture.name, scanned).persist()
-    damage = _with_nodes(records.quarantined(decoded), capture.files)
+    aside = records.read_aside(lake, capture.name, work_of(scanned))
+    damage = _with_nodes(records.quarantined(aside), capture.files)
     # A remark (no bytes) does not make a snapshot less whole; a record that is missing does.
     broken = {r["sha256"] for r in damage if r["length_bytes"] or r["reason"] == "missing_record"}
-    write.added["snapshot_records"] = records.write_snapshots(lake, cluster, decoded, broken)
+    write.added["snapshot_records"] = records.write_snapshots(lake, cluster, capture.name, scanned, broken)
     write.append("quorum_reports", offsets.quorum_reports)
-    states = write_batches(lake, capture, cluster, scanned.batches, decoded)
-    write.added["metadata_records"] = records.write_records(lake, cluster, decoded, states)
-    decoded.unpersist()
+    states = write_batches(lake, capture, cluster, scanned.batches, aside)
+    write.added["metadata_records"] = records.write_records(lake, cluster, capture.name, scanned, states)
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
     write.append("described_partitions", offsets.described_partitions)
@@ -112,7 +112,8 @@ class _Writer:
 
     def append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
-            self.added[name] = self.lake.append_new(name, self.lake.frame(name, self.cluster, rows))
+            with self.lake.staged(name, self.cluster, rows) as frame:
+                self.added[name] = self.lake.append_new(name, frame)
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:

@@ -69,8 +69,11 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     value = plain(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # What a captured name may hold must not drive the terminal.
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def printable(text: str) -> str:
+    """The text with everything else escaped: what a captured name may hold must not drive the terminal."""
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from jobs.buckets import map_buckets
+
 
 class Parts:
     """The tables that a pass gives: name -> Arrow schema."""
@@ -34,13 +36,15 @@ class Parts:
     def empty(self) -> pa.Table:
         return self.schema.empty_table()
 
-    def of_buckets(self, history: DataFrame, make: Callable[[pa.Table], Mapping[str, pa.Table]]) -> DataFrame:
-        """One pass over the buckets of a frame (column `bucket`)."""
+    def of_buckets(
+        self, frame: DataFrame, schema: pa.Schema, buckets: int, make: Callable[[pa.Table], Mapping[str, pa.Table]]
+    ) -> DataFrame:
+        """One pass over a frame, as of jobs.buckets.map_buckets."""
 
         def stack(bucket: pa.Table) -> pa.Table:
             return self.stacked(make(bucket))
 
-        return history.groupBy("bucket").applyInArrow(stack, self.spark_schema)
+        return map_buckets(frame, schema, buckets, stack, self.spark_schema)
 
 
 def part(frame: DataFrame, name: str) -> DataFrame:

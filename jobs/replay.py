@@ -6,7 +6,6 @@ the log has gained is read, reduced and written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F
 
 from jobs import stages
 from jobs.brokers import brokers
+from jobs.buckets import bucket_count, map_both, map_buckets
 from jobs.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.lake import Lake, spark_schema
 from jobs.metrics import cluster_metrics
@@ -91,11 +91,11 @@ def _told(history: DataFrame, state: ClusterState, settings: Settings) -> DataFr
     course, context, registered = course_of(state), state.context, registrations(state.records)
 
     def tell(bucket: pa.Table) -> dict[str, pa.Table]:
-        rows = sorted_history(bucket.select(PARTITION_HISTORY.names).cast(PARTITION_HISTORY))
+        rows = sorted_history(bucket)
         sessions = session_evidence(rows, registered) if len(registered) else SESSION_EVIDENCE.empty_table()
         return {"electable": electable_replicas(rows), "move": moves(rows, context, course), "session": sessions}
 
-    return _TOLD.of_buckets(bucketed(history, bucket_count(history, settings)), tell)
+    return _TOLD.of_buckets(history, PARTITION_HISTORY, bucket_count(history, settings), tell)
 
 
 def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -135,10 +135,10 @@ def build(changes: DataFrame, cluster: str, state: ClusterState, settings: Setti
     state = state.for_tasks()
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
-        return _reduce(changes_that_count(bucket.select(CHANGES.names).cast(CHANGES), state), state)
+        return _reduce(changes_that_count(bucket, state), state)
 
-    buckets = bucketed(changes, bucket_count(changes, settings)).groupBy("bucket")
-    rows = buckets.applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
+    count = bucket_count(changes, settings)
+    rows = map_buckets(changes, CHANGES, count, reduce_bucket, spark_schema(PARTITION_HISTORY))
     return rows.withColumn("cluster_id", F.lit(cluster))
 
 
@@ -162,28 +162,12 @@ def extension(
     later = replace(state.for_tasks(), topic_events=events)
 
     def reduce_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
-        known = as_base(left.select(PARTITION_HISTORY.names).cast(PARTITION_HISTORY))
-        counted = changes_that_count(right.select(CHANGES.names).cast(CHANGES), later)
-        return news(_reduce(pa.concat_tables([known, counted]), later), offset)
+        counted = changes_that_count(right, later)
+        return news(_reduce(pa.concat_tables([as_base(left), counted]), later), offset)
 
-    count = bucket_count(changes, settings)
-    left, right = bucketed(base, count).groupBy("bucket"), bucketed(changes, count).groupBy("bucket")
-    rows = left.cogroup(right).applyInArrow(reduce_bucket, spark_schema(PARTITION_HISTORY))
+    sides, count = ((base, PARTITION_HISTORY), (changes, CHANGES)), bucket_count(changes, settings)
+    rows = map_both(*sides, count, reduce_bucket, spark_schema(PARTITION_HISTORY))
     return rows.withColumn("cluster_id", F.lit(cluster))
-
-
-def bucketed(frame: DataFrame, buckets: int) -> DataFrame:
-    """The frame with a column `bucket`: topics are whole within one."""
-    return frame.withColumn("bucket", F.pmod(F.hash("topic_id"), F.lit(buckets)))
-
-
-def bucket_count(frame: DataFrame, settings: Settings) -> int:
-    """How many buckets keep `partitions_per_bucket` partitions and `rows_per_bucket` rows each."""
-    partitions = F.approx_count_distinct(F.struct("topic_id", "partition"))
-    counted = frame.select(partitions.alias("partitions"), F.count("*").alias("rows")).collect()[0]
-    limits = settings.replay
-    wanted = (counted["partitions"] / limits.partitions_per_bucket, counted["rows"] / limits.rows_per_bucket)
-    return max(1, math.ceil(max(wanted)))
 
 
 def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:

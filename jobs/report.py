@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -10,11 +10,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
 from jobs import stages
+from jobs.files import write_whole
 from jobs.lake import Lake, spark_schema
 from jobs.report_html import HEAD_BYTES, fingerprint_in, render_report
 from jobs.report_rows import (
@@ -23,8 +25,7 @@ from jobs.report_rows import (
     LASTED_AT_LEAST,
     MAX_DETAILS,
     MAX_LISTED,
-    SEVERITIES,
-    VERDICTS,
+    OTHER_KINDS,
     ReportInput,
     Row,
     Section,
@@ -34,6 +35,7 @@ from jobs.report_rows import (
 from jobs.report_svg import MAX_STATES
 from jobs.tables import TABLES
 from replay.detect import KIND
+from replay.verdicts import SEVERITIES, VERDICTS
 
 # Raise when a change of code changes the page.
 PAGE_VERSION = 1
@@ -48,6 +50,7 @@ _COUNTED = (
 )
 _SHOWN = (*_COUNTED, "counterfactuals", "quality_results")
 
+_STATE_KEY = ("topic_id", "partition", "offset")
 _WINDOW = f"kind = '{KIND}'"
 _FLAGGED = f"{_WINDOW} and not verdict <=> 'excluded'"
 _PROVEN = f"{_WINDOW} and verdict = 'proven' and loss_min > 0"
@@ -71,7 +74,7 @@ _LOSS = f"""
 _WHERE = "topic, topic_id, partition, start_offset, finding_id"
 _CONCEIVABLE = "case when loss_max is null then if(loss_min is null, -1, bigint(9223372036854775807)) else loss_max end"
 _SEVERITY = f"array_position(array{SEVERITIES}, severity)"
-_VERDICT = f"array_position(array{tuple(v.name for v in VERDICTS)}, coalesce(verdict, 'undetermined'))"
+_VERDICT = f"array_position(array{VERDICTS}, coalesce(verdict, 'undetermined'))"
 _ORDERS = {
     Section.WINDOWS: f"{_VERDICT}, loss_min desc nulls last, {_CONCEIVABLE} desc, {_WHERE}",
     Section.EXCLUDED: f"{_VERDICT}, loss_min desc nulls last, {_CONCEIVABLE} desc, {_WHERE}",
@@ -95,11 +98,10 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "") -> ReportInput:
     findings = _findings(lake, table, totals)
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
-    captures = lake.table("evidence_files", cluster).select("capture").distinct().collect()
     held = lake.table("quarantine", cluster).drop("raw")
     return ReportInput(
         cluster_id=cluster,
-        generated_from=sorted(row[0] for row in captures),
+        generated_from=list(lake.captures(cluster)),
         findings=findings,
         totals=totals,
         counterfactuals=_counterfactuals(lake, cluster, detailed),
@@ -107,7 +109,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "") -> ReportInput:
         elections=elections,
         quality=lake.rows("quality_results", cluster),
         quarantine=_rows(held.orderBy("capture", "path", "position", "reason").limit(MAX_LISTED)),
-        counts=lake.counts(_COUNTED, cluster),
+        counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
     )
 
@@ -154,7 +156,7 @@ def _condition(section: Section) -> str:
         return _FLAGGED if section is Section.WINDOWS else f"{_WINDOW} and verdict <=> 'excluded'"
     if section in KINDS:
         return f"kind in ({_listed(KINDS[section])})"
-    return f"kind not in ({_listed([KIND, *(kind for kinds in KINDS.values() for kind in kinds)])})"
+    return f"kind not in ({_listed([KIND, *OTHER_KINDS])})"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -162,54 +164,46 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
-    wanted = F.col("finding_id").isin([row["finding_id"] for row in findings])
-    return _rows(lake.table("counterfactuals", cluster).where(wanted)) if findings else []
+    wanted = pc.field("finding_id").isin([row["finding_id"] for row in findings])
+    return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
 
 
-def _histories(
-    lake: Lake, cluster: str, findings: list[Row]
-) -> tuple[dict[tuple[str, int], list[Row]], list[dict[str, Any]]]:
+def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
     """`timelines` and `elections` of ReportInput: the states that a timeline of one of these findings may show."""
     timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
     if not findings:
         return {}, []
-    history = lake.table("partition_history", cluster)
-    key = ["topic_id", "partition", "offset"]
-    places = lake.spark.createDataFrame(
-        _near(lake, history, findings), "topic_id string, partition int, offset bigint, place bigint, total bigint"
-    )
-    for row in _rows(history.join(F.broadcast(places), key).orderBy(key)):
-        timelines[row["topic_id"], row["partition"]].append(row)
-    chosen = lake.table("elections", cluster).join(F.broadcast(places.select(key)), key, "left_semi")
-    return dict(timelines), _rows(chosen)
+    places = _near(lake, cluster, findings)
+    of_topics = pc.field("topic_id").isin(sorted({topic_id for topic_id, _, _ in places}))
+    wanted = of_topics & pc.field("offset").isin(sorted({offset for _, _, offset in places}))
+    order = [(name, "ascending") for name in _STATE_KEY]
+    for row in lake.read("partition_history", cluster, where=wanted).sort_by(order).to_pylist():
+        if place := places.get(tuple(row[n] for n in _STATE_KEY)):
+            timelines[row["topic_id"], row["partition"]].append({**row, **place})
+    chosen = lake.rows("elections", cluster, where=wanted)
+    return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
 
 
-def _near(lake: Lake, history: DataFrame, findings: list[Row]) -> list[tuple[Any, ...]]:
-    """(topic_id, partition, offset, place, total) of the states within MAX_STATES of a window's start or election."""
-    offsets = {
-        (row["topic_id"], row["partition"], -1 if row[name] is None else row[name])
-        for row in findings
-        for name in ("start_offset", "election_offset")
-    }
-    wanted = lake.spark.createDataFrame(sorted(offsets), "topic_id string, partition int, at bigint")
-    near = lake.spark.sql(
-        f"""
-        with numbered as (
-          select topic_id, partition, offset, min(offset) over (partition by topic_id, partition) as first,
-                 row_number() over (partition by topic_id, partition order by offset) - 1 as place,
-                 count(*) over (partition by topic_id, partition) as total
-          from {{history}} left semi join {{wanted}} using (topic_id, partition)),
-        windows as (
-          select topic_id, partition, at, max(place) as middle
-          from numbered join {{wanted}} using (topic_id, partition)
-          where offset <= greatest(at, first) group by topic_id, partition, at)
-        select distinct topic_id, partition, offset, place, total
-        from numbered join windows using (topic_id, partition) where abs(place - middle) <= {MAX_STATES}
-        """,
-        history=history,
-        wanted=wanted,
-    )
-    return [tuple(row.values()) for row in _rows(near)]
+def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
+    """The states within MAX_STATES of a window's start or election, by topic id, partition and offset: their place
+    among the partition's states, and how many these are."""
+    sought: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for row in findings:
+        at = (row[name] for name in ("start_offset", "election_offset"))
+        sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
+    of_topics = pc.field("topic_id").isin(sorted({topic_id for topic_id, _ in sought}))
+    offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
+    columns = lake.read("partition_history", cluster, _STATE_KEY, of_topics)
+    for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
+        if (topic_id, partition) in sought:
+            offsets[topic_id, partition].append(offset)
+    found = {}
+    for key, own in offsets.items():
+        own.sort()
+        for middle in {max(bisect_right(own, at) - 1, 0) for at in sought[key]}:
+            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(own))):
+                found[*key, own[place]] = {"place": place, "total": len(own)}
+    return found
 
 
 def write_report(lake: Lake, cluster: str, output: Path, progress: Callable[[str], None]) -> Path:
@@ -222,7 +216,8 @@ def write_report(lake: Lake, cluster: str, output: Path, progress: Callable[[str
     progress(f"{cluster}: writing the report")
     page = render_report(load_report(lake, cluster, mark))
     try:
-        _write(page, output.resolve())
+        # Half a page would carry the fingerprint of a whole one.
+        write_whole(output.resolve(), page)
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror}") from error
     return output.resolve()
@@ -235,18 +230,3 @@ def _fingerprint(page: Path) -> str | None:
             with page.open("rb") as file:
                 return fingerprint_in(file.read(HEAD_BYTES))
     return None
-
-
-def _write(page: str, path: Path) -> None:
-    """All of it or nothing: half a page would carry the fingerprint of a whole one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        path.write_text(page, encoding="utf-8")  # a device, say
-        return
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(page, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)

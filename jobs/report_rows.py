@@ -14,6 +14,8 @@ from replay.detect import COUNTERFACTUAL, DIVERGENCE, KIND
 from replay.exposures import LAST_REPLICA, LEADERLESS
 from replay.rule_findings import INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.truncation import CHECKPOINT_LOST, LOG_TRUNCATION
+from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN, SEVERITIES, UNDETERMINED
+from replay.verdicts import VERDICTS as NAMES
 
 Row = dict[str, Any]
 
@@ -21,7 +23,6 @@ Row = dict[str, Any]
 MAX_LISTED = 1000
 MAX_DETAILS = 200
 
-SEVERITIES = ("critical", "high", "medium", "low", "info")
 # Statements that say how long an exposure lasted.
 LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
 
@@ -46,6 +47,8 @@ KINDS = {
     Section.RULES: (RULE_MISMATCH, INVARIANT_VIOLATION),
 }
 _SECTION_OF = {kind: section for section, kinds in KINDS.items() for kind in kinds}
+# All of them. Their verdicts are about neither a loss nor a fault: --fail-on looks at their severities only.
+OTHER_KINDS = tuple(_SECTION_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +60,23 @@ class Verdict:
     meaning: str
 
 
-VERDICTS = (
-    Verdict(
-        "proven",
+_SHOWN = {
+    PROVEN: (
         "●",
         "Shown by the evidence itself: the new leader's log ended below the high watermark, so records were lost.",
     ),
-    Verdict(
-        "possible",
+    POSSIBLE: (
         "◐",
         "The evidence allows a loss without forcing it: the bounds include zero, or log end offsets are missing.",
     ),
-    Verdict("undetermined", "?", "Nothing in the evidence bounds a loss, so no verdict is given."),
-    Verdict(
-        "excluded",
+    UNDETERMINED: ("?", "Nothing in the evidence bounds a loss, so no verdict is given."),
+    EXCLUDED: (
         "○",
         "The new leader held everything below the high watermark: nothing that was promised as safe was lost.",
     ),
-)
-_RANK = {verdict.name: rank for rank, verdict in enumerate(VERDICTS)}
+}
+VERDICTS = tuple(Verdict(name, *_SHOWN[name]) for name in NAMES)
+_RANK = {name: rank for rank, name in enumerate(NAMES)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from evidence.errors import KraftForensicsError
 from jobs.datasource import KraftDataSource
 from jobs.settings import SparkSettings
 
+# A short life is over before the second compiler's work pays: without it the JVM takes a third less CPU time.
+_SMALL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -35,10 +37,11 @@ def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
         # Workers must run the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        java_options = f"{settings.driver_java_options} {_SMALL_JAVA_OPTIONS if small else ''}".rstrip()
         builder = (
             builder.master(settings.master)
             .config("spark.driver.memory", settings.driver_memory)
-            .config("spark.driver.extraJavaOptions", settings.driver_java_options)
+            .config("spark.driver.extraJavaOptions", java_options)
             .config("spark.driver.bindAddress", "127.0.0.1")
         )
     builder = (

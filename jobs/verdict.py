@@ -6,23 +6,21 @@ As Jepsen has it, `valid` is true, false or "unknown": where evidence is missing
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evidence.errors import KraftForensicsError
+from jobs.files import write_whole
 from replay.faults import EVIDENCE_GAP, GAPS
+from replay.verdicts import SEVERITIES, VERDICTS
 
 if TYPE_CHECKING:
     from jobs.lake import Lake
 
 Row = dict[str, Any]
 
-VERDICTS = ("proven", "possible", "undetermined", "excluded")
-SEVERITIES = ("critical", "high", "medium", "low", "info")
 WITNESSES = 3
 UNKNOWN = "unknown"
 _WINDOW = "hwm_regression"
@@ -62,15 +60,13 @@ def summarize(lake: Lake, cluster: str) -> Summary:
     """What `document` needs, counted by Spark: a few rows come back, however many findings there are."""
     findings = lake.table("findings", cluster)
     groups, witnesses = (lake.spark.sql(query, findings=findings).toArrow() for query in (_GROUPS, _WITNESSES))
-    captures = lake.table("evidence_files", cluster).groupBy("capture").count().collect()
-    counts = lake.counts(("quarantine", "partition_history"), cluster)
     return Summary(
         cluster_id=cluster,
         groups=groups.to_pylist(),
         witnesses=witnesses.to_pylist(),
-        captures={row[0]: row[1] for row in captures},
-        quarantined=counts["quarantine"],
-        states=counts["partition_history"],
+        captures=lake.captures(cluster),
+        quarantined=lake.count("quarantine", cluster),
+        states=lake.count("partition_history", cluster),
     )
 
 
@@ -133,16 +129,10 @@ def _witness(row: Row) -> Row:
 
 def write_verdict(found: Row, path: Path) -> None:
     """Write a document: all of it or nothing. Errors: KraftForensicsError when that cannot be done."""
-    # In ASCII: what a captured name may hold drives no terminal.
-    text = json.dumps(found, indent=2) + "\n"
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(text, encoding="ascii")
-        unfinished.replace(path)
+        # json.dumps writes ASCII: what a captured name may hold drives no terminal.
+        write_whole(path, json.dumps(found, indent=2) + "\n")
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         raise KraftForensicsError(
             f"{path}: cannot be written: {error.strerror}. Name another file with --verdict."
         ) from error

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
 from evidence.tables import LOG_END_OFFSETS
+from jobs.buckets import bucket_count, map_both
 from jobs.cluster_state import load_cluster_state
 from jobs.detect import log_end_ms, with_topic_ids
 from jobs.lake import Lake, spark_schema
-from jobs.replay import bucket_count, bucketed, replayed_from
+from jobs.replay import replayed_from
 from jobs.settings import Settings
 from replay import tables
 from replay.cases import Cluster
@@ -117,7 +119,7 @@ def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> 
     last_ms = log_end_ms(lake, cluster, state)
     context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, last_ms)
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    restarts = lake.rows("broker_history", cluster, ("offset",), "restart_class = 'unclean'")
+    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     asked = _Asked(question, scenario, context, state, sorted(r["offset"] for r in restarts))
     end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
     rows = _ask(history, offsets, asked, end_ms, bucket_count(history, settings))
@@ -135,9 +137,9 @@ class _Asked:
 
 def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
     if to_offset is not None:
-        batches = lake.table("log_batches", cluster).where(F.col("base_offset") <= to_offset)
-        found = batches.where("commit_state = 'committed'").agg(F.max("max_timestamp_ms")).collect()[0][0]
-        last_ms = last_ms if found is None else int(found)
+        inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
+        found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
+        last_ms = last_ms if found is None else found
     return last_ms or 0
 
 
@@ -152,20 +154,19 @@ def _ask(history: DataFrame, offsets: DataFrame, asked: _Asked, end_ms: int, buc
     def answer(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
             return WHATIF.empty_table()
-        rows = tables.sorted_history(left.select(tables.PARTITION_HISTORY.names).cast(tables.PARTITION_HISTORY))
-        seen = right.select(LOG_END_OFFSETS.names).cast(LOG_END_OFFSETS)
+        rows = tables.sorted_history(left)
         states = states_of(rows)
         cut = Cut(rows, states, surroundings)
         subjects = subjects_of(rows, states, question.from_offset, to_offset)
         if subjects is None:
             return WHATIF.empty_table()
         steps = steps_of(cut, rows, subjects, topic_events, restarts, rebalanced)
-        chooser = recovery(question.policy, rows, states, seen, context.clock) if question.policy else None
+        chooser = recovery(question.policy, rows, states, right, context.clock) if question.policy else None
         course = simulate(cut, rows, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
         unknown = chooser.undetermined if chooser else {}
         undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-        judged = [loss for loss in losses(rows, seen, context) if loss.place <= to_offset]
+        judged = [loss for loss in losses(rows, right, context) if loss.place <= to_offset]
         return compare(rows, states, subjects, course, judged, end_ms, undetermined)
 
-    left, right = bucketed(history, buckets).groupBy("bucket"), bucketed(offsets, buckets).groupBy("bucket")
-    return left.cogroup(right).applyInArrow(answer, spark_schema(WHATIF))
+    sides = (history, tables.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
+    return map_both(*sides, buckets, answer, spark_schema(WHATIF))

@@ -24,6 +24,7 @@ from jobs.pipeline import Pipeline
 from tests.spark.conftest import Job
 from tests.support import writer
 from tests.support.paths import capture
+from tests.support.rows import rows_where
 
 QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
 
@@ -177,7 +178,7 @@ def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Pa
     result = cli("quality", "--lake", tmp_path / "lake")
     assert result.exit_code == 4
     assert "isr_within_replicas): 1 rows" in result.stderr
-    failed = lake.rows("quality_results", cluster, ("column",), where="not success")
+    failed = rows_where(lake, "quality_results", cluster, columns=("column",), where="not success")
     assert {r["column"] for r in failed} == {"isr_within_replicas"}
 
 

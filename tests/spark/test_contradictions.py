@@ -22,6 +22,7 @@ from tests.spark.conftest import Job
 from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer
 from tests.support.paths import capture, unpacked
+from tests.support.rows import rows_where
 
 
 def judged(job: Job, root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, Found]:
@@ -39,7 +40,7 @@ def judged(job: Job, root: Path, change: Callable[[Path], None], node: str = "*"
 
 
 def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
-    return lake.rows("findings", cluster, where=f"'{kind}' in (kind, rule)")
+    return rows_where(lake, "findings", cluster, where=f"'{kind}' in (kind, rule)")
 
 
 def test_a_printed_state_that_never_was_is_a_finding_and_the_others_agree(job: Job, tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
     (row,) = findings(lake, cluster, "unreadable_record")
     assert (row["start_offset"], row["verdict"]) == (at[0], "undetermined")
     assert "may carry partition state" in row["explanation"]
-    (record,) = lake.rows("metadata_records", cluster, where=f"offset = {at[0]}")
+    (record,) = rows_where(lake, "metadata_records", cluster, where=f"offset = {at[0]}")
     assert record["payload"] == '{"raw":"' + value.hex() + '"}'
     history = lake.rows("partition_history", cluster)
     assert not [r for r in history if at[0] <= r["offset"] < 161]
@@ -102,7 +103,7 @@ def test_diverging_controllers_are_told_and_only_one_side_is_replayed(job: Job, 
         (1, "uncommitted"): 6,
         (3, "committed"): 109,
     }
-    assert not lake.rows("partition_history", cluster, where="controller_epoch = 1 and offset >= 46")
+    assert not rows_where(lake, "partition_history", cluster, where="controller_epoch = 1 and offset >= 46")
 
 
 def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from jobs.replay import replay
 from jobs.settings import load_settings
 from tests.spark.conftest import Job
 from tests.support.paths import capture
+from tests.support.rows import rows_where
 
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
@@ -52,7 +53,7 @@ def damaged(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, I
 
 def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, copies = damaged
-    rows = lake.rows("quarantine", result.cluster_id, where="reason = 'crc_mismatch'")
+    rows = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'crc_mismatch'")
     assert len(rows) == copies
     for row in rows:
         assert row["position"] == 5354
@@ -71,8 +72,10 @@ def test_everything_beside_the_damage_is_ingested(damaged: tuple[Lake, Ingested,
 
 def test_a_torn_last_batch_is_noted_and_held_back(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
-    (row,) = lake.rows("quarantine", result.cluster_id, where="reason = 'torn_batch'")
-    (file,) = lake.rows("evidence_files", result.cluster_id, where="trailing_bytes > 0 and status <> 'registered'")
+    (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'torn_batch'")
+    (file,) = rows_where(
+        lake, "evidence_files", result.cluster_id, where="trailing_bytes > 0 and status <> 'registered'"
+    )
     assert row["path"] == file["path"] == f"controllers/3002/{SEGMENT}"
     assert row["position"] + row["length_bytes"] == file["size_bytes"]
     assert file["trailing_bytes"] == row["length_bytes"]
@@ -80,7 +83,7 @@ def test_a_torn_last_batch_is_noted_and_held_back(damaged: tuple[Lake, Ingested,
 
 def test_a_file_that_is_no_segment_is_quarantined_whole(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
-    (row,) = lake.rows("quarantine", result.cluster_id, where="reason = 'not_a_segment'")
+    (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'not_a_segment'")
     assert row["path"].endswith("00000000000000009999.log")
     assert (row["position"], row["length_bytes"]) == (0, 270)
 
@@ -119,7 +122,7 @@ def test_state_behind_a_hole_is_unknown_up_to_the_next_snapshot(job: Job, holed:
             r["leader_epoch"],
             r["partition_epoch"],
         )
-        for r in job.lake.rows("partition_history", job.clusters["unclean"], where="offset >= 80")
+        for r in rows_where(job.lake, "partition_history", job.clusters["unclean"], where="offset >= 80")
     }
     behind = {
         (r["topic_id"], r["partition"], r["offset"]): (

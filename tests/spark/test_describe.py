@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 from pathlib import Path
@@ -14,7 +15,7 @@ from jobs.lake import Lake
 from jobs.replay import replay
 from jobs.settings import load_settings
 from tests.spark.conftest import CAPTURES, Job
-from tests.support.paths import capture
+from tests.support.paths import ROOT, capture
 
 # The captured outputs: lines of partitions of each, in order of time.
 PRINTED = {
@@ -73,3 +74,9 @@ def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, t
     assert [text.count("\n\t") for _, text in sorted(texts.items())] == PRINTED[name]
     for started_ms, text in texts.items():
         assert ours(*lakes[name], started_ms) == kafkas(text), started_ms
+
+
+def test_a_name_does_not_drive_the_terminal() -> None:
+    case = ROOT / "tests" / "cases" / "describe_name_that_drives_the_terminal"
+    rows = json.loads((case / "rows.json").read_text(encoding="utf-8"))
+    assert as_kafka_topics(rows) + "\n" == (case / "expected.txt").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from jobs.pipeline import Pipeline
 from jobs.tables import TABLES
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
+from tests.support.rows import rows_where
 
 # What the person who broke the clusters measured: (topic, partition) -> (lost acknowledged offsets, first of them).
 LOST = {
@@ -21,7 +22,7 @@ LOST = {
 
 
 def windows(job: Job, name: str) -> list[dict[str, Any]]:
-    return job.lake.rows("findings", job.clusters[name], where="kind = 'hwm_regression'")
+    return rows_where(job.lake, "findings", job.clusters[name], where="kind = 'hwm_regression'")
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -45,9 +46,8 @@ def test_unclean_recovery_would_have_picked_the_longest_log(job: Job) -> None:
         if f["verdict"] == "proven"
     }
     assert picks == {("ledger", 0): (1, 3), ("ledger", 2): (1, 3), ("audit", 1): (2, 3)}
-    rows = job.lake.rows(
-        "counterfactuals", job.clusters["unclean"], where="topic = 'ledger' and partition = 0 and offset = 107"
-    )
+    where = "topic = 'ledger' and partition = 0 and offset = 107"
+    rows = rows_where(job.lake, "counterfactuals", job.clusters["unclean"], where)
     outcomes = {r["policy"]: (r["outcome"], r["leader"]) for r in rows}
     # As recorded, by the release that was run.
     assert outcomes["profile_4.3"] == ("elected", 1)
@@ -132,10 +132,12 @@ def _versions(lake: Lake) -> dict[str, int]:
 
 def test_the_clusters_own_histories_are_written(job: Job) -> None:
     churn = job.clusters["churn"]
-    levels = job.lake.rows("feature_history", churn, where="name = 'eligible.leader.replicas.version'")
+    levels = rows_where(job.lake, "feature_history", churn, where="name = 'eligible.leader.replicas.version'")
     assert sorted((r["offset"], r["level"]) for r in levels) == [(5, 1), (489, 0), (492, 1)]
-    quorum = job.lake.rows("quorum_history", churn, where="origin = 'log'")
+    quorum = rows_where(job.lake, "quorum_history", churn, where="origin = 'log'")
     assert [r["leader_id"] for r in sorted(quorum, key=lambda r: r["offset"])][-1] == 3002
     assert all(r["voters"] == [3000, 3001, 3002] for r in quorum)
-    configs = job.lake.rows("config_history", churn, where="name = 'min.insync.replicas' and resource_type = 'broker'")
+    configs = rows_where(
+        job.lake, "config_history", churn, where="name = 'min.insync.replicas' and resource_type = 'broker'"
+    )
     assert [(r["resource_name"], r["value"], r["end_offset"]) for r in configs] == [("", "2", None)]

@@ -18,6 +18,7 @@ from evidence.metrics import MetricNames
 from evidence.offsets import read_offsets
 from evidence.segments import batch_table, scan_files
 from evidence.static_configs import static_configs
+from evidence.tables import LOG_END_OFFSETS
 from replay.cluster import ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.history import CHANGES, History, build_history
 
@@ -52,7 +53,7 @@ def decode(location: Path) -> Decoded:
             batch_table(capture.name, scanned.batches).to_pylist(),
             [row for row in rows if row["holds"] == LOG],
             [row for row in rows if row["snapshot_end_offset"] is not None],
-            read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets,
+            read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
         )
 

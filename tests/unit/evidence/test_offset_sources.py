@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evidence import kinds, tables
 from evidence.capture import open_capture
 from evidence.metrics import MetricNames
+from evidence.offset_columns import ENCODED
 from evidence.offsets import OffsetTables, read_offsets
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
@@ -61,7 +62,7 @@ def read(files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, str]]:
                 spans = sorted((d.position, d.position + d.length_bytes) for d in account.damage)
                 assert all(0 <= begin <= end <= file.size_bytes for begin, end in spans)
                 assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-            schemas = (tables.LOG_END_OFFSETS, tables.DESCRIBED_PARTITIONS, tables.QUORUM_REPORTS)
+            schemas = (ENCODED, tables.DESCRIBED_PARTITIONS, tables.QUORUM_REPORTS)
             assert tuple(t.schema for t in (found.log_end_offsets, *_reports(found))) == schemas
             return found, {f.path: f.kind for f in capture.files}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evidence import tables
 from evidence.capture import open_capture
 from evidence.errors import Damage
 from evidence.metrics import MetricNames
+from evidence.offset_columns import ENCODED
 from evidence.offsets import OffsetTables, read_offsets
 from evidence.segments import Account, file_row, quarantine_rows
 
@@ -30,7 +30,7 @@ def read_all(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[st
         (root / name).write_bytes(data)
     with open_capture(root) as capture:
         found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-        assert found.log_end_offsets.schema == tables.LOG_END_OFFSETS
+        assert found.log_end_offsets.schema == ENCODED
         for file in capture.files:
             account = found.accounts.get(file.path)
             row = file_row(capture.name, file, account, [])

@@ -1,0 +1,36 @@
+"""Tables that are begun without Spark are what Delta itself would have begun."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+
+from jobs.lake import Lake, spark_schema, table_properties
+from jobs.tables import TABLES
+from tests.spark.conftest import Job
+
+
+# With a constraint; append-only; neither.
+@pytest.mark.parametrize("name", ["evidence_files", "quarantine", "findings"])
+def test_a_table_is_begun_as_delta_begins_it(job: Job, tmp_path: Path, name: str) -> None:
+    table = TABLES[name]
+    builder = DeltaTable.create(job.lake.spark).location(str(tmp_path / "delta")).comment(table.comment)
+    builder = builder.addColumns(spark_schema(table.schema))
+    for key, value in table_properties(table).items():
+        builder = builder.property(key, value)
+    builder.execute()
+    Lake(job.lake.spark, tmp_path / "own").create()
+    assert actions(tmp_path / "own" / name) == actions(tmp_path / "delta")
+
+
+def actions(table: Path) -> dict[str, Any]:
+    """The first commit's metadata and protocol, without what is different in every table."""
+    lines = (table / "_delta_log/00000000000000000000.json").read_text().splitlines()
+    found = {name: value for line in lines for name, value in json.loads(line).items() if name != "commitInfo"}
+    metadata = found["metaData"]
+    del metadata["id"], metadata["createdTime"]
+    return {**found, "metaData": {**metadata, "schemaString": json.loads(metadata["schemaString"])}}
