@@ -1,7 +1,8 @@
 """Ingest: a capture's files -> evidence tables. Idempotent: what is there already is not written again.
 
-Metadata files are framed once on the driver; records are decoded once for each distinct batch, however many nodes hold
-it (jobs/records.py). evidence_files is written last: a capture that was cut off is simply ingested again.
+Metadata files are framed once on the driver; of a batch that many nodes hold one copy is decoded (jobs/records.py), for
+what has to be known first and then for each table that is written. evidence_files is written last: a capture that was
+cut off is simply ingested again.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def write_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, br
         return 0
     rows = decode(lake, capture, work).where("damage is null").withColumn("cluster_id", F.lit(cluster))
     held = {s.file.sha256: s.batches for s in scanned.snapshots}
-    distinct = all(_apart(w) for w in work) and not any(_overlap((0, 0, b) for b in held[w.sha256]) for w in work)
+    distinct = all(_apart(w) for w in work) and not any(overlap((0, 0, b) for b in held[w.sha256]) for w in work)
     return lake.append_new("snapshot_records", rows, distinct=distinct)
 
 
@@ -123,7 +123,7 @@ def write_records(lake: Lake, cluster: str, capture: str, scanned: Scanned, stat
         rows = decode(lake, capture, placed).where("damage is null").withColumn("cluster_id", F.lit(cluster))
         rows = rows.join(F.broadcast(states), keys, "left")
         held = (d.batch for d in scanned.batches)
-        distinct = all(_apart(w) for w in placed) and not _overlap((b.epoch, b.crc, b) for b in held)
+        distinct = all(_apart(w) for w in placed) and not overlap((b.epoch, b.crc, b) for b in held)
         count += lake.append_new("metadata_records", rows, distinct=distinct)
     if unplaced:
         rows = decode(lake, capture, unplaced).where("damage is null").withColumn("cluster_id", F.lit(cluster))
@@ -137,7 +137,7 @@ def _apart(work: ByteRange) -> bool:
     return work.kind != kinds.DUMP_LOG
 
 
-def _overlap(batches: Iterable[tuple[int, int, Batch]]) -> bool:
+def overlap(batches: Iterable[tuple[int, int, Batch]]) -> bool:
     """Whether two batches of one epoch and CRC (a CRC does not cover the offset) claim one offset."""
     ordered = sorted((epoch, crc, b.base_offset, b.last_offset) for epoch, crc, b in batches)
     return any(a[:2] == b[:2] and b[2] <= a[3] for a, b in pairwise(ordered))
