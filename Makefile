@@ -50,9 +50,9 @@ jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
 	$(BIN)/kraft-forensics run $(CAPTURE) --lake $(DEMO)/lake --report $(DEMO)/report.html
 
-test: setup  ## run the tests: without Spark in two processes, then with it
+test: setup  ## run the tests, in two processes: without Spark, then with it
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile
 
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
