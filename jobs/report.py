@@ -10,6 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -174,8 +175,8 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tupl
     if not findings:
         return {}, []
     places = _near(lake, cluster, findings)
-    of_topics = pc.field("topic_id").isin(sorted({topic_id for topic_id, _, _ in places}))
-    wanted = of_topics & pc.field("offset").isin(sorted({offset for _, _, offset in places}))
+    offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
+    wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
     order = [(name, "ascending") for name in _STATE_KEY]
     for row in lake.read("partition_history", cluster, where=wanted).sort_by(order).to_pylist():
         if place := places.get(tuple(row[n] for n in _STATE_KEY)):
@@ -191,9 +192,8 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
     for row in findings:
         at = (row[name] for name in ("start_offset", "election_offset"))
         sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
-    of_topics = pc.field("topic_id").isin(sorted({topic_id for topic_id, _ in sought}))
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
-    columns = lake.read("partition_history", cluster, _STATE_KEY, of_topics)
+    columns = lake.read("partition_history", cluster, _STATE_KEY, _of_topics(topic_id for topic_id, _ in sought))
     for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
         if (topic_id, partition) in sought:
             offsets[topic_id, partition].append(offset)
@@ -204,6 +204,11 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
             for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(own))):
                 found[*key, own[place]] = {"place": place, "total": len(own)}
     return found
+
+
+def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
+    # Typed, since of none Arrow does not know the type.
+    return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
 
 
 def write_report(lake: Lake, cluster: str, output: Path, progress: Callable[[str], None]) -> Path:
