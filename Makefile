@@ -57,7 +57,7 @@ test: setup  ## run the tests, in two processes: without Spark, then with it
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
-test-slow: setup  ## the Spark tests that take minutes: histories extended again and again, batches of one row
+test-slow: setup  ## the tests that take minutes: a cluster, an object store, histories extended again and again, simulated lives
 	$(BIN)/python -m pytest tests/slow
 
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes on logs and decisions that they make now
