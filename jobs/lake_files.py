@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +56,10 @@ class LakeFiles:
     ) -> pa.Table:
         """One cluster's rows of a table (None: all clusters') for which `where` holds, with these columns, or all. Only
         what comes back is held in memory."""
-        found = self.dataset(name)
-        wanted = [] if cluster_id is None else [pc.field("cluster_id") == cluster_id]
-        wanted += [] if where is None else [where]
-        condition = None
-        for part in wanted:
-            condition = part if condition is None else condition & part
-        return found.to_table(columns=list(columns) or None, filter=condition)
+        of_cluster = None if cluster_id is None else pc.field("cluster_id") == cluster_id
+        wanted = [condition for condition in (of_cluster, where) if condition is not None]
+        condition = reduce(and_, wanted) if wanted else None
+        return self.dataset(name).to_table(columns=list(columns) or None, filter=condition)
 
     def rows(
         self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None

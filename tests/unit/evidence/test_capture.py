@@ -11,7 +11,7 @@ import stat
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,16 +44,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if chosen and member.isreg():
                 tar.extract(member, folder.parent, filter="data")
     return folder
-
-
-@pytest.fixture
-def own_temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary folder of this test's own: it has to be empty again at the end."""
-    folder = tmp_path / "temp"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import traceback
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -19,6 +18,9 @@ from evidence.errors import CaptureError, KraftForensicsError
 from evidence.remote import Remote, location, size_bytes
 from tests.support import s3, writer
 from tests.support.paths import ROOT, capture, unpacked
+
+# In every test: what was copied is gone in the end.
+pytestmark = pytest.mark.usefixtures("own_temp")
 
 LOG = b"".join(writer.log())
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -43,16 +45,6 @@ HOSTILE = [
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Store]:
     with s3.moto(tmp_path_factory.mktemp("moto") / "log") as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def own_temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary folder of this test's own: it has to be empty again at the end."""
-    folder = tmp_path / "temp"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture(autouse=True)
