@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Dataset
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from evidence.errors import KraftForensicsError
 from jobs import delta_log
@@ -46,10 +47,15 @@ class LakeFiles:
             )
 
     def dataset(self, name: str) -> Dataset:
-        """A table as it is now."""
+        """A table as it is now.
+
+        Its files are read through Arrow's own file system: through deltalake's, which is a Python object, threads of
+        Arrow call Python, and one that does so while the process ends aborts it (tests/cases/reads_a_table_and_ends).
+        """
         from deltalake import DeltaTable  # takes a while to import
 
-        return DeltaTable(self.path(name)).to_pyarrow_dataset()
+        path = self.path(name)
+        return DeltaTable(path).to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, LocalFileSystem()))
 
     def read(
         self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
