@@ -325,8 +325,16 @@ def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
         raise typer.Exit(EXIT_QUALITY)
 
 
+def _library_of(error: Exception) -> str | None:
+    """Spark or Delta, whose errors are told in one line; told apart so that neither has to be imported."""
+    if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
+        return "Spark"
+    delta = sys.modules.get("deltalake.exceptions")
+    return "Delta" if delta and isinstance(error, delta.DeltaError) else None
+
+
 def main() -> None:
-    """Entry point: errors of the tree, and Spark's, become one line on stderr and their exit code."""
+    """Entry point: errors of the tree, and those of Spark and Delta, become one line on stderr and their exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Whatever the locale: JSON is UTF-8, and a captured name must not end the program.
@@ -341,11 +349,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
     except Exception as error:
-        # Told apart by name, so that commands without Spark need not import it.
-        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+        library = _library_of(error)
+        if library is None:
             raise
         lines = [line for line in str(error).splitlines() if line.strip()]
-        say(f"error: Spark: {' '.join(lines[:3])}")
+        say(f"error: {library}: {' '.join(lines[:3])}")
         raise SystemExit(KraftForensicsError.exit_code) from error
 
 

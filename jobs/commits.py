@@ -30,7 +30,9 @@ def write_batches(
 
     What comes out depends on the evidence, not on the order in which it came.
     """
-    old = {_key(r): r for r in lake.rows("log_batches", cluster)}
+    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    known = sorted(lake.rows("log_batches", cluster, schema.names), key=_key)
+    old = {_key(r): r for r in known}
     merged = dict(old)
     for row in batch_table(capture.name, batches).to_pylist():
         before = old.get(_key(row))
@@ -38,17 +40,14 @@ def write_batches(
     rows = [merged[key] for key in sorted(merged)]
     states = _judge(lake, cluster, capture, rows, aside)
     rows = [{**row, "commit_state": state} for row, state in zip(rows, states, strict=True)]
-    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
-    frame = lake.frame("log_batches", cluster, pa.Table.from_pylist(rows, schema=schema))
+    table = pa.Table.from_pylist(rows, schema=schema)
     keys = [F.col("epoch"), F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc")]
-    judged = frame.select("cluster_id", *keys, "commit_state")
-    if old:
-        lake.merge("log_batches", frame, ("nodes", "commit_state"))
-    elif rows:
-        lake.append_new("log_batches", frame, distinct=True)
+    judged = lake.frame("log_batches", cluster, table).select("cluster_id", *keys, "commit_state")
     changed = [k for row in rows if (k := _key(row)) in old and old[k]["commit_state"] != row["commit_state"]]
     if changed:
         lake.update("metadata_records", judged, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
+    if rows != known:  # after the records: what was cut off in between is seen, and done, again
+        lake.put("log_batches", cluster, table)
     return judged.drop("cluster_id")
 
 

@@ -29,8 +29,8 @@ from evidence.batches import Batch, scan_batches
 from evidence.columnar import DECODED, arrow_batches, decode_arrow
 from evidence.decode import ByteRange
 from evidence.errors import Damage, KraftForensicsError
-from jobs.lake import spark_schema
 from jobs.records import file_part
+from jobs.spark_types import spark_schema
 
 Row = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,23 +17,21 @@ from jobs.buckets import bucket_count, map_both
 from jobs.cluster_state import control_records, load_cluster_state, static_files
 from jobs.described import compare_with_described
 from jobs.lake import Lake
-from jobs.parts import Parts, part
+from jobs.parts import Parts, fetched, part
 from jobs.replay import changes_frame, replayed_from
 from jobs.settings import Settings
 from jobs.snapshots import compare_with_snapshots
 from replay import tables
 from replay.cluster import ClusterState, changes_that_count
-from replay.detect import Asked, Cluster, ClusterEvents, detect
+from replay.detect import Asked, Cluster, ClusterEvents
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
-from replay.invariants import INVARIANT_VIOLATIONS
+from replay.judging import JUDGED, Told, judge
 from replay.log import Problem
 from replay.offsets import Clock
-from replay.partition_invariants import ClusterFacts, cluster_facts, partition_violations
+from replay.partition_invariants import cluster_facts
 from replay.quorum_invariants import quorum_violations
-from replay.rule_findings import invariant_findings, rule_mismatch_findings
-from replay.rule_tables import RULE_DIFFERENCES
-from replay.rules import check_rules
+from replay.rule_findings import invariant_findings
 from replay.transitions import surroundings_of
 
 _INPUTS = (
@@ -50,16 +48,7 @@ _INPUTS = (
 )
 MAX_ORPHANS = 100_000
 
-# What a bucket of partitions gives, and the tables that are made of it alone. predicted: how many changes were held
-# against the rules, a row a bucket.
-_PARTS = Parts(
-    election=tables.ELECTIONS,
-    difference=RULE_DIFFERENCES,
-    violation=INVARIANT_VIOLATIONS,
-    finding=tables.FINDINGS,
-    counterfactual=tables.COUNTERFACTUALS,
-    predicted=pa.schema([("changes", pa.int64())]),
-)
+_PARTS = Parts(**JUDGED)
 _WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
 
 
@@ -96,29 +85,27 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
-    told = _Told(context, events, cluster_facts(state, static_files(lake, cluster)), asked)
-    judged = _judge(history, offsets, told, bucket_count(history, settings)).persist()
+    told = Told(context, events, cluster_facts(state, static_files(lake, cluster)), asked)
+    buckets = bucket_count(history, settings)
+    results = _Results(lake, cluster, _judged(history, offsets, told, buckets), buckets)
     for own, name in _WRITTEN.items():
-        lake.replace(name, cluster, _part(judged, own, cluster))
+        results.write(own, name)
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
-    of_log_findings = lake.frame("findings", cluster, invariant_findings(of_log, cluster))
-    violations = _part(judged, "violation", cluster).unionByName(lake.frame("invariant_violations", cluster, of_log))
-    lake.replace("invariant_violations", cluster, violations)
-    predicted = judged.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0]
+    results.write("violation", "invariant_violations", of_log)
     progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
     printed = compare_with_described(lake, cluster, history, clock, end_ms)
-    found = _part(judged, "finding", cluster)
     problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
     rows = [fault(cluster, problem) for problem in problems]
     rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
     rows += [_mismatch(cluster, state, row) for row in mismatches]
     rows += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
     rows += printed.findings
-    faults = lake.frame("findings", cluster, pa.Table.from_pylist(rows, schema=tables.FINDINGS))
+    more = [pa.Table.from_pylist(rows, schema=tables.FINDINGS), invariant_findings(of_log, cluster)]
     # Last: the mark on findings says that the other tables are made, too.
-    lake.replace("findings", cluster, found.unionByName(of_log_findings).unionByName(faults), {"mark": mark})
-    judged.unpersist()
+    results.write("finding", "findings", pa.concat_tables(more), {"mark": mark})
+    predicted = results.predicted()
+    results.forget()
     return Found(
         cluster_id=cluster,
         up_to_date=False,
@@ -173,43 +160,44 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
     return named.unionByName(clear.select(named.columns))
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What every bucket is judged by."""
+def _judged(history: DataFrame, offsets: DataFrame, told: Told, buckets: int) -> DataFrame:
+    """What every bucket of partitions gives (JUDGED)."""
 
-    context: Cluster
-    events: ClusterEvents
-    facts: ClusterFacts
-    asked: Asked
-
-
-def _judge(history: DataFrame, offsets: DataFrame, told: _Told, buckets: int) -> DataFrame:
-    """What every bucket of partitions gives (_PARTS)."""
-    cluster = told.context.cluster_id
-
-    def judge(left: pa.Table, right: pa.Table) -> pa.Table:
-        if not len(left):
-            return _PARTS.empty()
-        found = detect(left, right, told.context, told.events, told.asked)
-        checked = check_rules(found.history, found.states, found.elections, found.cut)
-        violations = partition_violations(found.history, checked.elections, told.facts)
-        of_rules = [rule_mismatch_findings(checked.differences, cluster), invariant_findings(violations, cluster)]
-        parts = {
-            "election": checked.elections,
-            "difference": checked.differences,
-            "violation": violations,
-            "finding": pa.concat_tables([found.findings, *of_rules]),
-            "counterfactual": found.counterfactuals,
-            "predicted": pa.table({"changes": pa.array([checked.predicted], type=pa.int64())}),
-        }
-        return _PARTS.stacked(parts)
+    def of_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
+        return _PARTS.stacked(judge(left, right, told))
 
     sides = (history, tables.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
-    return map_both(*sides, buckets, judge, _PARTS.spark_schema)
+    return map_both(*sides, buckets, of_bucket, _PARTS.spark_schema)
 
 
-def _part(judged: DataFrame, name: str, cluster: str) -> DataFrame:
-    return part(judged, name).withColumn("cluster_id", F.lit(cluster))
+class _Results:
+    """What the buckets gave, written table by table. Of one bucket the driver fetches it; of several Spark keeps it."""
+
+    def __init__(self, lake: Lake, cluster: str, judged: DataFrame, buckets: int) -> None:
+        self.lake = lake
+        self.cluster = cluster
+        self.fetched = judged.toArrow() if buckets == 1 else None
+        self.kept = None if buckets == 1 else judged.persist()
+
+    def write(self, own: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None) -> None:
+        """Replace a table by what the buckets gave for it, and `more`."""
+        rest = JUDGED[own].empty_table() if more is None else more
+        if self.fetched is not None:
+            rows = fetched(self.fetched, own)
+            self.lake.put(name, self.cluster, pa.concat_tables([rows, rest.cast(rows.schema)]), about)
+            return
+        frame = part(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
+        self.lake.replace(name, self.cluster, frame.unionByName(self.lake.frame(name, self.cluster, rest)), about)
+
+    def predicted(self) -> int:
+        """How many changes were held against the rules."""
+        if self.fetched is not None:
+            return int(pc.sum(fetched(self.fetched, "predicted")["changes"]).as_py() or 0)
+        return int(self.kept.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
+
+    def forget(self) -> None:
+        if self.kept is not None:
+            self.kept.unpersist()
 
 
 def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from jobs.lake import spark_schema
+from jobs.spark_types import spark_schema
 from jobs.tables import TABLES, Table
 
 

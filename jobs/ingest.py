@@ -113,8 +113,7 @@ class _Writer:
 
     def append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
-            with self.lake.staged(name, self.cluster, rows) as frame:
-                self.added[name] = self.lake.append_new(name, frame)
+            self.added[name] = self.lake.append(name, self.cluster, rows)
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:

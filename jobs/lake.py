@@ -1,78 +1,40 @@
-"""The lake: a folder with one Delta table each for evidence and results. All writing of tables is here, and what Spark
-reads of them; what is little is read without it (jobs/lake_files.py)."""
+"""The lake: a folder with one Delta table each for evidence and results. What Spark reads and writes of them is here;
+what the driver has as Arrow does not need it (jobs/lake_files.py)."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
 
-from jobs import delta_log
-from jobs.lake_files import LakeFiles
-from jobs.tables import TABLES, Table
+from jobs.lake_files import LakeFiles, about_text, whole
+from jobs.spark_types import spark_schema
+from jobs.tables import TABLES
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# Beside the tables: what Spark is to write and the driver has laid down for it. A process that is killed leaves its own
-# folder in there, which nothing reads.
-STAGING = "_staging"
-STAGED_ROWS, FILE_ROWS = 200_000, 1_000_000
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of an Arrow schema; the fields' comments come along."""
-    plain = from_arrow_schema(schema)
-    comments = [(field.metadata or {}).get(b"comment", b"").decode() for field in schema]
-    return StructType(
-        [StructField(f.name, f.dataType, True, {"comment": c}) for f, c in zip(plain.fields, comments, strict=True)]
-    )
-
-
-def table_properties(table: Table) -> dict[str, str]:
-    """The Delta properties of a table."""
-    properties = {"delta.appendOnly": "true"} if table.append_only else {}
-    properties |= {f"delta.constraints.{name}": condition for name, condition in table.checks}
-    return {**properties, "delta.dataSkippingStatsColumns": ",".join(["cluster_id", table.key[-1]])}
-
-
-def _whole(name: str, cluster_id: str, table: pa.Table) -> pa.Table:
-    """The rows with cluster_id, typed as the lake's table is."""
-    target = TABLES[name].schema
-    columns = {"cluster_id": pa.repeat(pa.scalar(cluster_id), len(table))}
-    columns |= {field.name: table[field.name] for field in target if field.name != "cluster_id"}
-    return pa.table(columns, schema=target)
-
-
-def _about(cluster_id: str, about: Mapping[str, Any] | None) -> str:
-    return json.dumps({"cluster_id": cluster_id, **(about or {})})
 
 
 class Lake(LakeFiles):
-    """A lake in a session. Writes are one Delta commit each; a re-run after a crash converges."""
+    """A lake in a session. Writes are one Delta commit each; a re-run after a crash converges.
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    spark: the session, or what starts it: that is called when something needs Spark for the first time.
+    """
+
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession], root: Path) -> None:
         super().__init__(root)
-        self.spark = spark
+        self._session = spark
 
-    def create(self) -> None:
-        """Create every table that is not there yet."""
-        for table in TABLES.values():
-            folder = self.root / table.name
-            if not delta_log.is_table(folder):
-                schema = spark_schema(table.schema).json()
-                delta_log.make_table(folder, table.comment, schema, table_properties(table))
+    @cached_property
+    def spark(self) -> SparkSession:
+        return self._session() if callable(self._session) else self._session
 
     def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
         """A table, or one cluster's rows of it."""
@@ -81,24 +43,7 @@ class Lake(LakeFiles):
 
     def frame(self, name: str, cluster_id: str, table: pa.Table) -> DataFrame:
         """An Arrow table of a table's columns (without cluster_id; texts may be encoded) as that table's DataFrame."""
-        return self.spark.createDataFrame(_whole(name, cluster_id, table), schema=spark_schema(TABLES[name].schema))
-
-    @contextmanager
-    def staged(self, name: str, cluster_id: str, table: pa.Table) -> Iterator[DataFrame]:
-        """As `frame`, of a table of any size, which must be used in here: a large one does not go through the driver's
-        JVM but as files, in a folder of the lake that every executor sees and that is removed in the end."""
-        if len(table) <= STAGED_ROWS:
-            yield self.frame(name, cluster_id, table)
-            return
-        folder = self.root.resolve() / STAGING / uuid4().hex
-        folder.mkdir(parents=True)
-        try:
-            for begin in range(0, len(table), FILE_ROWS):
-                rows = _whole(name, cluster_id, table.slice(begin, FILE_ROWS))
-                pq.write_table(rows, folder / f"{begin:012d}.parquet")
-            yield self.spark.read.schema(spark_schema(TABLES[name].schema)).parquet(str(folder))
-        finally:
-            rmtree(folder)
+        return self.spark.createDataFrame(whole(name, cluster_id, table), schema=spark_schema(TABLES[name].schema))
 
     def append_new(self, name: str, rows: DataFrame, key: Sequence[str] = (), distinct: bool = False) -> int:
         """Append the rows whose key (the table's, unless given) is not there yet; returns how many. distinct: no two of
@@ -115,7 +60,7 @@ class Lake(LakeFiles):
         the table lacks, since an earlier release made it, is added."""
         condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
         writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
-        writer = writer.option("mergeSchema", "true").option("userMetadata", _about(cluster_id, about))
+        writer = writer.option("mergeSchema", "true").option("userMetadata", about_text(cluster_id, about))
         before = self.version(name)
         written = self._save(name, writer)
         if about and self.version(name) == before:
@@ -139,7 +84,7 @@ class Lake(LakeFiles):
     @contextmanager
     def _saying(self, cluster_id: str, about: Mapping[str, Any]) -> Iterator[None]:
         """Commits made in here carry `about`."""
-        self.spark.conf.set(_USER_METADATA, _about(cluster_id, about))
+        self.spark.conf.set(_USER_METADATA, about_text(cluster_id, about))
         try:
             yield
         finally:

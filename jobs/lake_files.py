@@ -1,12 +1,13 @@
-"""The lake's tables as files, read on the driver without Spark: what is little, or what a filter leaves little of.
+"""The lake's tables as files, read and written on the driver without Spark: what a filter leaves little of, and rows
+that the driver has as Arrow.
 
-A Spark job takes longer to be planned than such a read takes. What is large, and all writing, is jobs/lake.py.
+A Spark job takes longer to be planned than such a read or write takes. What Spark makes is written by jobs/lake.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -19,16 +20,39 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from evidence.errors import KraftForensicsError
 from jobs import delta_log
+from jobs.row_keys import new_rows
+from jobs.tables import TABLES, Table
 
 Row = dict[str, Any]
+_STEP_ROWS = 1_000_000  # of a table that is written, as it is held in whole
 
 
 class LakeError(KraftForensicsError):
     """The lake is missing or is not one."""
 
 
+def table_properties(table: Table) -> dict[str, str]:
+    """The Delta properties of a table."""
+    properties = {"delta.appendOnly": "true"} if table.append_only else {}
+    properties |= {f"delta.constraints.{name}": condition for name, condition in table.checks}
+    return {**properties, "delta.dataSkippingStatsColumns": ",".join(["cluster_id", table.key[-1]])}
+
+
+def whole(name: str, cluster_id: str, table: pa.Table) -> pa.Table:
+    """Rows of a table (texts may be encoded) with cluster_id, typed as the lake's table is."""
+    target = TABLES[name].schema
+    columns = {"cluster_id": pa.repeat(pa.scalar(cluster_id), len(table))}
+    columns |= {field.name: table[field.name] for field in target if field.name != "cluster_id"}
+    return pa.table(columns, schema=target)
+
+
+def about_text(cluster_id: str, about: Mapping[str, Any] | None) -> str:
+    """What a commit says of itself."""
+    return json.dumps({"cluster_id": cluster_id, **(about or {})})
+
+
 class LakeFiles:
-    """A lake in a folder."""
+    """A lake in a folder. Writes are one Delta commit each."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -45,6 +69,17 @@ class LakeFiles:
             raise LakeError(
                 f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}"
             )
+
+    def create(self) -> None:
+        """Create every table that is not there yet."""
+        missing = [table for table in TABLES.values() if not delta_log.is_table(self.root / table.name)]
+        if not missing:
+            return
+        from jobs.spark_types import spark_schema  # takes a while to import
+
+        for table in missing:
+            schema = spark_schema(table.schema).json()
+            delta_log.make_table(self.root / table.name, table.comment, schema, table_properties(table))
 
     def dataset(self, name: str) -> Dataset:
         """A table as it is now.
@@ -91,6 +126,40 @@ class LakeFiles:
         if wanted in clusters:
             return str(wanted)
         raise LakeError(f"name a cluster with --cluster; this lake holds {', '.join(clusters)}")
+
+    def append(self, name: str, cluster_id: str, rows: pa.Table) -> int:
+        """Append the rows whose key is not there yet; returns how many. Rows are immutable: nothing is updated.
+
+        rows: of the table's columns without cluster_id; texts may be dictionary-encoded.
+        """
+        key = TABLES[name].key
+        of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
+        known = self.read(name, cluster_id, key, of_files)
+        new = new_rows(rows, known, key)
+        if len(new):
+            self._commit(name, cluster_id, new, mode="append")
+        return len(new)
+
+    def put(self, name: str, cluster_id: str, rows: pa.Table, about: Mapping[str, Any] | None = None) -> int:
+        """Replace one cluster's rows in one commit, which also carries `about`; returns the rows written. A column that
+        the table lacks, since an earlier release made it, is added."""
+        of_cluster = "cluster_id = '{}'".format(cluster_id.replace("'", "''"))
+        said = {"userMetadata": about_text(cluster_id, about)}
+        self._commit(name, cluster_id, rows, said, mode="overwrite", predicate=of_cluster)
+        return len(rows)
+
+    def _commit(
+        self, name: str, cluster_id: str, rows: pa.Table, said: Mapping[str, str] | None = None, **how: Any
+    ) -> None:
+        from deltalake import CommitProperties, write_deltalake
+
+        steps = (whole(name, cluster_id, rows.slice(at, _STEP_ROWS)) for at in range(0, len(rows), _STEP_ROWS))
+        batches = (batch for step in steps for batch in step.to_batches())
+        reader = pa.RecordBatchReader.from_batches(TABLES[name].schema, batches)
+        if not set(reader.schema.names) <= set(self.dataset(name).schema.names):
+            how["schema_mode"] = "merge"
+        properties = CommitProperties(custom_metadata=dict(said)) if said else None
+        write_deltalake(self.path(name), reader, commit_properties=properties, **how)
 
     def captures(self, cluster_id: str) -> dict[str, int]:
         """How many files each capture of a cluster has, by its name."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
+from jobs.spark_types import spark_schema
 from replay import tables
 from replay.cluster import ClusterState
 from replay.metrics import MOVES, anchors, course_of

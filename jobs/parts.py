@@ -47,6 +47,13 @@ class Parts:
         return map_buckets(frame, schema, buckets, stack, self.spark_schema)
 
 
-def part(frame: DataFrame, name: str) -> DataFrame:
+def part(found: DataFrame, name: str) -> DataFrame:
     """The rows of one table of a pass."""
-    return frame.where(F.col(name).isNotNull()).select(f"{name}.*")
+    return found.where(F.col(name).isNotNull()).select(f"{name}.*")
+
+
+def fetched(found: pa.Table, name: str) -> pa.Table:
+    """As `part`, of a pass whose rows the driver has."""
+    rows = [chunk.drop_null() for chunk in found[name].chunks]
+    schema = pa.schema(list(found.schema.field(name).type))
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in rows], schema)

@@ -12,13 +12,15 @@ from typing import Any
 from urllib.parse import quote
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from evidence import remote
-from evidence.capture import check_location, open_capture
+from evidence.capture import capture_name, check_location, open_capture
 from evidence.errors import KraftForensicsError
 from evidence.remote import Location, Remote, location
 from jobs.cluster_state import EARLIEST, LogConflictError
 from jobs.detect import Found, run_detect
+from jobs.flagged import WINDOW_COLUMNS, flagged_windows, levels
 from jobs.ingest import Ingested, ingest_opened
 from jobs.lake import Lake
 from jobs.lake_files import LakeError, LakeFiles
@@ -26,24 +28,9 @@ from jobs.output import Format, print_rows, print_table, progress_steps, say, ut
 from jobs.quality import run_quality
 from jobs.replay import Replayed, replay
 from jobs.report import write_report
-from jobs.report_rows import OTHER_KINDS
 from jobs.session import build_session
 from jobs.settings import load_settings
 from jobs.verdict import document, summarize, write_verdict
-
-_WINDOW_QUERY = """
-    select topic, partition, verdict, loss_min, loss_max, first_lost_offset, start_offset, election_offset, end_offset,
-           start_timestamp_ms, recorded_leader, would_be_leader, finding_id
-    from findings where kind = 'hwm_regression' and verdict <> 'excluded'
-    order by verdict = 'proven' desc, loss_min desc, topic, partition, election_offset
-"""
-# A verdict is looked at where it is about a loss, or about a grave fault of the log: OTHER_KINDS say neither.
-_LEVELS = f"""
-    select verdict as level from findings
-    where kind = 'hwm_regression' or (severity in ('critical', 'high') and kind not in {OTHER_KINDS})
-    union select severity from findings where verdict <> 'excluded'
-"""
-
 
 # A path has lost one of the two slashes.
 _URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -73,9 +60,11 @@ class Pipeline:
 
     @cached_property
     def lake(self) -> Lake:
+        return Lake(self._session, self.root)
+
+    def _session(self) -> SparkSession:
         size = sum(_size_bytes(p) for p in (self.root, *self.captures))
-        small = size < self.settings.spark.codegen_from_mib << 20
-        return Lake(build_session(self.settings.spark, small), self.root)
+        return build_session(self.settings.spark, small=size < self.settings.spark.codegen_from_mib << 20)
 
     def run(self, report: Path, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
         """Every stage, with a progress bar. verdict: the document's file, None: in the lake. Errors: as the stages."""
@@ -103,14 +92,24 @@ class Pipeline:
             self._ingest(describe, advance)
 
     def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> None:
-        """Every capture. While the first one is unpacked and hashed, the JVM starts."""
+        """Every capture. While the first one is unpacked and hashed, the JVM starts, unless the lake knows all of them
+        by name: then there may be nothing to do for it."""
+        lake = self.lake
         with ThreadPoolExecutor(1) as pool:
-            starting = pool.submit(lambda: self.lake)
+            starting = None if self._all_known() else pool.submit(lambda: lake.spark)
             for place in self.captures:
                 describe(f"opening {place}")
                 with open_capture(place) as capture:
-                    _say_ingested(ingest_opened(starting.result(), capture, self.settings, describe))
+                    if starting:
+                        starting.result()
+                    _say_ingested(ingest_opened(lake, capture, self.settings, describe))
                 advance()
+
+    def _all_known(self) -> bool:
+        if not self.lake.exists():
+            return False
+        known = self.lake.read("evidence_files", None, ("capture",))["capture"].unique().to_pylist()
+        return {capture_name(place) for place in self.captures} <= set(known)
 
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
@@ -177,9 +176,9 @@ class Pipeline:
 
     def print_windows(self, form: Format) -> None:
         """The flagged windows on stdout."""
-        columns, rows = self.sql(_WINDOW_QUERY)
+        rows = flagged_windows(self.lake)
         if form is not Format.TABLE:
-            print_rows(columns, rows, form)
+            print_rows(list(WINDOW_COLUMNS), rows, form)
             return
         if not rows:
             print("no window was flagged")
@@ -188,10 +187,9 @@ class Pipeline:
         print_table(list(shown[0]), shown, f"{len(rows)} flagged windows: the high watermark went back, or may have")
 
     def levels(self) -> set[str]:
-        """What --fail-on looks at: the verdicts of windows and of other grave findings, and the severities of all
-        findings that are not excluded."""
-        _, rows = self.sql(_LEVELS)
-        return {r["level"] for r in rows}
+        """What --fail-on looks at."""
+        self.require()
+        return levels(self.lake)
 
     @property
     def files(self) -> LakeFiles:

@@ -43,7 +43,7 @@ def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Ch
         rows = run_suite(frame, partition_history_suite(), docs)
         frame.unpersist()
         table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
-        lake.replace("quality_results", cluster, lake.frame("quality_results", cluster, table), {"mark": mark})
+        lake.put("quality_results", cluster, table, {"mark": mark})
     results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
     failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
     return Checked(cluster, len(results), failed, docs / "index.html", up_to_date)

@@ -19,7 +19,8 @@ from evidence.batches import Batch
 from evidence.columnar import DECODED, decode_arrow
 from evidence.decode import LOG, PAYLOADS, SNAPSHOT, ByteRange, work_of
 from evidence.segments import Scanned
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
+from jobs.spark_types import spark_schema
 
 # Records that name the quorum's voters.
 VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")

@@ -17,10 +17,12 @@ from jobs import stages
 from jobs.brokers import brokers
 from jobs.buckets import bucket_count, map_both, map_buckets
 from jobs.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
 from jobs.metrics import cluster_metrics
 from jobs.parts import Parts, part
 from jobs.settings import Settings
+from jobs.spark_types import spark_schema
+from jobs.tables import TABLES
 from replay.broker_history import SESSION_EVIDENCE, registrations, session_evidence
 from replay.cluster import ClusterState, changes_that_count
 from replay.cluster_history import feature_history, quorum_history
@@ -65,9 +67,9 @@ def replay(
         state = load_cluster_state(lake, cluster, start)
     except LogConflictError as error:
         found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
-        lake.replace("findings", cluster, lake.frame("findings", cluster, found))
+        lake.put("findings", cluster, found)
         for name in ("partition_history", "elections", "rule_differences", "invariant_violations", "counterfactuals"):
-            lake.replace(name, cluster, lake.table(name).limit(0))
+            lake.put(name, cluster, TABLES[name].schema.empty_table())
         raise
     progress(f"{cluster}: replaying partitions")
     rows, resumed_at = _partitions(lake, cluster, state, settings, start)
@@ -79,7 +81,7 @@ def replay(
     told.unpersist()
     for name, table in _cluster_histories(state, sessions):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        lake.replace(name, cluster, lake.frame(name, cluster, clipped), {"mark": mark} if name == _LAST else None)
+        lake.put(name, cluster, clipped, {"mark": mark} if name == _LAST else None)
     return Replayed(cluster, rows, False, resumed_at)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from evidence.errors import KraftForensicsError
 from jobs import stages
 from jobs.files import write_whole
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
 from jobs.report_html import HEAD_BYTES, fingerprint_in, render_report
 from jobs.report_rows import (
     KINDS,
@@ -34,6 +34,7 @@ from jobs.report_rows import (
     by_section,
 )
 from jobs.report_svg import MAX_STATES
+from jobs.spark_types import spark_schema
 from jobs.tables import TABLES
 from replay.detect import KIND
 from replay.verdicts import SEVERITIES, VERDICTS

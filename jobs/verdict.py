@@ -9,15 +9,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.files import write_whole
+from jobs.lake_files import LakeFiles
 from replay.faults import EVIDENCE_GAP, GAPS
 from replay.verdicts import SEVERITIES, VERDICTS
-
-if TYPE_CHECKING:
-    from jobs.lake import Lake
 
 Row = dict[str, Any]
 
@@ -27,20 +28,20 @@ _WINDOW = "hwm_regression"
 # Lakes of earlier releases have a kind for every sort of gap.
 _GAPS = {EVIDENCE_GAP, *GAPS}
 
-# Sums as decimals: what damaged files claim may not fit into 64 bits.
-_GROUPS = """
-    select kind, verdict, severity, rule, rule_version, count(*) as findings, count_if(loss_max is null) as open_losses,
-           sum(cast(loss_min as decimal(20))) as loss_min, sum(cast(loss_max as decimal(20))) as loss_max
-    from {findings} group by all
-"""
-_WITNESSES = f"""
-    select kind, finding_id, topic, partition, verdict, severity, start_offset, start_timestamp_ms, loss_min, loss_max,
-           explanation
-    from (select *, row_number() over (partition by kind
-                 order by array_position(array{SEVERITIES}, severity), start_offset nulls last, finding_id) as place
-          from {{findings}})
-    where place <= {WITNESSES} order by kind, place
-"""
+_GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
+_WITNESS = (
+    "kind",
+    "finding_id",
+    "topic",
+    "partition",
+    "verdict",
+    "severity",
+    "start_offset",
+    "start_timestamp_ms",
+    "loss_min",
+    "loss_max",
+    "explanation",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +57,43 @@ class Summary:
     states: int
 
 
-def summarize(lake: Lake, cluster: str) -> Summary:
-    """What `document` needs, counted by Spark: a few rows come back, however many findings there are."""
-    findings = lake.table("findings", cluster)
-    groups, witnesses = (lake.spark.sql(query, findings=findings).toArrow() for query in (_GROUPS, _WITNESSES))
+def summarize(lake: LakeFiles, cluster: str) -> Summary:
+    """What `document` needs. Of every finding some columns are held, its prose only of the witnesses."""
+    columns = tuple(dict.fromkeys((*_GROUP, "loss_min", "loss_max", "start_offset", "finding_id")))
+    findings = lake.read("findings", cluster, columns)
+    chosen = _places(findings)
+    rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
-        groups=groups.to_pylist(),
-        witnesses=witnesses.to_pylist(),
+        groups=_groups(findings),
+        witnesses=[rows[finding_id] for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
         quarantined=lake.count("quarantine", cluster),
         states=lake.count("partition_history", cluster),
     )
+
+
+def _groups(findings: pa.Table) -> list[Row]:
+    # Sums as decimals: what damaged files claim may not fit into 64 bits.
+    losses = {name: findings[name].cast(pa.decimal128(38, 0)) for name in ("loss_min", "loss_max")}
+    table = pa.table({**{name: findings[name] for name in _GROUP}, **losses, "open": findings["loss_max"].is_null()})
+    wanted = [("loss_min", "sum"), ("loss_max", "sum"), ("open", "sum"), ([], "count_all")]
+    named = {"loss_min_sum": "loss_min", "loss_max_sum": "loss_max", "open_sum": "open_losses", "count_all": "findings"}
+    counted = table.group_by(_GROUP).aggregate(wanted)
+    rows: list[Row] = counted.rename_columns([named.get(n, n) for n in counted.column_names]).to_pylist()
+    return rows
+
+
+def _places(findings: pa.Table) -> pa.Array:
+    """The ids of the witnesses, kind by kind the gravest ones, each kind's in order."""
+    rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
+    order = [(name, "ascending") for name in ("kind", "rank", "start_offset", "finding_id")]
+    ordered = findings.append_column("rank", rank).sort_by(order)
+    ids = [
+        ordered["finding_id"].filter(pc.equal(ordered["kind"], kind)).slice(0, WITNESSES)
+        for kind in ordered["kind"].unique()
+    ]
+    return pa.array([finding_id for kind in ids for finding_id in kind.to_pylist()], pa.string())
 
 
 def document(found: Summary) -> Row:

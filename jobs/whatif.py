@@ -16,9 +16,10 @@ from evidence.tables import LOG_END_OFFSETS
 from jobs.buckets import bucket_count, map_both
 from jobs.cluster_state import load_cluster_state
 from jobs.detect import log_end_ms, with_topic_ids
-from jobs.lake import Lake, spark_schema
+from jobs.lake import Lake
 from jobs.replay import replayed_from
 from jobs.settings import Settings
+from jobs.spark_types import spark_schema
 from replay import tables
 from replay.cases import Cluster
 from replay.cluster import ClusterState

@@ -199,6 +199,12 @@ class _Session:
     file: Mapping[str, Any] | None
 
 
+def _first_of_each(files: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """By broker and broker epoch; of several the first by name, in whichever order they come."""
+    ordered = sorted(files, key=lambda f: (f["capture"], f["path"], f["sha256"]), reverse=True)
+    return {(f["broker_id"], f["broker_epoch"]): f for f in ordered if f["broker_epoch"] is not None}
+
+
 def broker_history(
     records: Sequence[Row], evidence: pa.Table, clean_shutdowns: Iterable[Mapping[str, Any]]
 ) -> pa.Table:
@@ -214,7 +220,7 @@ def broker_history(
     proofs: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in evidence.to_pylist():
         proofs[row["broker_id"], row["registration_offset"]][row["proves"]].append(row["offset"])
-    files = {(f["broker_id"], f["broker_epoch"]): f for f in clean_shutdowns if f["broker_epoch"] is not None}
+    files = _first_of_each(clean_shutdowns)
     # The first snapshot that history starts from anew: what was before it is not all known.
     known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=_FOREVER)
     sessions: dict[int, _Session] = {}

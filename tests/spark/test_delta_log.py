@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from delta.tables import DeltaTable
 
-from jobs.lake import Lake, spark_schema, table_properties
+from jobs.lake import Lake
+from jobs.lake_files import table_properties
+from jobs.spark_types import spark_schema
 from jobs.tables import TABLES
 from tests.spark.conftest import Job
 
