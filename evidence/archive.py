@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from evidence.errors import CaptureError, printable
+from evidence.errors import CaptureError, spelled_out
 
 MAX_MEMBERS = 1_000_000
 MAX_TOTAL_BYTES = 64 << 30
@@ -87,7 +87,7 @@ class Names:
         """Take a name, or note why it is left out. reason: why it would be even with a good name."""
         reason = _name_refusal(name, self.inside) or reason or self._conflict(name)
         if reason:
-            self.refused.append((printable(name), reason))
+            self.refused.append((spelled_out(name), reason))
         return reason is None
 
     def _conflict(self, name: str) -> str | None:

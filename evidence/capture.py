@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from evidence import archive, kinds, remote
-from evidence.errors import CaptureError, printable
+from evidence.errors import CaptureError, spelled_out
 from evidence.manifest import NAMES, Manifest, read_manifest
 from evidence.remote import Location, Remote
 from evidence.sniff import HEAD_BYTES, sniff
@@ -166,7 +166,7 @@ def _entry(local: Path, path: str, kind: str) -> EvidenceFile:
         after = local.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise _changed(local)
-    return EvidenceFile(local, printable(path), kind, before.st_size, sha256, None, None, before.st_mtime_ns)
+    return EvidenceFile(local, spelled_out(path), kind, before.st_size, sha256, None, None, before.st_mtime_ns)
 
 
 def _changed(local: Path) -> CaptureError:
@@ -266,11 +266,11 @@ def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
     for folder, folders, names in os.walk(root, onerror=unreadable):
         for local in (Path(folder, name) for name in (*folders, *names)):
             if local.is_symlink():
-                special.append((printable(str(local.relative_to(root))), "a link: not followed"))
+                special.append((spelled_out(str(local.relative_to(root))), "a link: not followed"))
             elif local.is_file():
                 found.append(local)
             elif not local.is_dir():
-                special.append((printable(str(local.relative_to(root))), "not a regular file"))
+                special.append((spelled_out(str(local.relative_to(root))), "not a regular file"))
     return sorted(found), sorted(special)
 
 

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from evidence.batches import CODECS, HEAD_BYTES, MAX_BATCH_BYTES, Batch
-from evidence.errors import DecodeError, printable
+from evidence.errors import DecodeError, spelled_out
 from evidence.kinds import checkpoint_name
 from evidence.redaction import excerpt
 from evidence.schema import camel, default_of, upper_snake
@@ -91,7 +91,7 @@ def kind_of(data: bytes, start: int, stop: int) -> str:
 def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
     """A line 'Dumping <path>' -> (the file's base name, (end offset, epoch) if that is the name of a snapshot)."""
     base = line.removeprefix(b"Dumping ").replace(b"\\", b"/").rsplit(b"/", 1)[-1]
-    name = printable(base.decode("utf-8", "surrogateescape"))
+    name = spelled_out(base.decode("utf-8", "surrogateescape"))
     named = checkpoint_name(name)
     return name, named if named and named[0] <= MAX_INT64 and named[1] <= MAX_INT32 else None
 

@@ -11,7 +11,7 @@ class KraftForensicsError(Exception):
     exit_code = 1
 
 
-def printable(name: str) -> str:
+def spelled_out(name: str) -> str:
     """A file name as text that can be stored and printed: bytes that are not UTF-8 are spelled out as \\udc<hex>."""
     return name.encode("utf-8", "backslashreplace").decode()
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from evidence.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, Names
-from evidence.errors import CaptureError, printable
+from evidence.errors import CaptureError, spelled_out
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _SPELLINGS = {"s3a": "s3", "s3n": "s3"}  # Hadoop's
@@ -174,7 +174,7 @@ class _Store:
 
     def shown(self, path: str) -> str:
         """An object, as it may be shown."""
-        return str(self.remote) if path == self.path else f"{self.remote}/{printable(self.name_of(path))}"
+        return str(self.remote) if path == self.path else f"{self.remote}/{spelled_out(self.name_of(path))}"
 
     def copy(self, targets: dict[str, Path], found: dict[str, Info]) -> None:
         """Some objects at a time where fsspec's implementation knows how to; an error names the object."""

@@ -300,8 +300,10 @@ def sql(
 def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:
     """Check Java, packages, jars, disk and permissions."""
     from jobs.doctor import run_checks
+    from jobs.lake_files import check_root
     from jobs.settings import load_settings
 
+    check_root(lake)
     checks = run_checks(load_settings(), lake)
     rows = [
         {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice}

@@ -7,6 +7,7 @@ A Spark job takes longer to be planned than such a read or write takes. What Spa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
@@ -24,11 +25,23 @@ from jobs.row_keys import new_rows
 from jobs.tables import TABLES, Table
 
 Row = dict[str, Any]
+# A path has lost one of the two slashes.
+_URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _STEP_ROWS = 1_000_000  # of a table that is written, as it is held in whole
 
 
 class LakeError(KraftForensicsError):
     """The lake is missing or is not one."""
+
+
+def check_root(root: Path) -> None:
+    """Errors: LakeError for a lake that is a URL."""
+    scheme = _URL_AS_PATH.match(str(root))
+    if scheme:
+        raise LakeError(
+            f"{scheme[1]}://...: the lake is a folder of this machine, or one that is mounted (docs/cluster.md). "
+            "Captures can be URLs, --lake cannot."
+        )
 
 
 def table_properties(table: Table) -> dict[str, str]:
@@ -132,6 +145,8 @@ class LakeFiles:
 
         rows: of the table's columns without cluster_id; texts may be dictionary-encoded.
         """
+        if not len(rows):
+            return 0
         key = TABLES[name].key
         of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
         known = self.read(name, cluster_id, key, of_files)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from jobs.detect import Found, run_detect
 from jobs.flagged import WINDOW_COLUMNS, flagged_windows, levels
 from jobs.ingest import Ingested, ingest_opened
 from jobs.lake import Lake
-from jobs.lake_files import LakeError, LakeFiles
+from jobs.lake_files import check_root
 from jobs.output import Format, print_rows, print_table, progress_steps, say, utc
 from jobs.quality import run_quality
 from jobs.replay import Replayed, replay
@@ -31,9 +30,6 @@ from jobs.report import write_report
 from jobs.session import build_session
 from jobs.settings import load_settings
 from jobs.verdict import document, summarize, write_verdict
-
-# A path has lost one of the two slashes.
-_URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,10 @@ class Pipeline:
     def __init__(self, root: Path, captures: Sequence[str | Location] = ()) -> None:
         self.root = root
         self.captures = [location(given) for given in captures]
-        _check_paths(root, self.captures)
+        # A wrong path is said before Spark starts.
+        check_root(root)
+        for capture in self.captures:
+            check_location(capture)
         self.settings = load_settings()
 
     @cached_property
@@ -70,7 +69,7 @@ class Pipeline:
         """Every stage, with a progress bar. verdict: the document's file, None: in the lake. Errors: as the stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             self._ingest(describe, advance)
-            clusters = self.files.clusters()
+            clusters = self.lake.clusters()
             files = self._verdict_files(verdict, clusters)
             for cluster, file in files.items():
                 self._replay(cluster, file, describe, start)
@@ -191,34 +190,17 @@ class Pipeline:
         self.require()
         return levels(self.lake)
 
-    @property
-    def files(self) -> LakeFiles:
-        """The lake without a session: Spark need not start for it."""
-        return LakeFiles(self.root)
-
     def one_cluster(self, wanted: str | None) -> str:
         """The cluster a command is about. Errors: LakeError when that is not clear."""
-        return self.files.one_cluster(wanted)
+        return self.lake.one_cluster(wanted)
 
     def require(self) -> None:
         """Errors: LakeError when there is no lake yet; that is said before Spark starts."""
-        self.files.require()
+        self.lake.require()
 
     def _clusters(self) -> list[str]:
         self.require()
-        return self.files.clusters()
-
-
-def _check_paths(root: Path, captures: Sequence[Location]) -> None:
-    """A wrong path is said before Spark starts."""
-    scheme = _URL_AS_PATH.match(str(root))
-    if scheme:
-        raise LakeError(
-            f"{scheme[1]}://...: the lake is a folder of this machine, or one that is mounted (docs/cluster.md). "
-            "Captures can be URLs, --lake cannot."
-        )
-    for capture in captures:
-        check_location(capture)
+        return self.lake.clusters()
 
 
 def _size_bytes(path: Location) -> int:

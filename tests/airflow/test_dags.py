@@ -259,6 +259,28 @@ def test_execute_keeps_airflows_secrets(monkeypatch: pytest.MonkeyPatch) -> None
     assert "AIRFLOW_HOME" in os.environ
 
 
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("s3://bucket/tuesday.tar.xz", "s3://bucket/tuesday.tar.xz"),
+        ("s3a://key:secret@bucket/a/b.zip", "s3a://bucket/a/b.zip"),
+        ("https://host/x.zip?X-Amz-Signature=secret&a=b", "https://host/x.zip"),
+        ("https://user:secret@host/x.zip?sig=secret\n?secret", "https://host/x.zip"),
+        ("/captures/what?.zip", "/captures/what?.zip"),
+        ("--lake", "--lake"),
+    ],
+)
+def test_the_log_shows_no_secret_of_a_url(argument: str, shown: str) -> None:
+    assert dag_file.without_secrets(argument) == shown
+
+
+def test_the_log_shows_a_command_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", LOGGER)
+    dag_file.execute([sys.executable, "-c", "", "https://user:secret@host/x.zip?sig=secret"])
+    assert "secret" not in logged(caplog)[0]
+    assert "https://host/x.zip" in logged(caplog)[0]
+
+
 def test_execute_stops_the_program_when_time_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Airflow's execution_timeout does it: an alarm that raises. The program ignores SIGTERM, so it is killed."""
 

@@ -124,6 +124,7 @@ def test_running_again_writes_nothing(job: Job) -> None:
     again = Pipeline(job.pipeline.root, job.pipeline.captures)
     again.run(job.report)
     assert _versions(again.lake) == before
+    assert "spark" not in vars(again.lake)  # nothing needed a session: none was started
 
 
 def _versions(lake: Lake) -> dict[str, int]:

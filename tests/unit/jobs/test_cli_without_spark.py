@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
@@ -61,6 +62,13 @@ def test_usage_errors_exit_with_2() -> None:
     assert CliRunner().invoke(app, ["run"]).exit_code == 2
     assert CliRunner().invoke(app, ["describe", "--at-time", "yesterday"]).exit_code == 2
     assert CliRunner().invoke(app, ["describe", "--at-time", "2026-11-21", "--at-offset", "1"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["quality"], ["run", "capture"]])
+def test_a_lake_is_no_url(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--lake", "s3://bucket/lake"])
+    assert result.exit_code == 1
+    assert str(result.exception).startswith("s3://...: the lake is a folder of this machine")
 
 
 def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:

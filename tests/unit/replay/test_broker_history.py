@@ -337,3 +337,13 @@ def test_the_simulated_controller_is_worth_asking() -> None:
     for kind in ("clean", "unclean"):
         assert found.count((kind, kind)) > 20
         assert found.count(("unknown", kind)) > 20
+
+
+def test_of_several_copies_of_a_file_the_first_by_name_is_named() -> None:
+    """A row of the lake depends on the evidence, not on the order in which its files are read."""
+    copies = [
+        {"broker_id": 1, "broker_epoch": 1, "capture": "c", "path": f"{n}/.kafka_cleanshutdown", "sha256": "ff"}
+        for n in (3, 1, 2)
+    ]
+    for files in (copies, copies[::-1]):
+        assert history_rows(RESTART, files=tuple(files))[-1]["clean_shutdown_path"] == "1/.kafka_cleanshutdown"

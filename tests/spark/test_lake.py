@@ -1,0 +1,63 @@
+"""Tables written without Spark are Spark's to read, and to write beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.lake import Lake
+from jobs.pipeline import Pipeline
+from jobs.tables import TABLES
+from tests.spark.conftest import Job
+
+
+@pytest.fixture
+def lake(job: Job, tmp_path: Path) -> Lake:
+    made = Lake(job.lake.spark, tmp_path)
+    made.create()
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLES) - {"evidence_files"}))
+def test_rows_of_every_table_come_back_as_they_were(job: Job, lake: Lake, name: str) -> None:
+    """Whether Spark writes and the driver reads, or the other way round."""
+    cluster = job.clusters["unclean"]
+    kept = [f.name for f in TABLES[name].schema if f.name != "cluster_id"]
+    rows = job.lake.read(name, cluster).select(kept)
+    put = lake.put if not TABLES[name].append_only else lake.append
+    put(name, cluster, rows)
+    again = lake.table(name).toArrow()
+    assert again.column_names == ["cluster_id", *kept]
+    assert sorted(map(str, again.select(kept).to_pylist())) == sorted(map(str, rows.to_pylist()))
+    assert set(again["cluster_id"].to_pylist()) <= {cluster}
+
+
+def test_both_replace_what_the_other_wrote(job: Job, lake: Lake) -> None:
+    cluster = job.clusters["unclean"]
+    columns = [f.name for f in TABLES["findings"].schema if f.name != "cluster_id"]
+    rows = job.lake.read("findings", cluster).select(columns)
+    lake.put("findings", cluster, rows, {"mark": "driver"})
+    half = lake.table("findings").where("kind = 'leaderless'").withColumn("cluster_id", F.lit(cluster))
+    leaderless = half.count()
+    assert 0 < leaderless < len(rows)
+    assert lake.replace("findings", cluster, half, {"mark": "spark"}) == leaderless
+    assert (lake.count("findings", cluster), lake.mark("findings", cluster)) == (leaderless, "spark")
+    assert lake.put("findings", cluster, rows, {"mark": "driver"}) == len(rows)
+    assert (lake.table("findings").count(), lake.mark("findings", cluster)) == (len(rows), "driver")
+
+
+def test_a_table_that_spark_has_read_is_seen_as_it_is_now(lake: Lake) -> None:
+    schema = pa.schema([f for f in TABLES["captures"].schema if f.name != "cluster_id"])
+    for number in range(3):
+        row = {"capture": str(number), "sha256": "s", "path": "p", "position": 0}
+        lake.append("captures", "c", pa.Table.from_pylist([row], schema=schema))
+        assert lake.table("captures").count() == number + 1
+
+
+def test_a_session_starts_when_something_needs_it(job: Job) -> None:
+    pipeline = Pipeline(job.pipeline.root)
+    assert pipeline.levels()
+    assert "spark" not in vars(pipeline.lake)
