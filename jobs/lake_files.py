@@ -27,6 +27,8 @@ from jobs.tables import TABLES, Table
 Row = dict[str, Any]
 # A path has lost one of the two slashes.
 _URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+# deltalake makes a URL of a path, in which these mean something else, or nothing.
+_MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
 _STEP_ROWS = 1_000_000  # of a table that is written, as it is held in whole
 
 
@@ -35,13 +37,15 @@ class LakeError(KraftForensicsError):
 
 
 def check_root(root: Path) -> None:
-    """Errors: LakeError for a lake that is a URL."""
+    """Errors: LakeError for a lake that is a URL, or whose path deltalake would take for another."""
     scheme = _URL_AS_PATH.match(str(root))
     if scheme:
         raise LakeError(
             f"{scheme[1]}://...: the lake is a folder of this machine, or one that is mounted (docs/cluster.md). "
             "Captures can be URLs, --lake cannot."
         )
+    if found := _MISREAD.search(str(root.resolve())):
+        raise LakeError(f"{str(root)!r}: {found[0]!r} in a lake's path cannot be read back. Choose another --lake.")
 
 
 def table_properties(table: Table) -> dict[str, str]:
@@ -65,9 +69,10 @@ def about_text(cluster_id: str, about: Mapping[str, Any] | None) -> str:
 
 
 class LakeFiles:
-    """A lake in a folder. Writes are one Delta commit each."""
+    """A lake in a folder. Writes are one Delta commit each. Errors: as of `check_root`."""
 
     def __init__(self, root: Path) -> None:
+        check_root(root)
         self.root = root
 
     def path(self, name: str) -> str:

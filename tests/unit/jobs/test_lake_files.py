@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs import lake_files
-from jobs.lake_files import LakeFiles
+from jobs.lake_files import LakeError, LakeFiles
 from jobs.tables import TABLES
 from tests.support.paths import ROOT
 
@@ -59,6 +59,24 @@ def damage(*positions: int | None, reason: str = "crc") -> pa.Table:
 
 def positions(lake: LakeFiles, cluster: str) -> list[int | None]:
     return sorted((r["position"] for r in lake.rows("quarantine", cluster)), key=lambda p: -1 if p is None else p)
+
+
+@pytest.mark.parametrize("character", "%[]\\^|\t\n\x7f")
+def test_a_path_that_would_be_taken_for_another_is_refused(tmp_path: Path, character: str) -> None:
+    with pytest.raises(LakeError, match="Choose another --lake"):
+        LakeFiles(tmp_path / f"a{character}20b")
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "hash#tag", "q?x", "+", "é", "it's", "a:b", "a;b", "~", "{a}", '"', "`a`", "$x"]
+)
+def test_other_names_of_folders_are_just_names(tmp_path: Path, name: str) -> None:
+    lake = LakeFiles(tmp_path / name)
+    lake.create()
+    assert lake.append("quarantine", "c", damage(1)) == 1
+    assert lake.count("quarantine", "c") == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert list((tmp_path / name / "quarantine").glob("*.parquet"))
 
 
 def test_what_is_there_is_not_appended_again(fresh: LakeFiles) -> None:
