@@ -25,10 +25,10 @@ from bench.table import tables
 
 _MAIN = "p100k"
 _FRAMED = ("read", "sha256", "crc", "frame", "decode")
-_REPLAYED = ("sha256", "decode", "sort", "reduce", "detect")
+_REPLAYED = ("sha256", "decode", "sort", "state", "reduce", "detect")
 # What is measured on which input, in this order.
 PLAN = {
-    _MAIN: (*PEERS, *_FRAMED, "sort", "reduce", "scalar", "detect", "parquet", "write"),
+    _MAIN: (*PEERS, *_FRAMED, "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
     "gb": _FRAMED,
     "long": (*PEERS, *_REPLAYED),
     SNAPSHOT: (*PEERS, *_FRAMED),

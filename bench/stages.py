@@ -26,7 +26,7 @@ from evidence.offsets import read_offsets
 from evidence.segments import scan_files
 from jobs.report_html import render_report
 from jobs.settings import load_settings
-from replay.history import build_history
+from replay.history import build_history, in_order, reduce_state
 from replay.lists import PAD
 from replay.partition_change import Cases, predict
 from replay.profiles import PROFILES
@@ -109,6 +109,14 @@ def _reduce(inputs: Prepared) -> Iterator[Work]:
     state = inputs.state()
     for changes in inputs.changes():
         yield Work(partial(build_history, changes, state.topic_events, state.context), len(changes))
+
+
+def _state(inputs: Prepared) -> Iterator[Work]:
+    """The replayed state alone: rows are in order, and nothing is made of it yet."""
+    events = inputs.state().topic_events
+    for changes in inputs.changes():
+        whole = changes.combine_chunks()
+        yield Work(partial(reduce_state, in_order(whole, events)[1], whole), len(whole))
 
 
 def _sort(inputs: Prepared) -> Iterator[Work]:
@@ -197,6 +205,7 @@ STAGES = {
     "decode": Stage(_decode, floor="sha256"),
     "offsets": Stage(_offsets, floor="sha256"),
     "sort": Stage(_sort, replays=True),
+    "state": Stage(_state, floor="sort", replays=True),
     "reduce": Stage(_reduce, floor="sort", replays=True),
     "scalar": Stage(_scalar, replays=True),
     "detect": Stage(_detect, floor="sort", replays=True),

@@ -29,6 +29,8 @@ Row = dict[str, Any]
 _URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # deltalake makes a URL of a path, in which these mean something else, or nothing.
 _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
+# Of files of which a filter leaves little Arrow would by default hold gigabytes, and keep them for later.
+_READAHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
 _STEP_ROWS = 1_000_000  # of a table that is written, as it is held in whole
 
 
@@ -118,7 +120,13 @@ class LakeFiles:
         of_cluster = None if cluster_id is None else pc.field("cluster_id") == cluster_id
         wanted = [condition for condition in (of_cluster, where) if condition is not None]
         condition = reduce(and_, wanted) if wanted else None
-        return self.dataset(name).to_table(columns=list(columns) or None, filter=condition)
+        dataset = self.dataset(name)
+        wanted_columns = list(columns) or dataset.schema.names
+        parts = [dataset.schema.empty_table().select(wanted_columns)]
+        for file in dataset.get_fragments(condition):
+            parts.append(file.to_table(dataset.schema, wanted_columns, condition, **_READAHEAD))
+            pa.default_memory_pool().release_unused()
+        return pa.concat_tables(parts)
 
     def rows(
         self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None

@@ -83,15 +83,57 @@ class History:
 def build_history(changes: pa.Table, topic_events: pa.Table, context: Context) -> History:
     """Reduce one bucket. changes: CHANGES rows of whole topics, in any order; topic_events: TOPIC_EVENTS rows."""
     changes = changes.combine_chunks()
+    topic_ids, rows = in_order(changes, topic_events)
+    state = reduce_state(rows, changes)
+    orphans = changes.take(pa.array(state.orphans))
+    return History(_assemble(state, changes, topic_events, topic_ids, context), orphans)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Every partition's state after each of its records, in order, as what it consists of.
+
+    rows: as of `in_order`, without orphans. filled: for each list column the row in `changes` that it has its value
+    from, -1 for an empty list. leader, leader_epoch, partition_epoch, recovery: the values (recovery: Kafka's code, -1
+    where it is not known). orphans: rows of `changes` that are not applied.
+    """
+
+    rows: dict[str, Array]
+    filled: dict[str, Array]
+    leader: Array
+    leader_epoch: Array
+    partition_epoch: Array
+    recovery: Array
+    orphans: Array
+
+
+def in_order(changes: pa.Table, topic_events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
+    """The topic ids, and every change and event of a partition by topic, partition and offset, as parallel arrays."""
     topic_ids, rows = _merge_events(changes, topic_events)
     order = np.lexsort((rows["offset"], rows["partition"], rows["topic"]))
-    rows = {name: values[order] for name, values in rows.items()}
+    return topic_ids, {name: values[order] for name, values in rows.items()}
+
+
+def reduce_state(rows: dict[str, Array], changes: pa.Table) -> State:
+    """The last value wins, column by column (PartitionRegistration.merge). rows: as of `in_order`; changes: in one
+    chunk a column."""
     orphan = _orphans(rows)
-    orphans = changes.take(pa.array(rows["source"][orphan & (rows["kind"] <= _CHANGE)]))
+    orphans = rows["source"][orphan & (rows["kind"] <= _CHANGE)]
     rows = {name: values[~orphan] for name, values in rows.items()}
     filled = {name: _fill(rows, changes, name) for name in LIST_COLUMNS}
     rows, filled = _drop_idle_clears(rows, filled, changes)
-    return History(_assemble(rows, filled, changes, topic_events, topic_ids, context), orphans)
+    full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]))
+    leader = _column(changes, "leader", rows, -2)
+    recovery = _column(changes, "leader_recovery_state", rows, -1)
+    return State(
+        rows=rows,
+        filled=filled,
+        leader=_forward(leader, leader != -2),
+        leader_epoch=_counter(_column(changes, "leader_epoch", rows, 0), full, leader != -2),
+        partition_epoch=_counter(_column(changes, "partition_epoch", rows, 0), full, every),
+        recovery=_forward(recovery, recovery != -1),
+        orphans=orphans,
+    )
 
 
 def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
@@ -197,29 +239,17 @@ def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
     return values.take(pa.array(np.where(index < 0, len(values) - 1, index)))
 
 
-def _assemble(
-    rows: dict[str, Array],
-    filled: dict[str, Array],
-    changes: pa.Table,
-    events: pa.Table,
-    topic_ids: pa.Array,
-    context: Context,
-) -> pa.Table:
-    full, removed = rows["kind"] == _FULL, rows["kind"] == _REMOVE
-    leader = _column(changes, "leader", rows, -2)
-    recovery = _column(changes, "leader_recovery_state", rows, -1)
-    lists = {name: _take_list(changes[name], filled[name]) for name in LIST_COLUMNS}
+def _assemble(reduced: State, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: Context) -> pa.Table:
+    rows = reduced.rows
+    removed = rows["kind"] == _REMOVE
+    lists = {name: _take_list(changes[name], reduced.filled[name]) for name in LIST_COLUMNS}
     lists["directories"] = _default_directories(lists["directories"], lists["replicas"])
     state: dict[str, pa.Array] = {
         **lists,
-        "leader": pa.array(_forward(leader, leader != -2), type=pa.int32()),
-        "leader_epoch": pa.array(
-            _counter(_column(changes, "leader_epoch", rows, 0), full, leader != -2), type=pa.int32()
-        ),
-        "partition_epoch": pa.array(
-            _counter(_column(changes, "partition_epoch", rows, 0), full, np.ones(len(full))), type=pa.int32()
-        ),
-        "leader_recovery_state": _recovery_names(_forward(recovery, recovery != -1)),
+        "leader": pa.array(reduced.leader, type=pa.int32()),
+        "leader_epoch": pa.array(reduced.leader_epoch, type=pa.int32()),
+        "partition_epoch": pa.array(reduced.partition_epoch, type=pa.int32()),
+        "leader_recovery_state": _recovery_names(reduced.recovery),
     }
     topic_id = topic_ids.take(pa.array(rows["topic"]))
     names = [context.topic_names.get(i) for i in topic_ids.to_pylist()]
