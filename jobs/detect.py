@@ -76,6 +76,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     mark = stages.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, asked))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)
+    lake.start()
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = Clock(settings.evidence.clock_error_ms)
     end_ms = log_end_ms(lake, cluster, state)

@@ -68,6 +68,7 @@ def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
 
 
 def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+    lake.start()
     progress(f"{capture.name}: reading log-end offsets")
     offsets = read_offsets(
         capture.name, capture.files, settings.metrics.names(), settings.evidence.snapshot_duration_ms

@@ -36,6 +36,10 @@ class Lake(LakeFiles):
     def spark(self) -> SparkSession:
         return self._session() if callable(self._session) else self._session
 
+    def start(self) -> None:
+        """Start the session unless it runs: PySpark makes no column (F.col) without one."""
+        assert self.spark
+
     def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
         """A table, or one cluster's rows of it."""
         frame = self.spark.read.format("delta").load(self.path(name))

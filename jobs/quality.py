@@ -33,6 +33,7 @@ def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Ch
     mark = stages.fingerprint(lake, _INPUTS)
     up_to_date = lake.mark("quality_results", cluster) == mark
     if not up_to_date:
+        lake.start()
         # Great Expectations takes seconds to import: only when it is needed.
         from quality.checkpoint import run_suite
         from quality.invariants import with_invariants

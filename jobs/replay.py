@@ -62,6 +62,7 @@ def replay(
     mark = stages.fingerprint(lake, _INPUTS, (start,))
     if lake.mark(_LAST, cluster) == mark:
         return Replayed(cluster, 0, True)
+    lake.start()
     progress(f"{cluster}: resolving cluster-wide records")
     try:
         state = load_cluster_state(lake, cluster, start)

@@ -219,6 +219,7 @@ def write_report(lake: Lake, cluster: str, output: Path, progress: Callable[[str
     if _fingerprint(output) == mark:
         progress(f"{cluster}: the report is up to date")
         return output.resolve()
+    lake.start()
     progress(f"{cluster}: writing the report")
     page = render_report(load_report(lake, cluster, mark))
     try:

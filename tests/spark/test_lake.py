@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
+from jobs.buckets import bucket_count
+from jobs.detect import run_detect
 from jobs.lake import Lake
 from jobs.pipeline import Pipeline
 from jobs.tables import TABLES
 from tests.spark.conftest import Job
+from tests.support.digests import digests
 
 
 @pytest.fixture
@@ -61,3 +65,19 @@ def test_a_session_starts_when_something_needs_it(job: Job) -> None:
     pipeline = Pipeline(job.pipeline.root)
     assert pipeline.levels()
     assert "spark" not in vars(pipeline.lake)
+
+
+def test_what_many_buckets_give_is_what_one_gives(job: Job, tmp_path: Path) -> None:
+    """Of one bucket the driver fetches and writes everything, of several Spark does."""
+    cluster = job.clusters["unclean"]
+    shutil.copytree(job.pipeline.root, tmp_path / "lake")
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    settings = job.pipeline.settings
+    smaller = settings.replay.model_copy(update={"partitions_per_bucket": 4, "rows_per_bucket": 20})
+    history = lake.table("partition_history", cluster)
+    assert bucket_count(history, settings) == 1
+    assert bucket_count(history, settings.model_copy(update={"replay": smaller})) > 2
+    before = digests(lake)
+    lake.put("findings", cluster, TABLES["findings"].schema.empty_table())
+    run_detect(lake, cluster, settings.model_copy(update={"replay": smaller}), lambda _: None)
+    assert digests(lake) == before
