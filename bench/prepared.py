@@ -134,7 +134,7 @@ def _ranges(scanned: Scanned) -> Iterator[tuple[Any, ByteRange]]:
 def _resolved(scanned: Scanned, records: list[dict[str, Any]]) -> ClusterState:
     batches = [
         {"epoch": d.batch.epoch, "base_offset": d.batch.base_offset, "last_offset": d.batch.last_offset}
-        | {"base_timestamp_ms": d.batch.base_timestamp_ms, "crc": d.batch.crc, "path": d.file.path, "nodes": [3000]}
+        | {"base_timestamp_ms": d.batch.base_timestamp_ms, "crc": d.batch.crc, "path": d.file.path, "nodes": [1]}
         for d in scanned.batches
     ]
     logged = [{**row, "data": json.loads(row["payload"])} for row in records if row["holds"] == LOG]

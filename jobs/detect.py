@@ -182,13 +182,16 @@ class _Results:
 
     def write(self, own: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None) -> None:
         """Replace a table by what the buckets gave for it, and `more`."""
-        rest = JUDGED[own].empty_table() if more is None else more
         if self.fetched is not None:
             rows = fetched(self.fetched, own)
-            self.lake.put(name, self.cluster, pa.concat_tables([rows, rest.cast(rows.schema)]), about)
+            if more is not None:
+                rows = pa.concat_tables([rows, more.cast(rows.schema)])
+            self.lake.put(name, self.cluster, rows, about)
             return
         frame = part(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
-        self.lake.replace(name, self.cluster, frame.unionByName(self.lake.frame(name, self.cluster, rest)), about)
+        if more is not None:
+            frame = frame.unionByName(self.lake.frame(name, self.cluster, more))
+        self.lake.replace(name, self.cluster, frame, about)
 
     def predicted(self) -> int:
         """How many changes were held against the rules."""

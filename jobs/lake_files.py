@@ -29,8 +29,8 @@ Row = dict[str, Any]
 _URL_AS_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # deltalake makes a URL of a path, in which these mean something else, or nothing.
 _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
-# Of files of which a filter leaves little Arrow would by default hold gigabytes, and keep them for later.
-_READAHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
+# Of a file of which a filter leaves little Arrow would by default hold gigabytes, and keep them for later.
+_BATCHES_AHEAD = 2
 _STEP_ROWS = 1_000_000  # of a table that is written, as it is held in whole
 
 
@@ -124,7 +124,7 @@ class LakeFiles:
         wanted_columns = list(columns) or dataset.schema.names
         parts = [dataset.schema.empty_table().select(wanted_columns)]
         for file in dataset.get_fragments(condition):
-            parts.append(file.to_table(dataset.schema, wanted_columns, condition, **_READAHEAD))
+            parts.append(file.to_table(dataset.schema, wanted_columns, condition, batch_readahead=_BATCHES_AHEAD))
             pa.default_memory_pool().release_unused()
         return pa.concat_tables(parts)
 
@@ -179,15 +179,16 @@ class LakeFiles:
     def _commit(
         self, name: str, cluster_id: str, rows: pa.Table, said: Mapping[str, str] | None = None, **how: Any
     ) -> None:
-        from deltalake import CommitProperties, write_deltalake
+        from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+        table = DeltaTable(self.path(name))
         steps = (whole(name, cluster_id, rows.slice(at, _STEP_ROWS)) for at in range(0, len(rows), _STEP_ROWS))
         batches = (batch for step in steps for batch in step.to_batches())
         reader = pa.RecordBatchReader.from_batches(TABLES[name].schema, batches)
-        if not set(reader.schema.names) <= set(self.dataset(name).schema.names):
+        if not set(reader.schema.names) <= {field.name for field in table.schema().fields}:
             how["schema_mode"] = "merge"
         properties = CommitProperties(custom_metadata=dict(said)) if said else None
-        write_deltalake(self.path(name), reader, commit_properties=properties, **how)
+        write_deltalake(table, reader, commit_properties=properties, **how)
 
     def captures(self, cluster_id: str) -> dict[str, int]:
         """How many files each capture of a cluster has, by its name."""
