@@ -20,7 +20,7 @@ from evidence.errors import DecodeError
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
-# Defaults of tagged fields, beyond 0 / empty / null for the wire type (message definitions of Kafka 4.3.1).
+# Defaults of tagged fields, beyond 0 / empty / null for the wire type (message definitions of Kafka 4.4.0).
 _TAG_DEFAULTS = {("PartitionChangeRecord", "leader"): -2, ("PartitionChangeRecord", "leader_recovery_state"): -1}
 _NULLABLE = ("COMPACT_NULLABLE", "NULLABLE")
 

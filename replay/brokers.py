@@ -28,10 +28,14 @@ BROKER_TYPES = frozenset(
 )
 
 
+_VERSION = "metadata.version"
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerState:
     """A broker after one record. incarnation_id None: not registered. log_dirs: ids of the online directories; None
-    where the records do not have them (KIP-858)."""
+    where the records do not have them (KIP-858). newest_level: the newest metadata.version that it supports, as a
+    feature level; None where its registration does not say. anchored: the state is a snapshot's."""
 
     offset: int
     batch_base_offset: int
@@ -43,6 +47,8 @@ class BrokerState:
     in_controlled_shutdown: bool
     rack: str | None = None
     log_dirs: tuple[str, ...] | None = None
+    newest_level: int | None = None
+    anchored: bool = False
 
     @property
     def active(self) -> bool:
@@ -91,6 +97,14 @@ class BrokerTimeline:
                 found.append(states[index])
         return found
 
+    def registered_with(self, broker_ids: Array, batch_base_offsets: Array) -> Array:
+        """Whether each broker registered a new incarnation in the batch beside it; bool."""
+        begun = {(s.broker_id, s.batch_base_offset) for b in self.states for s in self.restarts(b, -1)}
+        found = np.isin(batch_base_offsets, np.array([batch for _, batch in begun], dtype=np.int64))
+        for row in np.flatnonzero(found).tolist():
+            found[row] = (int(broker_ids[row]), int(batch_base_offsets[row])) in begun
+        return found
+
     def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
         """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
         return bool(self.restarts(broker_id, after_offset, up_to_offset))
@@ -122,6 +136,22 @@ class BrokerTimeline:
         during = states[max(first, 0) : behind]
         return first >= 0 and all(s.active for s in during) and len({s.incarnation_id for s in during}) == 1
 
+    def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
+        """The longest time within the two, in ms, for which the broker was active without a break."""
+        states = self.states.get(broker_id, [])
+        first = max(bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1, 0)
+        best, since = 0, None
+        for state in states[first:]:
+            if state.timestamp_ms >= to_ms:
+                break
+            if since is not None:
+                best = max(best, state.timestamp_ms - since)
+            if not state.active:
+                since = None
+            elif since is None:
+                since = max(state.timestamp_ms, from_ms)
+        return max(best, to_ms - since) if since is not None else best
+
 
 def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
     """Replay the broker records (dicts with offset, batch_base_offset, timestamp_ms, type, data) in offset order.
@@ -144,6 +174,7 @@ def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
 def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> BrokerState | Problem:
     data, kind, offset = record["data"], record["type"], record["offset"]
     where = {"offset": offset, "batch_base_offset": record["batch_base_offset"], "timestamp_ms": record["timestamp_ms"]}
+    where["anchored"] = "place" in record
     epoch = json_int(data, "brokerEpoch", json_int(data, "epoch", -1))
     if kind == "REGISTER_BROKER_RECORD":
         return BrokerState(
@@ -155,6 +186,9 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
             in_controlled_shutdown=data.get("inControlledShutdown", False),
             rack=data.get("rack"),
             log_dirs=tuple(data.get("logDirs") or ()) or None,
+            newest_level=next(
+                (f["maxSupportedVersion"] for f in data.get("features", ()) if f["name"] == _VERSION), None
+            ),
         )
     if current is None or current.incarnation_id is None:
         return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from replay.branches import Branch, branches, surviving
 from replay.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
+from replay.controllers import CONTROLLER_TYPES, REGISTER_CONTROLLER, UNREGISTER_CONTROLLER, controller_problems
 from replay.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.history import TOPIC_EVENTS, Context
 from replay.lists import Array
@@ -23,7 +24,7 @@ from replay.log import Hole, Problem, Run, Transactions, in_runs, newest_run, re
 from replay.software import Software, software
 
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
-_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS", "REGISTER_CONTROLLER_RECORD"})
+_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES
 CLUSTER_TYPES = (
     BROKER_TYPES
     | _TRANSACTION_TYPES
@@ -166,7 +167,8 @@ def resolve_cluster(
     topics = _Topics(records)
     brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
     controllers = _controllers(shape, logged)
-    registered = [(r["offset"], r["data"]) for r in records if r["type"] == "REGISTER_CONTROLLER_RECORD"]
+    of_controllers = [r for r in records if r["type"] in CONTROLLER_TYPES]
+    registered = [(r["offset"], r["data"]) for r in of_controllers]
     levels = [
         (r["offset"], r["data"]["name"], r["data"]["featureLevel"])
         for r in records
@@ -187,6 +189,7 @@ def resolve_cluster(
             *resolved.problems,
             *brokers.problems,
             *topics.problems,
+            *controller_problems(of_controllers, controllers),
             *_bad_configs(records),
         ],
     )
@@ -251,6 +254,8 @@ def _subject(record: Row) -> tuple[Any, ...] | None:
         return "topic", data["topicId"]
     if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
         return "broker", data["brokerId"]
+    if kind in CONTROLLER_TYPES:
+        return "controller", data["controllerId"]
     if kind == "CONFIG_RECORD":
         return "config", data["resourceType"], data["resourceName"], data["name"]
     return ("feature", data["name"]) if kind == "FEATURE_LEVEL_RECORD" else None
@@ -264,6 +269,8 @@ def _undone(record: Row) -> Row | None:
     if kind == "REGISTER_BROKER_RECORD":
         taken = {"brokerId": data["brokerId"], "brokerEpoch": data["brokerEpoch"]}
         return {"type": "UNREGISTER_BROKER_RECORD", "data": taken}
+    if kind == REGISTER_CONTROLLER:
+        return {"type": UNREGISTER_CONTROLLER, "data": {"controllerId": data["controllerId"]}}
     if kind == "CONFIG_RECORD" and data["value"] is not None:
         return {"type": kind, "data": {**data, "value": None}}
     if kind == "FEATURE_LEVEL_RECORD" and data["featureLevel"] > 0:

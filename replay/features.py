@@ -51,6 +51,8 @@ _NAMES = [
     "4.2-IV1",
     "4.3-IV0",
     "4.4-IV0",
+    "4.4-IV1",
+    "4.4-IV2",
 ]
 _VERSIONS = tuple(MetadataVersion.parse(name) for name in _NAMES)
 

@@ -1,6 +1,6 @@
 """Which rules a controller ran: by the software's release, and by the metadata.version that it was set to.
 
-Measured: ten releases' own PartitionChangeBuilder has four behaviours (each a profile). metadata.version does not
+Measured: eleven releases' own PartitionChangeBuilder has four behaviours (each a profile). metadata.version does not
 identify the release; it switches a few features, as Kafka's MetadataVersion does.
 """
 
@@ -22,7 +22,8 @@ ON_EMPTY_ISR, ON_LEADERLESS = "empty_isr", "leaderless"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One behaviour of PartitionChangeBuilder. releases: prefixes of the releases that have it."""
+    """One behaviour of PartitionChangeBuilder. name: stays when further releases have it; releases: their
+    prefixes."""
 
     name: str
     releases: tuple[str, ...]
@@ -36,8 +37,9 @@ class Profile:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the rules, whatever they are called."""
-        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        """Identifies the rules, whatever they are called and whichever releases have them."""
+        rules = {name: rule for name, rule in asdict(self).items() if name not in ("name", "releases")}
+        return sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
 
 
 PROFILES = {
@@ -46,7 +48,7 @@ PROFILES = {
         Profile("4.0", ("3.9.", "4.0."), False, ON_EMPTY_ISR, False, False),
         Profile("4.1.0", ("4.1.0",), True, ON_EMPTY_ISR, False, False),
         Profile("4.1.1", ("4.1.", "4.2."), True, ON_LEADERLESS, False, False),
-        Profile("4.3", ("4.3.",), True, ON_LEADERLESS, True, True),
+        Profile("4.3", ("4.3.", "4.4."), True, ON_LEADERLESS, True, True),
     )
 }
 

@@ -1,6 +1,8 @@
 """Kafka's own classes at work: logs that they wrote, and what they replayed from them.
 
-`make test-kafka` puts Kafka's jars and the compiled Oracle.java into .kafka/.
+`make test-kafka` puts Kafka's jars and the compiled Oracle.java into .kafka/, and those of each release that
+releases.txt lists into a folder of .kafka/releases/, with the compiled EveryRecord.java and PolicyCases.java; with
+Oracle.java, too, if it is the last of the list, the newest.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from jobs.settings import load_settings
 from tests.support.paths import ROOT
 
 KAFKA = ROOT / ".kafka"
+RELEASES = (ROOT / "tests" / "kafka" / "releases.txt").read_text().split()
 CLUSTER = "kafka-oracle-cluster-1"
 
 
@@ -31,8 +34,25 @@ class Made:
     replayed: Path
 
 
-def oracle(*arguments: str | int | Path, output: Path | None = None) -> None:
-    command = ["java", "-cp", f"{KAFKA}:{KAFKA}/*", "Oracle", *map(str, arguments)]
+def java(folder: Path, *arguments: str | int | Path) -> list[str]:
+    """The command that runs a class with the jars and classes of a folder."""
+    return ["java", "-cp", f"{folder}:{folder}/*", *map(str, arguments)]
+
+
+def run_java(release: str, *arguments: str | int | Path) -> None:
+    """Run one of the programs of tests/kafka with the classes of a release."""
+    subprocess.run(java(KAFKA / "releases" / release, *arguments), check=True, stdout=subprocess.DEVNULL)
+
+
+def output_of(release: str, *arguments: str | int | Path) -> bytes:
+    """As run_java; returns what the program printed."""
+    command = java(KAFKA / "releases" / release, *arguments)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+
+def oracle(*arguments: str | int | Path, output: Path | None = None, classes: Path = KAFKA) -> None:
+    """Run Oracle.java with the classes of a folder; what it prints goes to `output`."""
+    command = java(classes, "Oracle", *arguments)
     if output is None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return
@@ -48,21 +68,23 @@ def controller(folder: Path) -> Path:
     return home / "__cluster_metadata-0" / f"{0:020d}.log"
 
 
-def replayed_by_kafka(log: Path, folder: Path) -> Made:
-    oracle("replay", log, output=folder / "replay.jsonl")
+def replayed_by_kafka(log: Path, folder: Path, classes: Path = KAFKA) -> Made:
+    oracle("replay", log, output=folder / "replay.jsonl", classes=classes)
     return Made(log.parents[3], log, folder / "replay.jsonl")
 
 
 @pytest.fixture(scope="session")
-def big(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int, int], Made]:
-    """`Oracle big`: partitions, changes, seed -> a log as a controller writes it, by Kafka's PartitionChangeBuilder."""
+def big(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Made]:
+    """`Oracle big`: partitions, changes, seed -> a log as a controller writes it, by Kafka's PartitionChangeBuilder.
+
+    classes: the folder of them, that of kafka-tools' release unless given."""
 
     @cache
-    def make(partitions: int, changes: int, seed: int) -> Made:
+    def make(partitions: int, changes: int, seed: int, classes: Path = KAFKA) -> Made:
         folder = tmp_path_factory.mktemp(f"big-{seed}")
         log = controller(folder / f"big-{seed}")
-        oracle("big", log, partitions, changes, seed)
-        return replayed_by_kafka(log, folder)
+        oracle("big", log, partitions, changes, seed, classes=classes)
+        return replayed_by_kafka(log, folder, classes)
 
     return make
 

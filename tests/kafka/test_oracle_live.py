@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evidence.inspect import inspect_file
 from jobs.ingest import ingest
 from jobs.lake import Lake
 from jobs.replay import replay
 from jobs.settings import load_settings
-from tests.kafka.conftest import CLUSTER, Made, controller, oracle, replayed_by_kafka
+from tests.kafka.conftest import CLUSTER, KAFKA, RELEASES, Made, controller, replayed_by_kafka
 from tests.kafka.random_log import RandomLog
 from tests.support.oracle import assert_equals_replay, read_replay
 from tests.support.pure import decode, history_of
 
-Big = Callable[[int, int, int], Made]
+Big = Callable[..., Made]
+NEWEST = KAFKA / "releases" / RELEASES[-1]
 
 MANY_CHANGES = (1_000, 200_000)
 MANY_PARTITIONS = (10_000, 50_000)
 
 
 @pytest.mark.parametrize(
-    ("partitions", "changes", "seed"), [(*MANY_CHANGES, 11), (*MANY_CHANGES, 12), (*MANY_PARTITIONS, 13)]
+    ("partitions", "changes", "seed", "classes"),
+    [
+        (*MANY_CHANGES, 11, KAFKA),
+        (*MANY_CHANGES, 12, NEWEST),
+        (*MANY_PARTITIONS, 13, KAFKA),
+        (*MANY_PARTITIONS, 14, NEWEST),
+    ],
 )
-def test_history_equals_kafkas_replay(big: Big, partitions: int, changes: int, seed: int) -> None:
-    made = big(partitions, changes, seed)
+def test_history_equals_kafkas_replay(big: Big, partitions: int, changes: int, seed: int, classes: Path) -> None:
+    made = big(partitions, changes, seed, classes)
     expected = read_replay(made.replayed)
     assert len(expected) == partitions + changes
     history, state = history_of(decode.__wrapped__(made.capture))  # not kept: a gigabyte of rows
@@ -49,11 +54,11 @@ def test_the_spark_job_gives_kafkas_replay(big: Big, lake: Lake) -> None:
     assert_equals_replay(lake.table("partition_history", CLUSTER).toArrow(), read_replay(made.replayed))
 
 
-@pytest.mark.parametrize("seed", [31, 32, 33])
-def test_removals_transactions_and_cleared_elrs_equal_kafkas_replay(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "classes"), [(31, KAFKA), (32, KAFKA), (33, NEWEST), (34, NEWEST)])
+def test_removals_transactions_and_cleared_elrs_equal_kafkas_replay(tmp_path: Path, seed: int, classes: Path) -> None:
     log = controller(tmp_path / "random")
     log.write_bytes(RandomLog(seed).segment(6_000))
-    made = replayed_by_kafka(log, tmp_path)
+    made = replayed_by_kafka(log, tmp_path, classes)
     expected = read_replay(made.replayed)
     history, state = history_of(decode.__wrapped__(made.capture))
     kinds = {p.kind for p in state.problems}
@@ -62,16 +67,3 @@ def test_removals_transactions_and_cleared_elrs_equal_kafkas_replay(tmp_path: Pa
     assert len(state.transactions.dropped) > 20
     assert expected["removed"].drop_null().length() > 20
     assert_equals_replay(history.table, expected)
-
-
-@pytest.mark.parametrize("seed", [21, 22])
-def test_inspect_equals_kafkas_json_of_every_record_type_and_version(tmp_path: Path, seed: int) -> None:
-    log = tmp_path / f"{0:020d}.log"
-    oracle("everyrecord", log, seed, 40)
-    names = ("offset", "timestamp", "type", "version", "data")
-    seen = set()
-    with log.with_name(f"{log.name}.jsonl").open(encoding="utf-8") as lines:
-        for row, line in zip(inspect_file(log, show_secrets=True), lines, strict=True):
-            assert {n: row.get(n) for n in names} == json.loads(line)
-            seen.add((row["type"], row["version"]))
-    assert len(seen) == 37

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
 from replay.conformance import differences
-from tests.kafka.conftest import KAFKA
+from tests.kafka.conftest import RELEASES, output_of
 
-RELEASES = ("3.9.1", "4.0.0", "4.0.2", "4.1.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.3.1")
 COUNT = 4_000
 FIELDS = {"isr", "leader", "leaderRecoveryState", "replicas", "removingReplicas", "addingReplicas", "directories"}
 ELR_FIELDS = {"eligibleLeaderReplicas", "lastKnownElr"}
@@ -19,9 +17,7 @@ ELR_FIELDS = {"eligibleLeaderReplicas", "lastKnownElr"}
 
 def answered_by(release: str, seed: int) -> list[dict[str, Any]]:
     """Cases of PolicyCases.java with the answers of the release's classes."""
-    folder = KAFKA / "releases" / release
-    command = ["java", "-cp", f"{folder}:{folder}/*", "PolicyCases", release, str(seed), str(COUNT)]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    output = output_of(release, "PolicyCases", release, seed, COUNT)
     return [json.loads(line) for line in output.splitlines()]
 
 

@@ -16,6 +16,7 @@ from tests.support.paths import ORACLE, capture, controllers
 from tests.support.pure import Decoded, decode, history_of
 
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
+NEWEST = "unclean-4.4.0"
 _STATE = (
     "replicas",
     "isr",
@@ -42,18 +43,34 @@ def decoded(name: str) -> Decoded:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Capture -> the folder that holds its controllers' folders."""
     folder = tmp_path_factory.mktemp("captures")
-    return {name: controllers(name, folder) / "controllers" for name in CAPTURES}
+    return {name: controllers(name, folder) / "controllers" for name in (*CAPTURES, NEWEST)}
 
 
-def test_inspect_equals_kafkas_json_of_every_record_type_and_version() -> None:
-    expected = oracle_lines("every-record.jsonl.gz")
+@pytest.mark.parametrize(("name", "versions"), [("every-record", 37), ("every-record-4.4.0", 38)])
+def test_inspect_equals_kafkas_json_of_every_record_type_and_version(name: str, versions: int) -> None:
+    """Kafka 4.3.1, and 4.4.0, which has UnregisterControllerRecord."""
+    expected = oracle_lines(f"{name}.jsonl.gz")
     names = ("offset", "timestamp", "type", "version", "data")
-    actual = [{n: row[n] for n in names} for row in inspect_file(ORACLE / "every-record.log", show_secrets=True)]
+    actual = [{n: row[n] for n in names} for row in inspect_file(ORACLE / f"{name}.log", show_secrets=True)]
     assert actual == expected
+    assert len({(row["type"], row["version"]) for row in actual}) == versions
 
 
-@pytest.mark.parametrize("node", [3000, 3002])
-@pytest.mark.parametrize("name", CAPTURES)
+def test_the_payloads_that_kafka_dump_log_prints_give_the_same_records(tmp_path: Path) -> None:
+    names = ("type", "version", "data")
+    expected = [{n: row[n] for n in names} for row in oracle_lines("every-record-4.4.0.jsonl.gz")]
+    text = tmp_path / "payloads.txt"
+    text.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in expected), encoding="utf-8")
+    found = [{n: row[n] for n in names} for row in inspect_file(text, show_secrets=True)]
+    assert found == expected
+    unregistered = [row["data"] for row in found if row["type"] == "UNREGISTER_CONTROLLER_RECORD"]
+    assert {name for data in unregistered for name in data} == {"controllerId"}
+
+
+WHOLE_LOGS = [*((name, node) for name in CAPTURES for node in (3000, 3002)), (NEWEST, 3000)]
+
+
+@pytest.mark.parametrize(("name", "node"), WHOLE_LOGS)
 def test_history_of_all_controllers_equals_kafkas_replay_of_the_majoritys_log(name: str, node: int) -> None:
     history, _ = history_of(decoded(name))
     assert_equals_replay(history.table, captured_replay(name, node))
@@ -90,7 +107,14 @@ def test_a_log_that_lost_is_no_part_of_the_clusters_history(folders: dict[str, P
     assert {r["topic"] for r in rows if r["offset"] in (48, 49, 50)} == {"phantom"}
 
 
-@pytest.mark.parametrize("name", CAPTURES)
+@pytest.mark.parametrize("node", [3000, 3001, 3002])
+def test_each_controller_of_kafka_4_4_has_one_history(folders: dict[str, Path], node: int) -> None:
+    history, state = history_of(decode(folders[NEWEST] / str(node)))
+    assert state.problems == []
+    assert_equals_replay(history.table, captured_replay(NEWEST, 3000))
+
+
+@pytest.mark.parametrize("name", [*CAPTURES, NEWEST])
 def test_state_at_every_captured_checkpoint_equals_it(name: str) -> None:
     history, state = history_of(decoded(name))
     rows = history.table.to_pylist()

@@ -11,6 +11,7 @@ import pytest
 from replay.cluster import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.history import CHANGES
 from replay.log import Hole
+from replay.profiles import PROFILES
 
 Row = dict[str, Any]
 
@@ -156,6 +157,36 @@ def test_a_snapshot_behind_a_gap_takes_back_what_is_not_in_it() -> None:
     assert [(state.brokers.active(b, 58), state.brokers.active(b, 59)) for b in (1, 2)] == [(True, True), (True, False)]
     assert [state.elr_enabled(o) for o in (58, 59)] == [True, False]
     assert [p.kind for p in state.problems] == ["offset_gap", "unknown_prefix"]
+
+
+def controller(offset: int, node: int) -> Row:
+    features = [{"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 33}]
+    return record(offset, "REGISTER_CONTROLLER_RECORD", controllerId=node, features=features)
+
+
+def unregister(offset: int, node: int) -> Row:
+    return record(offset, "UNREGISTER_CONTROLLER_RECORD", controllerId=node)
+
+
+def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> None:
+    """Controller 2 was unregistered in the gap, and leads after it; 3 was before."""
+    before = [controller(1, 1), controller(2, 2), controller(3, 3), unregister(4, 3)]
+    terms = [record(60 + 10 * term, "LEADER_CHANGE", 2 + term, leaderId=leads) for term, leads in enumerate((1, 2, 3))]
+    batches = [batch(0, 49), batch(60, 69, epoch=2), batch(70, 79, epoch=3), batch(80, 99, epoch=4)]
+    state = resolve(*before, *terms, batches=batches, snapshot=[in_snapshot(60, controller(0, 1))])
+    found = [r for r in state.records if r["type"] == "UNREGISTER_CONTROLLER_RECORD"]
+    assert [(r["offset"], r["data"]["controllerId"]) for r in found] == [(4, 3), (59, 2)]
+    assert [state.software.at(o) for o in (60, 70, 80)] == [("4.3",), tuple(PROFILES), tuple(PROFILES)]
+    assert [p.kind for p in state.problems] == ["offset_gap", "unknown_prefix"]
+
+
+def test_unregistrations_that_kafka_refuses_are_problems() -> None:
+    leads = record(0, "LEADER_CHANGE", leaderId=1, voters=[])
+    state = resolve(leads, unregister(1, 2), controller(2, 1), controller(3, 2), unregister(4, 2), unregister(5, 1))
+    assert [(p.kind, p.offset) for p in state.problems] == [
+        ("unknown_controller", 1),
+        ("active_controller_unregistered", 5),
+    ]
 
 
 def test_a_snapshot_that_the_log_begins_with_takes_nothing_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +20,7 @@ from replay.profiles import PROFILES, MetadataVersion, profile_of
 from tests.support.paths import ORACLE
 
 Row = dict[str, Any]
-RELEASES = {"4.0.2": "4.0", "4.1.0": "4.1.0", "4.2.1": "4.1.1", "4.3.1": "4.3"}
+RELEASES = {"4.0.2": "4.0", "4.1.0": "4.1.0", "4.2.1": "4.1.1", "4.3.1": "4.3", "4.4.0": "4.3"}
 
 
 @cache
@@ -60,8 +61,8 @@ def test_the_state_behind_the_change_is_compared_too() -> None:
 
 
 def test_profiles_by_release() -> None:
-    named = {r: p.name for r in ("3.9.1", "4.0.0", "4.1.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0") if (p := profile_of(r))}
-    assert named == {
+    releases = ("3.9.1", "4.0.0", "4.1.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.4.0")
+    assert {r: p.name for r in releases if (p := profile_of(r))} == {
         "3.9.1": "4.0",
         "4.0.0": "4.0",
         "4.1.0": "4.1.0",
@@ -69,10 +70,17 @@ def test_profiles_by_release() -> None:
         "4.2.0": "4.1.1",
         "4.2.1": "4.1.1",
         "4.3.0": "4.3",
+        "4.4.0": "4.3",
     }
     assert profile_of("3.8.0") is None
     assert profile_of("5.0.0") is None
+
+
+def test_a_fingerprint_is_of_the_rules_alone() -> None:
+    """A profile that covers one release more still has the same rules."""
     assert len({p.fingerprint for p in PROFILES.values()}) == len(PROFILES)
+    for profile in PROFILES.values():
+        assert replace(profile, name="other", releases=("9.9.",)).fingerprint == profile.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -87,6 +95,7 @@ def test_profiles_by_release() -> None:
         ("4.0-IV0", (True, False, True, 1)),
         ("4.0-IV1", (True, False, True, 2)),
         ("4.3-IV0", (True, False, True, 2)),
+        ("4.4-IV2", (True, False, True, 2)),
     ],
 )
 def test_what_a_metadata_version_switches(text: str, switches: tuple[bool, bool, bool, int]) -> None:
