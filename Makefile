@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 JARS := .jars
 KAFKA := .kafka
-# Whose rules tests/kafka/test_policies.py compares with; each has a profile in replay/profiles.py.
-KAFKA_RELEASES := 3.9.1 4.0.0 4.0.2 4.1.0 4.1.1 4.2.0 4.2.1 4.3.0 4.3.1
+# Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/profiles.py.
+KAFKA_RELEASES := $(shell cat tests/kafka/releases.txt)
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-airflow test-slow test-kafka fuzz bench lint format types imports check clean
+.PHONY: help setup jars demo test test-airflow test-slow test-kafka fuzz simulate bench lint format types imports check clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -37,10 +37,12 @@ $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
 	javac -nowarn -cp '$(KAFKA)/*' -d $(KAFKA) tests/kafka/Oracle.java
 	touch $@
 
-$(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml tests/kafka/PolicyCases.java $(KAFKA)/.ready
+# Oracle.java needs classes that older releases have elsewhere: it is compiled with the newest alone.
+RELEASE_PROGRAMS := tests/kafka/PolicyCases.java tests/kafka/EveryRecord.java
+$(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KAFKA)/.ready
 	rm -rf $(@D) && mkdir -p $(@D)
 	mvn --quiet --batch-mode -f tests/kafka/release-pom.xml -Dkafka.version=$* dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
-	javac -nowarn -cp '$(@D)/*' -d $(@D) tests/kafka/PolicyCases.java
+	javac -nowarn -cp '$(@D)/*' -d $(@D) $(RELEASE_PROGRAMS) $(if $(filter $*,$(lastword $(KAFKA_RELEASES))),tests/kafka/Oracle.java)
 	touch $@
 
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requirements and fetch Delta's jars
@@ -52,7 +54,7 @@ demo: setup  ## run the whole job on the bundled real capture and show the flagg
 
 test: setup  ## run the tests, in two processes: without Spark, then with it
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
@@ -68,6 +70,11 @@ BENCH ?=
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
+
+LIVES ?= 100000
+SEED ?= 1
+simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk into .simulated
+	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
 
 bench: setup $(KAFKA)/.ready  ## time every stage on large inputs beside Kafka's own tool and classes (docs/benchmarks.md)
 	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
@@ -89,4 +96,4 @@ imports: setup  ## import-linter: data goes one way
 check: lint types imports  ## everything that needs no Spark
 
 clean:  ## remove what the other targets made, the virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(KAFKA) $(DEMO) .bench lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse

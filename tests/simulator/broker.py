@@ -1,0 +1,81 @@
+"""A broker: its disk, its process, and what it believes about the partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.simulator.controller import State
+from tests.simulator.logs import Log
+from tests.simulator.truth import Reign
+
+
+@dataclass(slots=True)
+class Disk:
+    """What outlives a process. marks: replication-offset-checkpoint, by topic name only (None: the file is lost; -1: it
+    has no line of the topic). recovery_point: likewise. marker: the epoch in .kafka_cleanshutdown, None without one.
+    log: of the topic that topic_id names. directory: the id of the log directory."""
+
+    directory: str
+    directories: tuple[str, ...]
+    topic_id: str = ""
+    log: Log = field(default_factory=Log)
+    marks: int | None = -1
+    recovery_point: int = -1
+    marker: int | None = None
+
+
+@dataclass(slots=True)
+class Leading:
+    """A process that acts as leader. isr: as committed; pending: as asked for. log_ends and caught_up_ms: of the
+    followers, as their fetches told."""
+
+    epoch: int
+    reign: Reign
+    isr: list[int]
+    partition_epoch: int
+    replicas: list[int]
+    pending: list[int] | None = None
+    log_ends: dict[int, int] = field(default_factory=dict)
+    caught_up_ms: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Process:
+    """incarnation: of the broker; broker_epoch: of its registration, None before that. view: the partition as it last
+    heard of it. loaded: its log is. quiet: it has all that its leader has, and keeps fetching."""
+
+    incarnation: int
+    started_ms: int
+    previous_epoch: int
+    broker_epoch: int | None = None
+    loaded: bool = False
+    frozen: bool = False
+    stopping: bool = False
+    view: State | None = None
+    min_isr: int = 1
+    high_watermark: int = 0
+    leading: Leading | None = None
+    quiet: bool = False
+    fetching: bool = False
+    delivering: bool = False
+    checkpointing: bool = False
+
+
+@dataclass(slots=True)
+class Broker:
+    """place: among Setup.brokers. reachable: by the controller."""
+
+    id: int
+    place: int
+    disk: Disk
+    process: Process | None = None
+    reachable: bool = True
+    incarnations: int = 0
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and not self.process.frozen
+
+    @property
+    def log(self) -> Log:
+        return self.disk.log

@@ -1,0 +1,140 @@
+"""What somebody sees who captures: rounds of small files and of the exporter's text, and copies of disks.
+
+Every file of a round is read at a moment of its own. Rows are as evidence.tables.LOG_END_OFFSETS has them; those of
+sources that know the topic only by name have no topic id yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence.tables import LOG_END_OFFSETS
+from tests.simulator.broker import Broker, Process
+from tests.simulator.sessions import Sessions
+from tests.simulator.setup import Setup
+
+Row = dict[str, Any]
+
+# What an exporter's text says beside the log end: columns that today's LOG_END_OFFSETS need not have.
+EXPORTER_COLUMNS = ("process_start_ms", "in_sync_replicas_count", "under_min_isr")
+_NOTHING: Row = dict.fromkeys([*LOG_END_OFFSETS.names, *EXPORTER_COLUMNS])
+DISK_COPY_MS = 1_500
+
+
+class Captures(Sessions):
+    """rows: everything that was read so far."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.rows: list[Row] = []
+        self._rounds = 0
+
+    def capture(self, takes_ms: int) -> None:
+        """A round: of every broker that was ever there."""
+        self._rounds += 1
+        common = self._common(self._rounds, takes_ms)
+        for broker in self.brokers.values():
+            at = [self.random(0, takes_ms) for _ in range(5)]
+            after = self.events.after
+            after(at[0], self._read_marks, broker, common)
+            after(at[1], self._read_epochs, broker, common)
+            after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
+            after(at[4], self._scrape, broker, common, min(self.random(0, 80), takes_ms - at[4]))
+
+    def copy_disk(self, broker: Broker, timed: bool) -> None:
+        """One broker's directory, running or not: its last segment, its epochs, and the marker of a clean stop."""
+        self._rounds += 1
+        common = self._common(self._rounds, DISK_COPY_MS)
+        if not timed:
+            common |= {"captured_at_ms": None, "uncertainty_ms": None}
+        at = [self.random(0, DISK_COPY_MS) for _ in range(2)]
+        self.events.after(at[0], self._read_segment, broker, common, self.random(0, DISK_COPY_MS) - at[0])
+        self.events.after(at[1], self._read_epochs, broker, common)
+
+    def _common(self, number: int, takes_ms: int) -> Row:
+        return {
+            **_NOTHING,
+            "topic": self.setup.topic,
+            "partition": 0,
+            "captured_at_ms": self.events.now + self.setup.skew_ms(1),
+            "uncertainty_ms": takes_ms,
+            "capture": "c",
+            "path": str(number),
+            "sha256": "00",
+            "position": 0,
+        }
+
+    def _row(self, broker: Broker, common: Row, source: str, **values: Any) -> Row:
+        row = {**common, **values, "broker_id": broker.id, "source": source}
+        row["path"] = f"{common['path']}/b{broker.id}/{source}"
+        self.rows.append(row)
+        return row
+
+    def _read_marks(self, broker: Broker, common: Row) -> None:
+        marks = broker.disk.marks
+        if marks is not None and marks >= 0:
+            self._row(broker, common, "replication_offset", high_watermark=marks)
+
+    def _read_epochs(self, broker: Broker, common: Row) -> None:
+        disk = broker.disk
+        if not disk.topic_id:
+            return
+        position = len(f"0\n{len(disk.log.entries)}\n")
+        for epoch, start in disk.log.entries:
+            values = {"leader_epoch": epoch, "epoch_start_offset": start, "position": position}
+            self._row(broker, common, "leader_epoch", topic_id=disk.topic_id, **values)
+            position += len(f"{epoch} {start}\n")
+
+    def _read_recovery_point(self, broker: Broker, common: Row, marker_after_ms: int) -> None:
+        point = broker.disk.recovery_point
+        if point >= 0:
+            self._with_marker(broker, common, marker_after_ms, "recovery_point", {"recovery_point_offset": point})
+
+    def _read_segment(self, broker: Broker, common: Row, marker_after_ms: int) -> None:
+        disk = broker.disk
+        if disk.topic_id and disk.log.end > disk.log.start:
+            values = {"log_end_offset": disk.log.end, "last_written_leader_epoch": disk.log.epochs[-1]}
+            self._with_marker(broker, common, marker_after_ms, "replica_segment", {**values, "topic_id": disk.topic_id})
+
+    def _with_marker(self, broker: Broker, common: Row, after_ms: int, source: str, values: Row) -> None:
+        """The marker is read at another moment; before it: as it was just now."""
+        row = self._row(broker, common, source, **values)
+
+        def read() -> None:
+            epoch = broker.disk.marker
+            row["broker_epoch"] = None if epoch == -1 else epoch
+
+        if after_ms > 0:
+            self.events.after(after_ms, read)
+        else:
+            read()
+
+    def _scrape(self, broker: Broker, common: Row, apart_ms: int) -> None:
+        """The exporter asks a process for one value after the other."""
+        process = broker.process
+        if process is None or process.frozen:
+            return
+        values: Row = {"process_start_ms": process.started_ms + self.setup.skew_ms(2 + broker.place)}
+        parts = [self._scrape_log_end, self._scrape_isr]
+        if self.rng.random() < 0.5:
+            parts.reverse()
+        parts[0](broker, process, values)
+        self.events.after(apart_ms, self._finish_scrape, broker, common, process, parts[1], values)
+
+    def _finish_scrape(self, broker: Broker, common: Row, process: Process, part: Any, values: Row) -> None:
+        if broker.process is process and not process.frozen:
+            part(broker, process, values)
+            if "log_end_offset" in values:
+                self._row(broker, common, "jmx_exporter", **values)
+
+    def _scrape_log_end(self, broker: Broker, process: Process, values: Row) -> None:
+        if not process.loaded:
+            values["log_end_offset"] = 0
+        elif broker.disk.topic_id:
+            values["log_end_offset"] = broker.log.end
+
+    def _scrape_isr(self, broker: Broker, process: Process, values: Row) -> None:
+        leading = process.leading
+        isr = len(leading.isr) if leading else 0
+        below = leading is not None and isr < min(process.min_isr, len(leading.replicas))
+        values |= {"in_sync_replicas_count": isr, "under_min_isr": below}

@@ -1,0 +1,153 @@
+"""Random lives by the kind of fault that they have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replay.profiles import PROFILES
+from tests.simulator.life import Life, Thinning
+from tests.simulator.setup import BEGIN_MS, Setup, Step
+
+# Broker ids and metadata offsets of one life are within so many; lives that share a cluster, and so its controllers'
+# fail-overs, its clocks and its session timeout, are so many in a row.
+ROOM, OFFSETS, SHARED = 10, 1_000_000, 64
+
+WRITES = {"produce": 6, "stream": 4, "produce_acks_1": 1, "capture": 7, "disk": 2, "idle": 1, "retain": 1}
+STOPS = {"stop": 6, "bounce": 3, "start": 6, "start_all": 3, "prefer": 3, "elect_uncleanly": 3, "heal": 1}
+PLAIN = WRITES | STOPS
+KILLS = PLAIN | {"kill": 3, "power_loss": 9, "stop": 3, "start": 8, "start_all": 5}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What may happen: weights of the steps, how the cluster may be, and what is taken away of the evidence."""
+
+    weights: dict[str, int]
+    profiles: Sequence[str] = ("4.1.1", "4.1.1", "4.1.0", "4.3", "4.0")
+    elr: float = 0.5
+    old_brokers: float = 0.15
+    fail_overs: float = 0.0
+    skewed: bool = False
+    missing: bool = False
+    gap: bool = False
+    recreated: bool = False
+    spare: float = 0.15
+    unclean: float = 0.3
+
+
+FAULTS = {
+    "clean stops": Fault(PLAIN | {"stop": 9, "elect_uncleanly": 5}),
+    "unclean restarts": Fault(KILLS),
+    "restarts inside the session": Fault(KILLS | {"restart": 10}),
+    "cut-off leaders": Fault(KILLS | {"cut_off_leader": 6, "cut_off": 2, "cut_pair": 3, "heal": 5}),
+    "frozen processes": Fault(KILLS | {"freeze": 9}),
+    "fail-overs": Fault(KILLS | {"restart": 3, "freeze": 3, "cut_off_leader": 2, "heal": 3}, fail_overs=1.0),
+    "controllers of 4.0": Fault(KILLS | {"restart": 2}, profiles=("4.0",), elr=1.0),
+    "min ISR changes": Fault(KILLS | {"min_isr": 8}),
+    "ELR switched": Fault(KILLS | {"elr": 6, "min_isr": 1}),
+    "reassignments": Fault(KILLS | {"reassign": 6, "cancel_reassignment": 2, "start": 5}, spare=1.0),
+    "recreated topics": Fault(KILLS | {"delete_topic": 3, "create_topic": 9}, recreated=True),
+    "lost directories": Fault(PLAIN | {"lose_directory": 6, "stop": 5}),
+    "lost checkpoint files": Fault(KILLS | {"lose_marks": 6}),
+    "skewed clocks": Fault(KILLS | {"restart": 2, "freeze": 2}, skewed=True),
+    "missing rows": Fault(KILLS | {"restart": 2}, missing=True),
+    "missing log": Fault(KILLS | {"restart": 2, "min_isr": 1}, gap=True),
+    "everything": Fault(
+        KILLS
+        | {"restart": 4, "cut_off_leader": 3, "cut_off": 1, "cut_pair": 1, "heal": 3, "freeze": 3, "min_isr": 2}
+        | {"elr": 1, "reassign": 2, "cancel_reassignment": 1, "delete_topic": 1, "create_topic": 3}
+        | {"lose_directory": 1, "lose_marks": 1, "unclean": 1},
+        profiles=tuple(PROFILES),
+        fail_overs=0.5,
+        skewed=True,
+        missing=True,
+        gap=True,
+        recreated=True,
+        spare=0.5,
+    ),
+}
+
+GAPS_MS = ((50, 600), (400, 3_000), (1_500, 9_000), (6_000, 20_000), (20_000, 70_000))
+PACES = ((1, 5, 6, 2, 1), (6, 6, 3, 1, 0), (0, 2, 5, 4, 2), (2, 3, 6, 6, 0))
+
+
+def life(fault: str, seed: int, number: int | None = None) -> Life:
+    """The life of that seed. number: its place among those that share a cluster (default: by its seed)."""
+    kind, rng = FAULTS[fault], random.Random(f"{fault} {seed}")
+    shared = random.Random(f"{fault} {seed // SHARED}")
+    setup = _setup(kind, rng, shared, seed % SHARED if number is None else number, seed)
+    return Life(setup, _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng), fault, seed)
+
+
+def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, seed: int) -> Setup:
+    replicas = rng.choice((2, 2, 3, 3, 3, 4))
+    spare = rng.randint(1, 2) if rng.random() < kind.spare else 0
+    size = min(5, replicas + spare)
+    first = number * ROOM + 1
+    timeout_ms = shared.choice((6_000, 9_000, 9_000))
+    skews: tuple[int, ...] = ()
+    error_ms = shared.choice((300, 2_000, 7_000)) if kind.skewed else 0
+    if error_ms:
+        # One clock is right, another one is off by all of it; so the error is the same for all that share the cluster.
+        base = rng.choice((0, -error_ms))
+        skews = tuple(base + rng.choice((0, error_ms, rng.randint(0, error_ms))) for _ in range(size + 1))
+        skews = (*skews, base + error_ms if min(skews) <= base else base)
+        if max(0, *skews) - min(0, *skews) != error_ms:
+            skews = (base, base + error_ms, *skews[2:])
+    fail_overs: tuple[tuple[int, int], ...] = ()
+    if shared.random() < kind.fail_overs:
+        at = BEGIN_MS + 20_000
+        for _ in range(shared.randint(1, 6)):
+            at += shared.randint(2_000, 60_000)
+            fail_overs += ((at, at + shared.randint(300, 8_000)),)
+            at = fail_overs[-1][1]
+    cut_ms = BEGIN_MS + shared.randint(30_000, 300_000) if kind.gap and shared.random() < 0.3 else None
+    elr = rng.random() < kind.elr
+    # ELR needs brokers of 4.0: they let the high watermark stand.
+    old_brokers = rng.random() < kind.old_brokers and not elr and "elr" not in kind.weights
+    return Setup(
+        brokers=tuple(range(first, first + size)),
+        replicas=replicas,
+        min_isr=rng.choice((1, 2, 2, 2, 3)),
+        elr=elr,
+        unclean=rng.random() < kind.unclean,
+        profile=rng.choice(kind.profiles),
+        hwm_stands_below_min_isr=not old_brokers,
+        removes_at_registration=rng.random() < 0.7,
+        session_timeout_ms=timeout_ms,
+        checkpoint_interval_ms=rng.choice((5_000, 5_000, 500)),
+        replica_lag_time_max_ms=rng.choice((30_000, 30_000, 10_000)),
+        fail_overs=fail_overs,
+        skews_ms=skews,
+        hidden_first_topic=kind.recreated and rng.random() < 0.5,
+        cut_ms=cut_ms,
+        seed=rng.randrange(2**31),
+        topic=f"t{number}",
+        topic_ids=f"{'T' * 10}{number:08}",
+        base_offset=number * OFFSETS,
+    )
+
+
+def _steps(kind: Fault, rng: random.Random, size: int) -> list[Step]:
+    """Things happen at one broker for a while, then at another; not all kinds of them in every life."""
+    names = list(kind.weights)
+    some = rng.random() < 0.5
+    weights = [kind.weights[n] * (0 if some and n not in WRITES and rng.random() < 0.4 else 1) for n in names]
+    pace, broker, steps = rng.choice(PACES), 0, []
+    for _ in range(rng.randint(20, 60)):
+        broker = broker if rng.random() < 0.6 else rng.randrange(size)
+        low, high = rng.choices(GAPS_MS, pace)[0]
+        name = rng.choices(names, weights)[0]
+        steps.append(Step(name, broker, rng.choice((0, 0, 1, 1, 2, 3, 4, 6, 9)), rng.randint(low, high)))
+    return steps
+
+
+def _thinning(kind: Fault, rng: random.Random) -> Thinning:
+    gap = (rng.randint(0, 900), rng.randint(10, 400)) if kind.gap and rng.random() < 0.8 else None
+    if not kind.missing:
+        return Thinning(gap=gap)
+    optional = ("process_start_ms", "in_sync_replicas_count", "under_min_isr", "last_written_leader_epoch")
+    columns = tuple(c for c in optional if rng.random() < 0.15)
+    return Thinning(rng.choice((0.02, 0.1, 0.3)), rng.random() < 0.3, columns, gap, rng.randrange(2**31))

@@ -1,0 +1,170 @@
+"""Verdicts compared with the truth of lives."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from replay.detect import detect
+from tests.simulator.life import Life, alike, together
+from tests.simulator.truth import Truth
+from tests.support.detection import windows
+
+Row = dict[str, Any]
+EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (
+    "wrong excluded",
+    "wrong proven",
+    "wrong bounds",
+    "wrong first",
+    "wrong policy",
+)
+UNACKED, SILENT = "wrong unacked", "silent loss"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A claim that is not true. kind: one of KINDS."""
+
+    fault: str
+    seed: int
+    offset: int
+    kind: str
+    text: str
+
+
+@dataclass
+class Tally:
+    """counts: of windows by (verdict, whether records were lost). silent: losses without a window."""
+
+    lives: int = 0
+    counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    silent: int = 0
+    exact: int = 0
+    wrong: list[Wrong] = field(default_factory=list)
+    silent_ones: list[Wrong] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.counts.update(other.counts)
+        self.wrong += other.wrong
+        self.silent_ones += other.silent_ones
+        for name in ("lives", "silent", "exact"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def losses(self) -> int:
+        return sum(n for (_, lost), n in self.counts.items() if lost) + self.silent
+
+    @property
+    def recall(self) -> tuple[float, float]:
+        """Of proven among losses, of excluded among windows without one; in percent."""
+        kept = sum(n for (_, lost), n in self.counts.items() if not lost)
+        shares = (self.counts["proven", True], self.losses), (self.counts["excluded", False], kept)
+        return tuple(100 * n / of if of else 0.0 for n, of in shares)  # type: ignore[return-value]
+
+    def of_kind(self, kind: str) -> int:
+        return sum(w.kind == kind for w in self.wrong)
+
+
+def judged(lives: Iterable[Life]) -> Tally:
+    """The lives, judged in as few calls as can be."""
+    tally = Tally()
+    for group in groups(lives):
+        for each, findings, answers in found(group):
+            tally.lives += 1
+            hold(tally, each, findings, answers)
+    return tally
+
+
+def groups(lives: Iterable[Life]) -> list[list[Life]]:
+    result: dict[Any, list[Life]] = defaultdict(list)
+    for each in lives:
+        result[alike(each)].append(each)
+    return list(result.values())
+
+
+def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row]]]:
+    """(life, its judged windows, the policies' answers)."""
+    detected = detect(*together(group))
+    judged_windows, answers = _by_topic(windows(detected.findings)), _by_topic(detected.counterfactuals.to_pylist())
+    for each in group:
+        ids = each.world.topic_ids
+        yield each, [f for i in ids for f in judged_windows[i]], [a for i in ids for a in answers[i]]
+
+
+def _by_topic(rows: list[Row]) -> dict[str, list[Row]]:
+    result: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        result[row["topic_id"]].append(row)
+    return result
+
+
+def hold(tally: Tally, each: Life, findings: list[Row], answers: list[Row]) -> None:
+    """Count what was found of a life, and compare it with the truth."""
+    shown = {r["offset"] for r in each.history() if r["origin"] == "log"}
+    truth = {offset: t for offset, t in each.truth.items() if offset in shown}
+    seen = {f["election_offset"]: f for f in findings if f["election_offset"] in truth}
+    for offset, told in truth.items():
+        if told.lost and offset not in seen and _continues(each, offset):
+            tally.silent += 1
+            text = f"{told.lost} were lost, and there is no window"
+            tally.silent_ones.append(Wrong(each.fault, each.seed, offset, SILENT, text))
+    for offset, finding in seen.items():
+        tally.counts[finding["verdict"], truth[offset].lost > 0] += 1
+        tally.exact += finding["verdict"] == "proven" and finding["loss_min"] == truth[offset].lost
+        tally.wrong += [Wrong(each.fault, each.seed, offset, *lie) for lie in lies(finding, truth[offset])]
+    for row in answers:
+        if row["offset"] in truth and row["leader"] in truth[row["offset"]].would_lose:
+            lost = truth[row["offset"]].would_lose[row["leader"]]
+            if not within(lost, row["loss_min"], row["loss_max"]):
+                text = f"{row['policy']} elects {row['leader']}, loses {lost}, not {_span(row, 'loss')}"
+                tally.wrong.append(Wrong(each.fault, each.seed, row["offset"], POLICY, text))
+
+
+def _continues(each: Life, offset: int) -> bool:
+    """Whether the history has the state before the election, too: else nobody can know that there was one."""
+    gap = each.gap
+    return gap is None or not any(gap[0] <= s.offset < gap[1] for s in _before(each, offset)[-1:])
+
+
+def _before(each: Life, offset: int) -> list[Any]:
+    return [s for s in each.world.controller.states if s.offset < offset]
+
+
+def lies(finding: Row, truth: Truth) -> Iterator[tuple[str, str]]:
+    verdict = finding["verdict"]
+    if verdict == "proven" and not truth.lost:
+        yield PROVEN, f"proven ({_span(finding, 'loss')}), and nothing was lost"
+    elif verdict == "excluded" and truth.lost:
+        yield EXCLUDED, f"excluded, and {truth.lost} were lost"
+    elif not within(truth.lost, finding["loss_min"], finding["loss_max"]):
+        yield BOUNDS, f"{truth.lost} were lost, not {_span(finding, 'loss')}"
+    low, high = finding["unacked_min"], finding["unacked_max"]
+    if not within(truth.unacked, None, high) or not within(truth.unacked_most, low, None):
+        yield UNACKED, f"{truth.unacked} to {truth.unacked_most} of the last leader's, not {_span(finding, 'unacked')}"
+    if truth.lost and finding["first_lost_offset"] not in (None, truth.first):
+        yield FIRST, f"the first lost is {truth.first}, not {finding['first_lost_offset']}"
+
+
+def within(value: int, low: int | None, high: int | None) -> bool:
+    return (low is None or low <= value) and (high is None or value <= high)
+
+
+def _span(row: Row, name: str) -> str:
+    return f"{row[f'{name}_min']} to {row[f'{name}_max']}"
+
+
+def report(tallies: dict[str, Tally]) -> str:
+    """A line for each class of fault; recall in percent."""
+    names = ("lives", "windows", "losses", "proven%", "excl%", "w.proven", "w.excl", "bounds", "first", "policy")
+    lines = [f"{'':28}" + "".join(f"{n:>9}" for n in (*names, "unacked", "silent"))]
+    total = Tally()
+    for tally in tallies.values():
+        total.add(tally)
+    for fault, tally in {**tallies, "all": total}.items():
+        proven, excluded = tally.recall
+        numbers = f"{tally.lives:9}{tally.counts.total():9}{tally.losses:9}{proven:9.1f}{excluded:9.1f}"
+        lines.append(f"{fault:28}{numbers}" + "".join(f"{tally.of_kind(k):9}" for k in KINDS) + f"{tally.silent:9}")
+    return "\n".join(lines)

@@ -1,0 +1,363 @@
+"""A life as a site would hand it over: history, sessions, and what is left of the evidence; and many of them in one
+cluster, to be judged at once."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from evidence.tables import LOG_END_OFFSETS
+from replay.brokers import BrokerTimeline, broker_timeline
+from replay.configs import ConfigTimeline, Steps
+from replay.facts import Cluster
+from replay.history import Context
+from replay.offsets import Clock
+from replay.partition_change import RECOVERING
+from replay.tables import PARTITION_HISTORY
+from tests.simulator.controller import State
+from tests.simulator.setup import Setup, Step
+from tests.simulator.truth import Truth
+from tests.simulator.world import World
+
+Row = dict[str, Any]
+# Metadata offsets from first up to before last are missing; a snapshot tells the state at last.
+Gap = tuple[int, int] | None
+
+_NOTHING: Row = dict.fromkeys(PARTITION_HISTORY.names)
+
+
+@dataclass(frozen=True)
+class Thinning:
+    """What is taken away. share: of files, rounds and lines, each; columns: names of what is never there; cut: the
+    log's end is; gap: part of the log, in thousandths of it (start, length)."""
+
+    share: float = 0.0
+    lonely: bool = False
+    columns: tuple[str, ...] = ()
+    gap: tuple[int, int] | None = None
+    seed: int = 0
+
+
+@dataclass
+class Life:
+    """kept: rows of evidence that are left, as made by an earlier run (None: what the thinning leaves)."""
+
+    setup: Setup
+    steps: Sequence[Step]
+    thinning: Thinning = Thinning()
+    fault: str = ""
+    seed: int = 0
+    kept: list[Row] | None = None
+    whole_log: bool = False
+
+    @cached_property
+    def world(self) -> World:
+        return World(self.setup, self.steps)
+
+    @property
+    def truth(self) -> dict[int, Truth]:
+        return self.world.truth
+
+    # What is left of the log.
+
+    @cached_property
+    def end_offset(self) -> int:
+        """Behind the last offset that was captured."""
+        controller = self.world.controller
+        if self.setup.cut_ms is None:
+            return controller.next_offset
+        cut_ms = self.setup.cut_ms
+        late = [s.batch for s in controller.states if s.at_ms > cut_ms]
+        late += [r["batch_base_offset"] for r in controller.records if r["timestamp_ms"] > cut_ms]
+        return min(late, default=controller.next_offset)
+
+    @property
+    def log_end_ms(self) -> int:
+        end_ms = self.world.ended_ms + self.setup.skew_ms(0)
+        return end_ms if self.setup.cut_ms is None else min(self.setup.cut_ms, end_ms)
+
+    @cached_property
+    def gap(self) -> Gap:
+        if self.setup.hidden_first_topic and self.world.deletions:
+            return self.setup.base_offset - 1, self.world.deletions[0] + 1
+        if self.thinning.gap is None or self.whole_log:
+            return None
+        start, length = self.thinning.gap
+        first, count = self.setup.base_offset, self.world.controller.next_offset - self.setup.base_offset
+        begin, end = first + start * count // 1000, first + (start + length) * count // 1000
+        # Logs begin and end with batches.
+        bases = {s.offset: s.batch for s in self.world.controller.states}
+        bases |= {r["offset"]: r["batch_base_offset"] for r in self.world.controller.records}
+        inside = [b for o, b in bases.items() if b < end <= o]
+        end = min(inside, default=end)
+        inside = [b for o, b in bases.items() if b <= begin < o]
+        return min(inside, default=begin), end
+
+    def _missing(self, offset: int) -> bool:
+        return offset >= self.end_offset or (self.gap is not None and self.gap[0] <= offset < self.gap[1])
+
+    def history(self) -> list[Row]:
+        """Rows of PARTITION_HISTORY, of every topic."""
+        result = []
+        for topic_id in self.world.topic_ids:
+            states = [s for s in self.world.controller.states if s.topic_id == topic_id]
+            rows = [_history_row(s, self.setup.topic) for s in states if not self._missing(s.offset)]
+            before = [s for s in states if self.gap is not None and s.offset < self.gap[1]]
+            if before and self._at_end_of_gap is not None and not self._missing(self._at_end_of_gap[0]):
+                last, known = before[-1], any(r["offset"] < before[-1].offset for r in rows)
+                if not last.removed or (known and self._missing(last.offset)):
+                    rows.append(_snapshot_row(last, self._at_end_of_gap, self.setup.topic))
+            rows.sort(key=lambda r: r["offset"])
+            for row, following in pairwise(rows):
+                row["end_offset"], row["end_timestamp_ms"] = following["offset"], following["timestamp_ms"]
+            result += rows
+        return result
+
+    @cached_property
+    def _at_end_of_gap(self) -> tuple[int, int, int] | None:
+        """(offset, ms, min.insync.replicas) of the snapshot; its time is that of the last record in it."""
+        if self.gap is None:
+            return None
+        controller, end = self.world.controller, self.gap[1]
+        times = [s.at_ms for s in controller.states if s.offset < end]
+        times += [r["timestamp_ms"] for r in controller.records if r["offset"] < end]
+        levels = [v for o, v in controller.min_isr_levels if o < end]
+        return end, max(times, default=0), levels[-1] if levels else self.setup.min_isr
+
+    def session_records(self) -> list[Row]:
+        """Of the brokers' registrations, for replay.brokers.broker_timeline."""
+        records = self.world.controller.records
+        kept = [r for r in records if not self._missing(r["offset"])]
+        if self.gap is not None:
+            kept += self._snapshot_sessions(records, self.gap[1])
+        return sorted(kept, key=lambda r: r["offset"])
+
+    def _snapshot_sessions(self, records: list[Row], end: int) -> list[Row]:
+        """A snapshot has one registration a broker, as it stood."""
+        found: dict[int, Row] = {}
+        at_ms = max((r["timestamp_ms"] for r in records if r["offset"] < end), default=0)
+        for record in records:
+            if record["offset"] >= end:
+                break
+            data = record["data"]
+            if record["type"] == "REGISTER_BROKER_RECORD":
+                found[data["brokerId"]] = dict(data)
+            else:
+                state = found[data["brokerId"]]
+                state["fenced"] = data["fenced"] == 1 if data["fenced"] else state["fenced"]
+                state["inControlledShutdown"] = bool(data["inControlledShutdown"]) or state["inControlledShutdown"]
+        place = {
+            "offset": end,
+            "batch_base_offset": end,
+            "timestamp_ms": at_ms,
+            "type": "REGISTER_BROKER_RECORD",
+            "place": 0,
+        }
+        return [{**place, "data": data} for data in found.values()]
+
+    def brokers(self) -> BrokerTimeline:
+        return broker_timeline(self.session_records())
+
+    def elr_levels(self) -> list[tuple[int, bool]]:
+        """Since which offset ELR was on or off, as the captured log has it."""
+        levels = [(self.setup.base_offset, self.setup.elr), *self.world.controller.elr_levels]
+        known = [(o, on) for o, on in levels if not self._missing(o)]
+        if self.gap is not None:
+            known += [(self.gap[1], on) for o, on in levels if o < self.gap[1]][-1:]
+        return sorted(known, key=lambda level: level[0])
+
+    def min_isr_levels(self) -> list[tuple[int, int]]:
+        """Since which offset min.insync.replicas had which value, as the captured log has it."""
+        levels = [(self.setup.base_offset, self.setup.min_isr), *self.world.controller.min_isr_levels]
+        known = [(o, v) for o, v in levels if not self._missing(o)]
+        if self.gap is not None:
+            known += [(self.gap[1], v) for o, v in levels if o < self.gap[1]][-1:]
+        return sorted(known, key=lambda level: level[0])
+
+    # What is left of the evidence.
+
+    @cached_property
+    def evidence(self) -> list[Row]:
+        return self.rows()
+
+    def rows(self) -> list[Row]:
+        """LOG_END_OFFSETS rows after thinning, with topic ids filled in; sources that only know a name have the id of
+        the one topic of that name that existed, as far as the log shows."""
+        if self.kept is not None:
+            return self.kept
+        return [row for row in map(self._named, self._thinned()) if row is not None]
+
+    def _named(self, row: Row) -> Row | None:
+        if row["topic_id"] is not None:
+            return row
+        created = self._created
+        if row["captured_at_ms"] is not None:
+            read_by = row["captured_at_ms"] + row["uncertainty_ms"]
+            created = [(topic_id, at_ms) for topic_id, at_ms in created if at_ms <= read_by]
+        return {**row, "topic_id": created[0][0]} if len(created) == 1 else None
+
+    @cached_property
+    def _created(self) -> list[tuple[str, int]]:
+        first: dict[str, int] = {}
+        for row in self.history():
+            first.setdefault(row["topic_id"], row["timestamp_ms"])
+        return list(first.items())
+
+    def _thinned(self) -> list[Row]:
+        thinning, rows = self.thinning, self.world.rows
+        if thinning.columns:
+            rows = [{**r, **{c: None for c in thinning.columns if c != "broker_epoch"}} for r in rows]
+        if not thinning.share and not thinning.lonely:
+            return rows
+        rng = random.Random(thinning.seed)
+        lonely = rng.choice(self.setup.brokers) if thinning.lonely else None
+        fate: dict[str, bool] = {}
+        kept = []
+        for row in rows:
+            number, path = row["path"].partition("/")[0], row["path"]
+            for name in (number, path):
+                if name not in fate:
+                    fate[name] = rng.random() >= thinning.share
+            gone = not (fate[number] and fate[path]) or rng.random() < thinning.share
+            if not gone and (row["broker_id"] != lonely or rng.random() < 0.4):
+                kept.append(row)
+        return kept
+
+    def cluster(self) -> Cluster:
+        return together([self])[2]
+
+    def as_json(self) -> Row:
+        """All that is needed to live it again."""
+        return {
+            "fault": self.fault,
+            "seed": self.seed,
+            "setup": asdict(self.setup),
+            "steps": [list(s) for s in self.steps],
+            "gap": list(self.thinning.gap) if self.thinning.gap and not self.whole_log else None,
+            "rows": [{k: v for k, v in r.items() if v is not None} for r in self.evidence],
+        }
+
+
+def from_json(data: Row) -> Life:
+    from tests.simulator.evidence import _NOTHING as no_row
+
+    known = {k: tuple(map(_tuples, v)) if isinstance(v, list) else v for k, v in data["setup"].items()}
+    thinning = Thinning(gap=tuple(data["gap"]) if data["gap"] else None)  # type: ignore[arg-type]
+    rows = [{**no_row, **r} for r in data["rows"]]
+    return Life(Setup(**known), [Step(*s) for s in data["steps"]], thinning, data["fault"], data["seed"], rows)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, Cluster]:
+    """(history, offsets, cluster) of lives that one cluster can have (see `alike`)."""
+    history = pa.Table.from_pylist([r for each in lives for r in each.history()], schema=PARTITION_HISTORY)
+    order = [(name, "ascending") for name in ("topic_id", "partition", "offset")]
+    offsets = pa.Table.from_pylist([r for each in lives for r in each.evidence], schema=LOG_END_OFFSETS)
+    records = [r for each in lives for r in [*each.session_records(), *(_gone(each) if len(lives) > 1 else [])]]
+    levels = sorted(level for each in lives for level in each.elr_levels())
+
+    def elr_enabled(offset: int) -> bool:
+        at = bisect_right(levels, (offset, True))
+        return at > 0 and levels[at - 1][1]
+
+    end_ms = max(each.log_end_ms for each in lives)
+    clock = Clock(lives[0].setup.clock_error_ms)
+    setup = lives[0].setup
+    cluster = Cluster(
+        "simulated",
+        broker_timeline(records),
+        elr_enabled,
+        clock,
+        end_ms,
+        elr_switches=tuple(offset for offset, _ in levels),
+        session_timeout_ms=setup.session_timeout_ms,
+        session_timeout_source="static",
+        fail_overs=setup.fail_overs,
+        checkpoint_interval_ms=setup.checkpoint_interval_ms,
+        context=_configs(lives),
+    )
+    return history.sort_by(order).combine_chunks(), offsets, cluster
+
+
+def _gone(each: Life) -> list[Row]:
+    """Where the log goes on with other lives, nothing is known of this one's brokers after its end."""
+    registered = {r["data"]["brokerId"]: r for r in each.session_records() if r["type"] == "REGISTER_BROKER_RECORD"}
+    last = max((r["offset"] for r in each.session_records()), default=0) + 1
+    place = {
+        "offset": last,
+        "batch_base_offset": last,
+        "timestamp_ms": each.log_end_ms,
+        "type": "UNREGISTER_BROKER_RECORD",
+    }
+    return [{**place, "data": {"brokerId": b, "brokerEpoch": r["data"]["brokerEpoch"]}} for b, r in registered.items()]
+
+
+def _configs(lives: Sequence[Life]) -> Context:
+    """min.insync.replicas of every topic over offsets, as far as the captured log has it."""
+    levels = {topic_id: each.min_isr_levels() for each in lives for topic_id in each.world.topic_ids}
+    topics = {i: ([o for o, _ in own], [str(v) for _, v in own]) for i, own in levels.items()}
+    default = Steps([-1], [("1", "default")])
+    return Context({i: i for i in levels}, ConfigTimeline(dict(topics), default), ConfigTimeline({}, default))
+
+
+def alike(each: Life) -> tuple[Any, ...]:
+    """Lives with the same answer can be in one cluster."""
+    setup = each.setup
+    cut = setup.cut_ms if setup.cut_ms is None or each.log_end_ms == setup.cut_ms else None
+    return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut
+
+
+def _history_row(state: State, topic: str) -> Row:
+    place = {
+        **_NOTHING,
+        "offset": state.offset,
+        "timestamp_ms": state.at_ms,
+        "controller_epoch": 1,
+        "topic_id": state.topic_id,
+        "topic": topic,
+        "partition": 0,
+        "removed": state.removed,
+        "origin": "log",
+        "batch_base_offset": state.batch,
+        "capture": "c",
+        "path": "log",
+        "sha256": "00",
+        "position": state.offset,
+    }
+    if state.removed:
+        return place
+    return place | {
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "elr": state.elr,
+        "last_known_elr": state.lke,
+        "removing_replicas": state.removing,
+        "adding_replicas": state.adding,
+        "directories": state.directories,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": state.partition_epoch,
+        "leader_recovery_state": "RECOVERING" if state.recovery == RECOVERING else "RECOVERED",
+        "min_isr": state.min_isr,
+        "min_isr_source": "topic",
+        "unclean_leader_election_enable": state.unclean,
+        "unclean_leader_election_enable_source": "topic",
+    }
+
+
+def _snapshot_row(state: State, place: tuple[int, int, int], topic: str) -> Row:
+    offset, at_ms, min_isr = place
+    own = {"offset": offset, "batch_base_offset": offset, "timestamp_ms": at_ms, "origin": "checkpoint"}
+    if not state.removed:
+        own["min_isr"] = min(min_isr, len(state.replicas))
+    return {**_history_row(state, topic), **own}

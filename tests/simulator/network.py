@@ -1,0 +1,84 @@
+"""Who exists, and who reaches whom: what replication and the brokers' sessions both stand on."""
+
+from __future__ import annotations
+
+import random
+
+from tests.simulator.broker import Broker, Disk, Process
+from tests.simulator.controller import Controller, State
+from tests.simulator.events import Events
+from tests.simulator.logs import Log
+from tests.simulator.setup import BEGIN_MS, Setup
+from tests.simulator.truth import Ledger
+
+
+class Network:
+    """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
+    happened)."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.rng = random.Random(setup.seed)
+        self.events = Events(BEGIN_MS)
+        self.brokers = {
+            b: Broker(b, place, Disk(f"d{b}", (f"d{b}", f"other{b}"))) for place, b in enumerate(setup.brokers)
+        }
+        self.controller = Controller(
+            setup=setup,
+            now=lambda: self.events.now,
+            noise=lambda: self.rng.randrange(3),
+            elected=self._elected,
+            wrote=self._wrote,
+            min_isr=setup.min_isr,
+            unclean=setup.unclean,
+            elr=setup.elr,
+            next_offset=setup.base_offset,
+        )
+        self.cuts: set[frozenset[int]] = set()
+        self.ledgers: dict[str, Ledger] = {}
+        self._records = 0
+        self.notes: list[tuple[int, str]] = []
+
+    def random(self, low: int, high: int) -> int:
+        return low + int(self.rng.random() * (high - low))
+
+    def note(self, text: str) -> None:
+        """For whoever reads a life: what a process did that no evidence may show."""
+        self.notes.append((self.events.now, text))
+
+    def new_records(self, count: int) -> list[int]:
+        self._records += count
+        return list(range(self._records - count, self._records))
+
+    def ledger(self, topic_id: str) -> Ledger:
+        return self.ledgers.setdefault(topic_id, Ledger())
+
+    def connected(self, one: Broker, other: Broker) -> bool:
+        return not self.cuts or frozenset((one.id, other.id)) not in self.cuts
+
+    def controller_is_up(self) -> bool:
+        now = self.events.now
+        return all(not last < now < first for last, first in self.setup.fail_overs)
+
+    def logs(self, state: State) -> dict[int, Log]:
+        """Of the replicas; empty where a broker has none of this topic."""
+        disks = {b: self.brokers[b].disk for b in state.replicas}
+        return {b: disk.log if disk.topic_id == state.topic_id else Log() for b, disk in disks.items()}
+
+    def _elected(self, state: State) -> None:
+        self.ledger(state.topic_id).elected(state.offset, state.leader_epoch, state.leader, self.logs(state))
+
+    def _wrote(self) -> None:
+        """Whoever is connected hears of a batch within a second, most much sooner."""
+        for broker in self.brokers.values():
+            self.tell(broker)
+
+    def tell(self, broker: Broker) -> None:
+        process = broker.process
+        if process is not None and not process.delivering and process.loaded and broker.reachable:
+            process.delivering = True
+            slow = self.rng.random() < 0.1
+            self.events.after(self.random(300, 1_000) if slow else self.random(3, 200), self.deliver, broker, process)
+
+    def deliver(self, broker: Broker, process: Process) -> None:
+        raise NotImplementedError

@@ -1,0 +1,288 @@
+"""How brokers replicate: fetches, high watermarks, ISR changes, taking over and following.
+
+Follows Kafka's Partition (makeLeader, makeFollower, maybeIncrementLeaderHW, maybeExpandIsr, maybeShrinkIsr) and
+ReplicaFetcherThread. A follower that has all there is does not fetch again until something changes.
+"""
+
+from __future__ import annotations
+
+from tests.simulator.broker import Broker, Leading, Process
+from tests.simulator.controller import State
+from tests.simulator.logs import Log, diverging, follow, truncate
+from tests.simulator.network import Network
+
+
+class Replication(Network):
+    """The brokers' side of the protocol. Every method takes the broker that does something."""
+
+    # Metadata arrives.
+
+    def deliver(self, broker: Broker, process: Process) -> None:
+        """The process reads the metadata up to now."""
+        process.delivering = False
+        if broker.process is not process or process.frozen or not broker.reachable or not process.loaded:
+            return
+        state = self.controller.state
+        process.min_isr = self.controller.min_isr
+        if state is None or state is process.view:
+            self._wake_followers(broker)
+            return
+        new_topic = process.view is None or process.view.topic_id != state.topic_id
+        leader_epoch = -1 if new_topic or process.view is None else process.view.leader_epoch
+        process.view = state
+        if state.removed or broker.id not in state.replicas:
+            self._stop_leading(process)
+            self._drop_log(broker)
+            return
+        if broker.disk.topic_id != state.topic_id:
+            self._stop_leading(process)
+            self._new_log(broker, state)
+            leader_epoch = -1
+        if state.leader_epoch > leader_epoch:
+            self._new_epoch(broker, process, state)
+        elif process.leading and state.partition_epoch > process.leading.partition_epoch:
+            leading = process.leading
+            leading.isr, leading.pending, leading.partition_epoch = state.isr, None, state.partition_epoch
+            leading.replicas = state.replicas
+            self.advance(broker)
+        self._wake_followers(broker)
+        self.wake(broker)
+
+    def _drop_log(self, broker: Broker) -> None:
+        if broker.disk.topic_id:
+            broker.disk.topic_id, broker.disk.log = "", Log()
+            broker.disk.recovery_point = -1
+            self._high_watermark(broker, 0)
+
+    def _new_log(self, broker: Broker, state: State) -> None:
+        """A replica without a log here makes an empty one, and tells the controller in which directory."""
+        broker.disk.topic_id, broker.disk.log, broker.disk.recovery_point = state.topic_id, Log(), 0
+        self._high_watermark(broker, 0)
+        assert broker.process is not None
+        if state.directories[state.replicas.index(broker.id)] != broker.disk.directory:
+            self.events.after(self.random(300, 2_000), self.assign_directory, broker, broker.process)
+
+    def assign_directory(self, broker: Broker, process: Process) -> None:
+        state = self.controller.live
+        if broker.process is not process or state is None or broker.id not in state.replicas:
+            return
+        if state.directories[state.replicas.index(broker.id)] == broker.disk.directory:
+            return
+        if not broker.reachable or process.frozen or not self.controller_is_up() or process.broker_epoch is None:
+            self.events.after(2_000, self.assign_directory, broker, process)
+            return
+        self.controller.change(directories={broker.id: broker.disk.directory})
+        self.controller.end_batch()
+
+    def _new_epoch(self, broker: Broker, process: Process, state: State) -> None:
+        self._stop_leading(process)
+        process.quiet = False
+        if state.leader != broker.id:
+            return
+        log = broker.log
+        log.assign(state.leader_epoch, log.end)
+        self.note(f"broker {broker.id} leads epoch {state.leader_epoch} from {log.end}, hw {process.high_watermark}")
+        reign = self.ledger(state.topic_id).leads(broker.id, state.leader_epoch, log)
+        now = self.events.now
+        caught_up = {b: now if b in state.isr else 0 for b in state.replicas if b != broker.id}
+        process.leading = Leading(
+            state.leader_epoch, reign, state.isr, state.partition_epoch, state.replicas, caught_up_ms=caught_up
+        )
+        self.advance(broker)
+        lag = self.setup.replica_lag_time_max_ms
+        self.events.after(lag + self.random(0, lag // 2), self.check_isr, broker, process, state.leader_epoch)
+
+    def _stop_leading(self, process: Process) -> None:
+        leading = process.leading
+        if leading:
+            self.note(f"epoch {leading.epoch} of broker {leading.reign.broker} ends at {leading.reign.log.end}")
+            leading.reign.end()
+            process.leading = None
+
+    # Records.
+
+    def produce(self, broker: Broker, count: int, acks_all: bool) -> None:
+        process = broker.process
+        if process is None or not broker.running or not process.leading:
+            return
+        leading = process.leading
+        if acks_all and len(leading.isr) < min(process.min_isr, len(leading.replicas)):
+            return
+        for follower in self.followers(broker, leading):
+            if follower.process is not None and follower.process.quiet:
+                leading.caught_up_ms[follower.id] = self.events.now
+                follower.process.quiet = False
+        self.note(f"broker {broker.id} takes {count} records at {broker.log.end}, acks {'all' if acks_all else 1}")
+        broker.log.append(self.new_records(count), [leading.epoch] * count)
+        self.advance(broker)
+        self._wake_followers(broker)
+
+    def advance(self, broker: Broker) -> None:
+        """The high watermark: the least log end of the maximal ISR; it stands still below min ISR (C26)."""
+        process = broker.process
+        if process is None or process.leading is None:
+            return
+        leading, log = process.leading, broker.log
+        below = len(leading.isr) < min(process.min_isr, len(leading.replicas))
+        if below and self.setup.hwm_stands_below_min_isr:
+            return
+        maximal = {*leading.isr, *(leading.pending or ())} - {broker.id}
+        mark = min([log.end, *(leading.log_ends.get(b, -1) for b in maximal)])
+        begin = process.high_watermark
+        if mark > begin:
+            state = process.view
+            assert state is not None
+            self.ledger(state.topic_id).promise(leading.epoch, begin, log.records[begin:mark])
+            self._high_watermark(broker, mark)
+            self.note(f"broker {broker.id} has high watermark {mark} in epoch {leading.epoch}")
+            self._wake_followers(broker)
+
+    def _high_watermark(self, broker: Broker, mark: int) -> None:
+        process = broker.process
+        assert process is not None
+        process.high_watermark = mark
+        if not process.checkpointing:
+            process.checkpointing = True
+            interval = self.setup.checkpoint_interval_ms
+            wait = interval - (self.events.now - process.started_ms) % interval
+            self.events.after(wait, self.checkpoint, broker, process)
+
+    def checkpoint(self, broker: Broker, process: Process) -> None:
+        process.checkpointing = False
+        if broker.process is process and not process.frozen:
+            broker.disk.marks = process.high_watermark if broker.disk.topic_id else -1
+        elif broker.process is process:
+            self._high_watermark(broker, process.high_watermark)
+
+    def retain(self, broker: Broker, count: int) -> None:
+        process = broker.process
+        if process is not None and broker.running and process.loaded:
+            start = min(broker.log.start + count, process.high_watermark)
+            if start > broker.log.start:
+                broker.log.delete_before(start)
+
+    # Fetching.
+
+    def followers(self, broker: Broker, leading: Leading) -> list[Broker]:
+        return [self.brokers[b] for b in leading.replicas if b != broker.id]
+
+    def _wake_followers(self, broker: Broker) -> None:
+        if broker.process is not None and broker.process.leading:
+            for follower in self.followers(broker, broker.process.leading):
+                self.wake(follower)
+
+    def wake(self, broker: Broker) -> None:
+        """It fetches soon, if it can."""
+        process = broker.process
+        if process is not None and not process.fetching and process.loaded and not process.frozen:
+            process.fetching = True
+            self.events.after(self.random(20, 450), self.fetch, broker, process)
+
+    def fetch(self, broker: Broker, process: Process) -> None:
+        process.fetching = False
+        if broker.process is not process or process.frozen or process.leading:
+            return
+        view = process.view
+        if view is None or view.removed or view.leader < 0 or view.leader == broker.id:
+            return
+        if broker.disk.topic_id != view.topic_id:
+            return
+        leader = self.brokers[view.leader]
+        there = leader.process
+        if there is None or not self.connected(broker, leader) or not leader.running or there.leading is None:
+            return
+        leading = there.leading
+        if leading.epoch != view.leader_epoch or leader.disk.topic_id != view.topic_id:
+            return
+        if broker.id not in leading.replicas:
+            return
+        told = diverging(leader.log, broker.log)
+        if told is not None:
+            before = broker.log.end
+            truncate(broker.log, told)
+            broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
+            self.note(f"broker {broker.id} is cut from {before} to {broker.log.end}, hw was {process.high_watermark}")
+            self._high_watermark(broker, min(process.high_watermark, broker.log.end))
+            self.wake(broker)
+            return
+        told_mark = there.high_watermark
+        leading.log_ends[broker.id] = broker.log.end
+        if broker.log.end >= leader.log.end:
+            leading.caught_up_ms[broker.id] = self.events.now
+        self._maybe_expand(leader, there, broker)
+        self.advance(leader)
+        follow(leader.log, broker.log)
+        mark = min(told_mark, broker.log.end)
+        if mark != process.high_watermark:
+            self._high_watermark(broker, mark)
+        if mark < there.high_watermark or leading.log_ends[broker.id] < leader.log.end:
+            self.wake(broker)
+        else:
+            process.quiet = True
+
+    # ISR changes.
+
+    def _maybe_expand(self, leader: Broker, process: Process, follower: Broker) -> None:
+        leading = process.leading
+        if leading is None or follower.id in leading.isr or leading.pending is not None:
+            return
+        end = follower.log.end
+        if end < process.high_watermark or end < leader.log.entries[-1][1] or not self.controller.active(follower.id):
+            return
+        self._alter(leader, process, [*leading.isr, follower.id])
+
+    def check_isr(self, broker: Broker, process: Process, epoch: int) -> None:
+        """Followers that have not had all for replica.lag.time.max.ms leave the ISR."""
+        leading = process.leading
+        if broker.process is not process or leading is None or leading.epoch != epoch:
+            return
+        lag, now = self.setup.replica_lag_time_max_ms, self.events.now
+        behind = [f for f in self.followers(broker, leading) if f.id in leading.isr and not self._is_quiet(f, broker)]
+        late = {f.id for f in behind if now - leading.caught_up_ms.get(f.id, 0) > lag}
+        if late and not process.frozen and leading.pending is None:
+            self._alter(broker, process, [b for b in leading.isr if b not in late])
+        if behind or process.frozen:
+            self.events.after(lag // 2, self.check_isr, broker, process, epoch)
+
+    def _is_quiet(self, follower: Broker, leader: Broker) -> bool:
+        process = follower.process
+        return process is not None and process.quiet and follower.running and self.connected(follower, leader)
+
+    def _alter(self, broker: Broker, process: Process, isr: list[int]) -> None:
+        assert process.leading is not None
+        process.leading.pending = isr
+        self.events.after(self.random(5, 60), self.alter, broker, process, process.leading, isr)
+
+    def alter(self, broker: Broker, process: Process, leading: Leading, isr: list[int]) -> None:
+        if broker.process is not process or process.leading is not leading or leading.pending is not isr:
+            return
+        if process.frozen or not broker.reachable or not self.controller_is_up():
+            self.events.after(1_500, self.alter, broker, process, leading, isr)
+            return
+        epoch = -1 if process.broker_epoch is None else process.broker_epoch
+        epochs = (epoch, leading.epoch, leading.partition_epoch)
+        answer = self.controller.alter_partition(broker.id, epochs, isr)
+        state = self.controller.live
+        if answer == "ok" and state is not None:
+            leading.isr, leading.pending, leading.partition_epoch = state.isr, None, state.partition_epoch
+            self.advance(broker)
+        elif answer == "refused":
+            leading.pending = None
+            self.events.after(self.setup.replica_lag_time_max_ms // 2, self.check_isr, broker, process, leading.epoch)
+
+    def disturb(self, broker: Broker) -> None:
+        """Its fetches, or its followers', stop here: who had all had it until now."""
+        for follower in self.brokers.values():
+            process = follower.process
+            if process is None or not process.quiet or process.view is None:
+                continue
+            leader = self.brokers.get(process.view.leader)
+            if leader is None or broker not in (follower, leader):
+                continue
+            process.quiet = False
+            there = leader.process
+            if there is not None and there.leading:
+                leading = there.leading
+                leading.caught_up_ms[follower.id] = self.events.now
+                lag = self.setup.replica_lag_time_max_ms
+                self.events.after(lag + self.random(0, lag // 2), self.check_isr, leader, there, leading.epoch)

@@ -1,0 +1,262 @@
+"""How brokers' processes begin and end, and what the controller makes of their heartbeats.
+
+Follows Kafka's BrokerLifecycleManager, BrokerHeartbeatManager, LogManager (clean shutdown, checkpoints at start) and
+ReplicationControlManager.processBrokerHeartbeat.
+"""
+
+from __future__ import annotations
+
+from tests.simulator.broker import Broker, Process
+from tests.simulator.logs import Log
+from tests.simulator.replication import Replication
+
+HEARTBEAT_MS = 2_000
+
+
+class Sessions(Replication):
+    """Processes and their sessions with the controller."""
+
+    # Processes.
+
+    def start(self, broker: Broker) -> None:
+        """The process starts: it reads and deletes the marker of a clean stop, registers, and loads its log."""
+        if broker.process is not None:
+            return
+        broker.incarnations += 1
+        self.note(f"broker {broker.id} starts")
+        disk = broker.disk
+        epoch = -1 if disk.marker is None else disk.marker
+        process = broker.process = Process(broker.incarnations, self.events.now, epoch)
+        disk.marker = None
+        self.events.after(self.random(30, 1_500), self.load, broker, process)
+        self.events.after(self.random(20, 400), self.register, broker, process)
+
+    def load(self, broker: Broker, process: Process) -> None:
+        """Loading waits for the metadata; then it acts as that says."""
+        if broker.process is not process:
+            return
+        if process.frozen or not broker.reachable:
+            self.events.after(500, self.load, broker, process)
+            return
+        disk = broker.disk
+        log = disk.log
+        log.cut(log.end)
+        mark = disk.marks if disk.marks is not None and disk.marks >= 0 else log.start
+        process.high_watermark = max(log.start, min(mark, log.end))
+        process.loaded = True
+        self.note(f"broker {broker.id} loaded its log: end {log.end}, hw {process.high_watermark}")
+        # Its file is rewritten every few seconds, whether the value changed or not.
+        self._high_watermark(broker, process.high_watermark)
+        process.delivering = True
+        self.deliver(broker, process)
+
+    def kill(self, broker: Broker, lost: int = 0) -> None:
+        """SIGKILL; or the power fails, and so many records at the log's end were not flushed."""
+        if broker.process is None:
+            return
+        self._end_process(broker)
+        self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
+        if lost:
+            broker.log.lose(max(broker.log.end - lost, broker.log.start))
+            broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
+
+    def _end_process(self, broker: Broker) -> None:
+        assert broker.process is not None
+        self._lose_contact(broker)
+        self.disturb(broker)
+        self._stop_leading(broker.process)
+        broker.process = None
+
+    def stop(self, broker: Broker) -> None:
+        """SIGTERM: it asks the controller to be relieved of its leaderships, and does not wait forever."""
+        process = broker.process
+        if process is None or process.frozen or process.stopping:
+            return
+        process.stopping = True
+        registered = self.controller.brokers.get(broker.id)
+        if broker.reachable and self.controller_is_up() and registered and registered.epoch == process.broker_epoch:
+            if not registered.shutting_down and not registered.fenced:
+                self.controller.shut_down(broker.id)
+            self.events.after(self.random(300, 2_500), self.stopped, broker, process, True)
+        else:
+            self.events.after(self.random(1_000, 4_000), self.stopped, broker, process, False)
+
+    def stopped(self, broker: Broker, process: Process, relieved: bool) -> None:
+        if broker.process is not process or process.frozen:
+            return
+        registered = self.controller.brokers.get(broker.id)
+        own = registered is not None and registered.epoch == process.broker_epoch
+        if relieved and own and registered and not registered.fenced and self._hears(broker):
+            self.controller.fence(broker.id)
+        disk = broker.disk
+        loaded = process.loaded
+        if loaded:
+            disk.marks = process.high_watermark if disk.topic_id else -1
+            disk.recovery_point = disk.log.end if disk.topic_id else -1
+        self._end_process(broker)
+        self.note(f"broker {broker.id} stopped cleanly at {disk.log.end}, relieved: {relieved}")
+        # The marker is written after the checkpoints; a disk may be read in between.
+        epoch = -1 if process.broker_epoch is None else process.broker_epoch
+        self.events.after(self.random(5, 400), self._mark_clean, broker, broker.incarnations, epoch)
+
+    def _mark_clean(self, broker: Broker, incarnation: int, epoch: int) -> None:
+        if broker.process is None and broker.incarnations == incarnation:
+            broker.disk.marker = epoch
+
+    def freeze(self, broker: Broker, for_ms: int) -> None:
+        process = broker.process
+        if process is None or process.frozen:
+            return
+        self._lose_contact(broker)
+        self.disturb(broker)
+        process.frozen = True
+        self.note(f"broker {broker.id} freezes for {for_ms} ms")
+        self.events.after(for_ms, self.thaw, broker, process)
+
+    def thaw(self, broker: Broker, process: Process) -> None:
+        if broker.process is not process or not process.frozen:
+            return
+        process.frozen = False
+        self._regain_contact(broker)
+        self.tell(broker)
+        self.wake(broker)
+        self._wake_followers(broker)
+        if process.stopping:
+            self.events.after(500, self.stopped, broker, process, True)
+        elif process.leading:
+            self.events.after(10_000, self.check_isr, broker, process, process.leading.epoch)
+
+    # Links.
+
+    def cut_off(self, broker: Broker) -> None:
+        """The controller does not hear of it any more, nor it of the controller."""
+        if broker.reachable:
+            if broker.process is not None:
+                self._lose_contact(broker)
+            broker.reachable = False
+            self.note(f"broker {broker.id} is cut off from the controller")
+
+    def cut_pair(self, one: Broker, other: Broker) -> None:
+        if one is not other and self.connected(one, other):
+            self.disturb_pair(one, other)
+            self.cuts.add(frozenset((one.id, other.id)))
+            self.note(f"brokers {one.id} and {other.id} are cut off from each other")
+
+    def disturb_pair(self, one: Broker, other: Broker) -> None:
+        for follower, leader in ((one, other), (other, one)):
+            process = follower.process
+            if process is not None and process.view is not None and process.view.leader == leader.id:
+                self.disturb(follower)
+
+    def heal(self) -> None:
+        self.cuts.clear()
+        self.note("all links heal")
+        for broker in self.brokers.values():
+            if not broker.reachable:
+                broker.reachable = True
+                if broker.process is not None:
+                    self._regain_contact(broker)
+                    self.tell(broker)
+        for broker in self.brokers.values():
+            self.wake(broker)
+
+    # Sessions.
+
+    def _hears(self, broker: Broker) -> bool:
+        """Whether heartbeats of the registered process arrive."""
+        process, registered = broker.process, self.controller.brokers.get(broker.id)
+        return (
+            process is not None
+            and registered is not None
+            and process.broker_epoch == registered.epoch
+            and not process.frozen
+            and broker.reachable
+            and self.controller_is_up()
+        )
+
+    def _lose_contact(self, broker: Broker) -> None:
+        """No heartbeat arrives from now on: it is fenced when its session is over."""
+        registered, process = self.controller.brokers.get(broker.id), broker.process
+        if registered is None or process is None or process.broker_epoch != registered.epoch or not registered.contact:
+            return
+        registered.contact = False
+        registered.generation += 1
+        heard = self.events.now - self.random(0, HEARTBEAT_MS)
+        began = max((first for _, first in self.setup.fail_overs if first <= self.events.now), default=0)
+        registered.last_heard_ms = max(heard, began, registered.last_heard_ms)
+        self._plan_fence(broker)
+
+    def _plan_fence(self, broker: Broker) -> None:
+        registered = self.controller.brokers[broker.id]
+        timeout = self.setup.session_timeout_ms
+        at = registered.last_heard_ms + timeout + 1 + self.random(0, timeout // 4)
+        self.events.at(at, self.fence_stale, broker, registered.generation)
+
+    def fence_stale(self, broker: Broker, generation: int) -> None:
+        registered = self.controller.brokers.get(broker.id)
+        if registered is None or registered.contact or registered.generation != generation or registered.fenced:
+            return
+        if not self.controller_is_up():
+            return  # the next controller plans anew
+        self.controller.fence(broker.id)
+
+    def fail_over(self) -> None:
+        """A new controller is active: it takes every unfenced broker as just heard of."""
+        for broker in self.brokers.values():
+            registered = self.controller.brokers.get(broker.id)
+            if registered is not None and not registered.contact and not registered.fenced:
+                registered.last_heard_ms = self.events.now
+                registered.generation += 1
+                self._plan_fence(broker)
+
+    def _regain_contact(self, broker: Broker) -> None:
+        registered, process = self.controller.brokers.get(broker.id), broker.process
+        if registered is not None and process is not None and process.broker_epoch == registered.epoch:
+            self.events.after(self.random(10, HEARTBEAT_MS), self.heartbeat, broker, process)
+
+    def heartbeat(self, broker: Broker, process: Process) -> None:
+        """The first one after a break, or after the registration: a fenced broker is unfenced if it is up to date."""
+        if broker.process is not process:
+            return
+        registered = self.controller.brokers.get(broker.id)
+        if registered is None or registered.epoch != process.broker_epoch:
+            return
+        if process.frozen or not broker.reachable:
+            return  # thaw and heal ask again
+        if not self.controller_is_up() or not process.loaded:
+            self.events.after(HEARTBEAT_MS, self.heartbeat, broker, process)
+            return
+        registered.contact, registered.last_heard_ms = True, self.events.now
+        registered.generation += 1
+        if registered.fenced and not registered.shutting_down:
+            self.controller.unfence(broker.id)
+
+    def register(self, broker: Broker, process: Process) -> None:
+        if broker.process is not process or process.broker_epoch is not None:
+            return
+        if process.frozen or not broker.reachable or not self.controller_is_up():
+            self.events.after(1_000, self.register, broker, process)
+            return
+        accepted = self.controller.register(
+            broker.id, process.incarnation, broker.disk.directories, process.previous_epoch
+        )
+        if not accepted:
+            self.events.after(self.random(300, 2_000), self.register, broker, process)
+            return
+        process.broker_epoch = self.controller.brokers[broker.id].epoch
+        self.events.after(self.random(200, 2_000), self.heartbeat, broker, process)
+
+    # Disks of brokers that are down.
+
+    def lose_marks(self, broker: Broker) -> None:
+        """Its replication-offset-checkpoint gets lost (KAFKA-16452)."""
+        if broker.process is None:
+            broker.disk.marks = None
+
+    def lose_directory(self, broker: Broker) -> None:
+        """The log directory is taken out of log.dirs after a clean stop: another one has the marker, too."""
+        disk = broker.disk
+        if broker.process is None and disk.marker is not None and len(disk.directories) > 1:
+            disk.directories = tuple(d for d in disk.directories if d != disk.directory)
+            disk.directory = disk.directories[0]
+            disk.topic_id, disk.log, disk.marks, disk.recovery_point = "", Log(), -1, -1

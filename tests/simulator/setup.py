@@ -1,0 +1,59 @@
+"""What a simulated life is made of: its cluster, and the steps that happen to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# Every life begins at this time (ms), which no life's evidence is before.
+BEGIN_MS = 1_000_000
+
+
+class Step(NamedTuple):
+    """One thing that happens, after_ms after the step before it. broker: picks a broker by its place among
+    Setup.brokers (modulo). amount: how much of it; what that means is up to the step (see `steps`)."""
+
+    name: str
+    broker: int = 0
+    amount: int = 0
+    after_ms: int = 1_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A cluster with one topic of one partition.
+
+    brokers: ids; the first `replicas` of them hold the partition. profile: of replay.profiles, whose decisions the
+    controller takes. hwm_stands_below_min_isr: brokers of 3.7 or later. removes_at_registration: KAFKA-18106.
+    fail_overs: (last ms of the old controller, first ms of the new one). skews_ms: how far each clock is ahead of true
+    time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins, so that many
+    lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
+    """
+
+    brokers: tuple[int, ...] = (1, 2, 3)
+    replicas: int = 3
+    min_isr: int = 2
+    elr: bool = True
+    unclean: bool = False
+    profile: str = "4.1.1"
+    hwm_stands_below_min_isr: bool = True
+    removes_at_registration: bool = True
+    session_timeout_ms: int = 9_000
+    checkpoint_interval_ms: int = 5_000
+    replica_lag_time_max_ms: int = 30_000
+    fail_overs: tuple[tuple[int, int], ...] = ()
+    skews_ms: tuple[int, ...] = ()
+    hidden_first_topic: bool = False
+    cut_ms: int | None = None
+    seed: int = 0
+    topic: str = "t"
+    topic_ids: str = "T" * 18
+    base_offset: int = 0
+
+    @property
+    def clock_error_ms(self) -> int:
+        return max(0, *self.skews_ms, 0) - min(0, *self.skews_ms, 0)
+
+    def skew_ms(self, place: int) -> int:
+        """Of the controller (0), the capturer (1), or a broker by its place (from 2)."""
+        return self.skews_ms[place % len(self.skews_ms)] if self.skews_ms else 0

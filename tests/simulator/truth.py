@@ -1,0 +1,134 @@
+"""What nobody can see from outside: which records were promised (below the high watermark of a process that acted as
+leader), and which of them each elected replica did not have when it took over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.simulator.logs import Log
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Of one election. lost: promised records that the winner's log lacked; first: the lowest of their offsets.
+    would_lose: by replica, what electing it instead would have lost at that time. unacked: records of the last leader
+    process's log at its end that the winner lacked, acknowledged by all or not; unacked_most: the same of all logs
+    that can be meant by that (an earlier process of the epoch, a leader that never knew it was one)."""
+
+    lost: int
+    first: int | None
+    would_lose: dict[int, int]
+    unacked: int
+    unacked_most: int
+
+
+@dataclass
+class Reign:
+    """A process that acts as leader of an epoch; log: while it does so, afterwards as it was at its end."""
+
+    broker: int
+    epoch: int
+    log: Log
+    ended: bool = False
+
+    def end(self) -> None:
+        if not self.ended:
+            self.log, self.ended = Log(self.log.records), True
+
+
+@dataclass
+class _Election:
+    """had: the winner's log when it took over (led); of one that never knew, what it had when it was elected
+    (at_election) or at the end of its term."""
+
+    offset: int
+    epoch: int
+    winner: int
+    at_election: Log
+    had: frozenset[int] | None = None
+    led: bool = False
+    lost: set[int] = field(default_factory=set)
+    would_lose: dict[int, int] = field(default_factory=dict)
+    reigns: list[Reign] = field(default_factory=list)
+    nominal: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Ledger:
+    """The truth of one topic, as it grows. pending: records promised and not lost so far. A promise of a leader that
+    was replaced already is held against the election that replaced it."""
+
+    elections: list[_Election] = field(default_factory=list)
+    pending: set[int] = field(default_factory=set)
+    reigns: list[Reign] = field(default_factory=list)
+    offsets: dict[int, int] = field(default_factory=dict)
+
+    def promise(self, epoch: int, begin: int, records: list[int]) -> None:
+        """Records from offset `begin` on came below the high watermark of a leader of the epoch."""
+        left = set(records)
+        self.offsets.update(zip(records, range(begin, begin + len(records)), strict=True))
+        for election in self.elections:
+            # Of a winner that never knew, what its log had at the end of its term says nothing of what came later.
+            if election.epoch > epoch and election.led and election.had is not None:
+                lost = left - election.had
+                election.lost |= lost
+                left -= lost
+        # Those that an election counted as lost stay lost.
+        left.difference_update(*(e.lost for e in self.elections))
+        self.pending |= left
+
+    def elected(self, offset: int, epoch: int, winner: int, logs: Mapping[int, Log]) -> None:
+        """The controller wrote an election. logs: of every replica at this time."""
+        nominal: set[int] = set()
+        if self.elections:
+            before = self.elections[-1]
+            self._took_over(before, logs.get(before.winner, Log()))
+            nominal = set(logs[before.winner].records) if before.winner in logs else set()
+        would_lose = {b: len(self.pending.difference(log.records)) for b, log in logs.items()}
+        last = [r for r in self.reigns if r.epoch < epoch]
+        newest = [r for r in last if r.epoch == last[-1].epoch] if last else []
+        at_election = Log(logs[winner].records) if winner in logs else Log()
+        election = _Election(offset, epoch, winner, at_election, would_lose=would_lose, reigns=newest, nominal=nominal)
+        self.elections.append(election)
+
+    def leads(self, broker: int, epoch: int, log: Log) -> Reign:
+        """A process begins to act as leader of an epoch."""
+        for election in self.elections:
+            if election.epoch == epoch:
+                election.led = True
+                self._took_over(election, log)
+        reign = Reign(broker, epoch, log)
+        self.reigns.append(reign)
+        self.reigns.sort(key=lambda r: r.epoch)
+        return reign
+
+    def _took_over(self, election: _Election, log: Log) -> None:
+        if election.had is None:
+            election.had = frozenset(log.records).union(() if election.led else election.at_election.records)
+            # What an earlier winner lacked is back with one that has it, and can be lost again.
+            for earlier in self.elections:
+                if earlier is not election:
+                    self.pending |= earlier.lost & election.had
+            election.lost = self.pending - election.had
+            self.pending -= election.lost
+
+    def close(self, logs: Mapping[int, Log]) -> dict[int, Truth]:
+        """By metadata offset of the election."""
+        if self.elections:
+            last = self.elections[-1]
+            self._took_over(last, logs.get(last.winner, Log()))
+        return {e.offset: self._truth(e) for e in self.elections}
+
+    def _truth(self, election: _Election) -> Truth:
+        had = election.had or frozenset()
+        logs = [set(r.log.records) for r in election.reigns]
+        unacked = len(logs[-1] - had) if logs else 0
+        everything = election.lost.union(election.nominal, *logs)
+        return Truth(
+            lost=len(election.lost),
+            first=min((self.offsets[r] for r in election.lost), default=None),
+            would_lose={**election.would_lose, election.winner: len(election.lost)},
+            unacked=unacked,
+            unacked_most=len(everything - had),
+        )

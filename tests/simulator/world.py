@@ -1,0 +1,215 @@
+"""A life: the steps of a setup, one after the other, with everything that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replay.partition_change import PREFERRED, UNCLEAN
+from tests.simulator.broker import Broker
+from tests.simulator.evidence import Captures
+from tests.simulator.setup import BEGIN_MS, Setup, Step
+from tests.simulator.truth import Truth
+
+# After the last step, so that what it brought about is in the log as far as it can be.
+AFTERMATH_MS = 3_000
+
+
+class World(Captures):
+    """truth: by metadata offset of the election. topic_ids: of the topics that had the name, one after the other.
+    ended: when the simulation did."""
+
+    def __init__(self, setup: Setup, steps: Iterable[Step]) -> None:
+        super().__init__(setup)
+        self.truth: dict[int, Truth] = {}
+        self.topic_ids: list[str] = []
+        self.deletions: list[int] = []
+        self._begin()
+        for _, first in setup.fail_overs:
+            self.events.at(first, self.fail_over)
+        at_ms = self.events.now
+        for step in steps:
+            at_ms += step.after_ms
+            self.events.run_until(at_ms)
+            self.step(step)
+        self.events.run_until(at_ms + AFTERMATH_MS)
+        self.ended_ms = self.events.now
+        self._close()
+
+    def _begin(self) -> None:
+        for broker in self.brokers.values():
+            self.start(broker)
+        self.events.run_until(BEGIN_MS + 5_000)
+        self._create(list(self.setup.brokers[: self.setup.replicas]))
+        self.events.run_until(BEGIN_MS + 8_000)
+
+    def _create(self, replicas: list[int]) -> None:
+        topic_id = f"{self.setup.topic_ids}{len(self.topic_ids):04}"
+        self.topic_ids.append(topic_id)
+        self.controller.create_topic(topic_id, replicas)
+
+    def _close(self) -> None:
+        state = self.controller.live
+        if state is not None:
+            self.truth |= self.ledger(state.topic_id).close(self.logs(state))
+
+    def step(self, step: Step) -> None:
+        broker = self.brokers[self.setup.brokers[step.broker % len(self.setup.brokers)]]
+        getattr(self, f"_do_{step.name}")(broker, step.amount)
+
+    # Clients. amount: how many records, over the next seconds.
+
+    def _do_produce(self, broker: Broker, amount: int, acks_all: bool = True) -> None:
+        """To that broker if it acts as leader, else to anyone that does."""
+        leading = [b for b in self.brokers.values() if b.process is not None and b.process.leading]
+        if leading:
+            target = broker if broker in leading else leading[amount % len(leading)]
+            self.produce(target, amount % 7 + 1, acks_all)
+
+    def _do_stream(self, broker: Broker, amount: int) -> None:
+        """Clients write for some seconds."""
+        for number in range(amount % 6 + 2):
+            self.events.after(self.random(0, 6_000), self._do_produce, broker, number, number % 3 > 0)
+
+    def _do_produce_acks_1(self, broker: Broker, amount: int) -> None:
+        self._do_produce(broker, amount, acks_all=False)
+
+    # Brokers.
+
+    def _do_kill(self, broker: Broker, _: int) -> None:
+        self.kill(broker)
+
+    def _do_power_loss(self, broker: Broker, amount: int) -> None:
+        self.kill(broker, lost=amount)
+
+    def _do_stop(self, broker: Broker, _: int) -> None:
+        self.stop(broker)
+
+    def _do_start(self, broker: Broker, _: int) -> None:
+        self.start(broker)
+
+    def _do_start_all(self, _: Broker, __: int) -> None:
+        for broker in self.brokers.values():
+            self.start(broker)
+
+    def _do_restart(self, broker: Broker, amount: int) -> None:
+        """The power fails, and it is back inside its session."""
+        if broker.process is not None:
+            self.kill(broker, lost=amount)
+            self.events.after(self.random(100, 3_000), self.start, broker)
+
+    def _do_bounce(self, broker: Broker, _: int) -> None:
+        """A clean stop, and a start soon after."""
+        self.stop(broker)
+        self.events.after(self.random(5_000, 8_000), self.start, broker)
+
+    def _do_freeze(self, broker: Broker, amount: int) -> None:
+        self.freeze(broker, 1_000 + amount % 13 * 2_000)
+
+    def _do_cut_off(self, broker: Broker, _: int) -> None:
+        self.cut_off(broker)
+
+    def _do_cut_off_leader(self, _: Broker, amount: int) -> None:
+        """The leader is cut off from the controller; an odd amount: with a follower in its ISR, which it reaches."""
+        state = self.controller.live
+        if state is not None and state.leader >= 0:
+            self.cut_off(self.brokers[state.leader])
+            others = [b for b in state.isr if b != state.leader]
+            if others and amount % 2:
+                self.cut_off(self.brokers[others[amount // 2 % len(others)]])
+
+    def _do_cut_pair(self, broker: Broker, amount: int) -> None:
+        ids = self.setup.brokers
+        self.cut_pair(broker, self.brokers[ids[(broker.place + 1 + amount) % len(ids)]])
+
+    def _do_heal(self, _: Broker, __: int) -> None:
+        self.heal()
+
+    def _do_retain(self, broker: Broker, amount: int) -> None:
+        self.retain(broker, amount)
+
+    def _do_lose_marks(self, broker: Broker, _: int) -> None:
+        self.lose_marks(broker)
+
+    def _do_lose_directory(self, broker: Broker, _: int) -> None:
+        self.lose_directory(broker)
+
+    # Administrators; nothing is done while no controller is active.
+
+    def _do_min_isr(self, _: Broker, amount: int) -> None:
+        value = amount % 3 + 1
+        if self.controller_is_up() and value != self.controller.min_isr and self.controller.live:
+            self.controller.set_min_isr(value)
+
+    def _do_unclean(self, _: Broker, amount: int) -> None:
+        if self.controller_is_up():
+            self.controller.set_unclean(bool(amount % 2))
+
+    def _do_elr(self, _: Broker, amount: int) -> None:
+        if self.controller_is_up() and bool(amount % 2) != self.controller.elr:
+            self.controller.set_elr(bool(amount % 2))
+
+    def _do_elect_uncleanly(self, _: Broker, __: int) -> None:
+        if self.controller_is_up():
+            self.controller.elect_uncleanly()
+
+    def _do_prefer(self, _: Broker, __: int) -> None:
+        state = self.controller.live
+        if self.controller_is_up() and state and state.leader != state.replicas[0]:
+            self.controller.change(election=PREFERRED)
+            self.controller.end_batch()
+
+    def _do_reassign(self, broker: Broker, amount: int) -> None:
+        """The broker joins the replicas, maybe in the place of one of them. If it is a replica already, it goes."""
+        state = self.controller.live
+        if not self.controller_is_up() or state is None or state.adding or state.removing:
+            return
+        replicas = state.replicas
+        if broker.id not in replicas:
+            gone = [replicas[amount // 2 % len(replicas)]] if amount % 2 else []
+            adding = [broker.id]
+            merged = [*replicas, broker.id]
+        elif len(replicas) > 1:
+            gone, adding, merged = [broker.id], [], list(replicas)
+        else:
+            return
+        self.controller.change(replicas=merged, adding=adding, removing=gone)
+        self.controller.end_batch()
+
+    def _do_cancel_reassignment(self, _: Broker, __: int) -> None:
+        """PartitionReassignmentRevert: without the adding replicas; refused where the ISR would be emptied."""
+        state = self.controller.live
+        if not self.controller_is_up() or state is None or not (state.adding or state.removing):
+            return
+        replicas = [b for b in state.replicas if b not in state.adding]
+        isr = [b for b in state.isr if b not in state.adding]
+        election = None
+        if not isr:
+            if not self.controller.unclean:
+                return
+            isr, election = replicas[:1], UNCLEAN
+        self.controller.change(isr=isr, replicas=replicas, adding=[], removing=[], election=election)
+        self.controller.end_batch()
+
+    def _do_delete_topic(self, _: Broker, __: int) -> None:
+        state = self.controller.live
+        if self.controller_is_up() and state is not None and len(self.topic_ids) < 3:
+            self._close()
+            self.controller.delete_topic()
+            self.deletions.append(self.controller.next_offset - 1)
+
+    def _do_create_topic(self, _: Broker, __: int) -> None:
+        """Under the same name, on brokers that are active."""
+        active = [b for b in self.setup.brokers if self.controller.active(b)]
+        if self.controller_is_up() and self.controller.live is None and active:
+            self._create(active[: self.setup.replicas])
+
+    # Somebody who looks.
+
+    def _do_capture(self, _: Broker, amount: int) -> None:
+        self.capture(300 + amount % 5 * 1_100)
+
+    def _do_disk(self, broker: Broker, amount: int) -> None:
+        self.copy_disk(broker, timed=bool(amount % 4))
+
+    def _do_idle(self, _: Broker, amount: int) -> None:
+        """Nothing happens (after_ms passes)."""

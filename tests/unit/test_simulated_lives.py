@@ -1,0 +1,338 @@
+"""The simulated cluster of tests.simulator: Kafka's promises hold in it, it loses records in the ways known, and no
+verdict about a life says more than is true."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulator.faults import FAULTS, SHARED, life
+from tests.simulator.judge import judged, report
+from tests.simulator.life import Life, from_json
+from tests.simulator.setup import Setup, Step
+from tests.simulator.truth import Truth
+
+CASES = Path(__file__).parent.parent / "cases"
+LIVES = 24
+
+# What a cluster survives without a loss: processes that are killed, frozen, cut off; but no disk that loses its tail,
+# no unclean election.
+HARMLESS = {"produce": 6, "stream": 4, "produce_acks_1": 2, "stop": 5, "bounce": 2, "start": 6, "start_all": 4}
+HARMLESS |= {"prefer": 3, "kill": 8, "freeze": 5, "cut_off_leader": 4, "cut_off": 2, "cut_pair": 3, "heal": 5}
+HARMLESS |= {"elr": 2, "min_isr": 3, "retain": 1, "reassign": 3}
+
+
+def harmless(seed: int) -> Life:
+    rng, base = random.Random(seed), life("fail-overs", seed)
+    reassigns = not base.setup.elr
+    names = [n for n in HARMLESS if reassigns or n != "reassign"]
+    names = [n for n in names if n != "elr" or not reassigns]
+    steps = []
+    for _ in range(40):
+        name = rng.choices(names, [HARMLESS[n] for n in names])[0]
+        steps.append(Step(name, rng.randrange(4), rng.randrange(10), rng.randint(100, 12_000)))
+    setup = replace(base.setup, unclean=False, profile=rng.choice(["4.1.0", "4.1.1", "4.3"]))
+    return replace(base, setup=replace(setup, hwm_stands_below_min_isr=True), steps=steps)
+
+
+def test_nothing_is_lost_while_disks_keep_what_they_have_and_no_election_is_unclean() -> None:
+    elections = 0
+    for seed in range(150):
+        each = harmless(seed)
+        elections += len(each.truth)
+        assert not [t for t in each.truth.values() if t.lost], seed
+    assert elections > 300
+
+
+def test_a_seed_gives_the_same_life_again() -> None:
+    for fault in FAULTS:
+        first, second = life(fault, 77), life(fault, 77)
+        assert first.truth == second.truth
+        assert first.history() == second.history()
+        assert first.evidence == second.evidence
+        assert first.session_records() == second.session_records()
+
+
+def test_a_life_survives_being_written_down() -> None:
+    for fault in FAULTS:
+        each = life(fault, 5)
+        again = from_json(json.loads(json.dumps(each.as_json())))
+        assert (again.truth, again.history(), again.evidence) == (each.truth, each.history(), each.evidence)
+
+
+def test_every_class_of_fault_has_losses_and_safe_elections() -> None:
+    for fault in FAULTS:
+        found: set[bool] = set()
+        for seed in range(8 * SHARED):
+            found |= {t.lost > 0 for t in life(fault, seed).truth.values()}
+            if len(found) == 2:
+                break
+        assert found == {True, False}, fault
+
+
+def test_no_verdict_says_more_than_is_true() -> None:
+    tallies = {fault: judged(life(fault, seed) for seed in range(LIVES)) for fault in FAULTS}
+    wrong = [str(w) for tally in tallies.values() for w in tally.wrong]
+    assert not wrong, "\n".join([report(tallies), *wrong[:30]])
+
+
+def test_lives_that_were_judged_wrongly_once_are_not_any_more() -> None:
+    for path in sorted(CASES.glob("life_*/life.json")):
+        wrong = judged([from_json(json.loads(path.read_text()))]).wrong
+        assert not wrong, f"{path.parent.name}: {wrong}"
+
+
+# The smallest sequences that once misled a verdict.
+
+FIXED: dict[str, Any] = {"checkpoint_interval_ms": 500, "seed": 1}
+
+
+def lived(setup: Setup, *steps: Step) -> Life:
+    return Life(setup, steps)
+
+
+def elections(each: Life) -> list[tuple[Any, Truth]]:
+    """(state, truth) of every election, in order."""
+    states = {s.offset: s for s in each.world.controller.states}
+    return [(states[offset], truth) for offset, truth in sorted(each.truth.items())]
+
+
+def records(each: Life, kind: str) -> list[dict[str, Any]]:
+    return [r for r in each.session_records() if r["type"] == kind]
+
+
+def evidence(each: Life, broker: int, column: str, source: str) -> list[int]:
+    return [r[column] for r in each.evidence if (r["broker_id"], r["source"]) == (broker, source)]
+
+
+def two_brokers(**changes: Any) -> Setup:
+    return Setup(**{"brokers": (1, 2), "replicas": 2, "min_isr": 1, "profile": "4.0", **FIXED, **changes})
+
+
+LAST_LEADER_LOSES_ITS_TAIL = (
+    Step("stop", 1, 0, 1_000),
+    Step("produce", 0, 0, 8_000),
+    Step("capture", 0, 0, 2_000),
+    Step("power_loss", 0, 1, 5_000),
+    Step("start", 0, 0, 20_000),
+    Step("idle", 0, 0, 5_000),
+)
+
+
+def test_a_controller_of_4_0_elects_an_unclean_restarter_in_the_batch_of_its_registration() -> None:
+    each = lived(two_brokers(), *LAST_LEADER_LOSES_ITS_TAIL)
+    ((state, truth),) = elections(each)
+    assert (truth.lost, truth.first, truth.would_lose) == (1, 0, {1: 1, 2: 1})
+    assert (state.leader, state.isr, state.recovery) == (1, [1], 1)
+    registered = records(each, "REGISTER_BROKER_RECORD")[-1]
+    assert registered["batch_base_offset"] == state.batch < registered["offset"]
+    before = each.world.controller.states[-2]
+    assert (before.isr, before.elr, before.lke, before.leader) == ([], [1], [1], -1)
+    assert evidence(each, 1, "high_watermark", "replication_offset") == [1]
+
+
+def test_and_does_so_twice() -> None:
+    each = lived(two_brokers(), *LAST_LEADER_LOSES_ITS_TAIL, *LAST_LEADER_LOSES_ITS_TAIL[1:])
+    assert [(s.leader, t.lost) for s, t in elections(each)] == [(1, 1), (1, 1)]
+    assert [s.recovery for s, _ in elections(each)] == [1, 1]
+
+
+def test_a_later_controller_waits_until_it_is_unfenced() -> None:
+    each = lived(two_brokers(profile="4.1.1"), *LAST_LEADER_LOSES_ITS_TAIL)
+    ((state, truth),) = elections(each)
+    assert truth.lost == 1
+    assert records(each, "REGISTER_BROKER_RECORD")[-1]["batch_base_offset"] < state.batch
+
+
+def test_a_leader_that_restarts_inside_its_session_rewrites_its_line() -> None:
+    each = lived(
+        two_brokers(min_isr=2, elr=False),
+        Step("produce", 0, 0, 2_000),
+        Step("capture", 0, 0, 3_000),
+        Step("kill", 0, 0, 2_000),
+        Step("idle", 0, 0, 14_000),
+        Step("restart", 1, 1, 1_000),
+        Step("capture", 0, 0, 5_000),
+        Step("idle", 0, 0, 2_000),
+    )
+    state, truth = elections(each)[0]
+    assert (state.leader, state.leader_epoch, truth.lost) == (2, 1, 0)
+    lines = [(r["leader_epoch"], r["epoch_start_offset"]) for r in each.evidence if r["source"] == "leader_epoch"]
+    assert (1, 0) in lines
+    assert set(evidence(each, 1, "high_watermark", "replication_offset")) == {1}
+
+
+def test_its_followers_are_cut_back_and_the_next_election_counts_the_loss() -> None:
+    each = lived(
+        Setup(min_isr=2, elr=False, **FIXED),
+        Step("produce", 0, 3, 2_000),
+        Step("restart", 0, 2, 5_000),
+        Step("idle", 0, 0, 30_000),
+    )
+    state, truth = elections(each)[0]
+    assert state.leader != 1
+    assert (truth.lost, truth.first) == (2, 2)
+    assert truth.would_lose == {1: 2, 2: 2, 3: 2}
+    assert any("is cut from 4 to 2, hw was 4" in text for _, text in each.world.notes)
+
+
+def test_a_leader_and_a_follower_that_are_cut_off_go_on_acknowledging() -> None:
+    each = lived(
+        Setup(min_isr=2, elr=False, **FIXED),
+        Step("kill", 1, 0, 1_000),
+        Step("cut_pair", 0, 0, 15_000),
+        Step("cut_pair", 1, 0, 1_000),
+        Step("start", 1, 0, 1_000),
+        Step("cut_off", 2, 0, 5_000),
+        Step("cut_off", 0, 0, 5_000),
+        Step("produce", 0, 1, 7_500),
+        Step("elect_uncleanly", 0, 0, 9_000),
+        Step("idle", 0, 0, 3_000),
+    )
+    isrs = [s.isr for s in each.world.controller.states]
+    assert isrs == [[1, 2, 3], [1, 3], [1], [1], [2]]
+    ((state, truth),) = elections(each)
+    assert (state.leader, state.recovery) == (2, 1)
+    assert (truth.lost, truth.first, truth.would_lose) == (2, 0, {1: 0, 2: 2, 3: 0})
+
+
+def test_min_isr_lowered_and_restored_leaves_no_state_of_its_own() -> None:
+    each = lived(
+        two_brokers(min_isr=2, profile="4.1.1"),
+        Step("stop", 0, 0, 1_000),
+        Step("min_isr", 0, 0, 10_000),
+        Step("produce", 1, 0, 3_000),
+        Step("min_isr", 0, 1, 3_000),
+        Step("power_loss", 1, 1, 3_000),
+        Step("start", 1, 0, 20_000),
+        Step("idle", 0, 0, 5_000),
+    )
+    *_, (state, truth) = elections(each)
+    assert (state.leader, state.recovery, truth.lost, truth.first) == (2, 1, 1, 0)
+    levels = [s.min_isr for s in each.world.controller.states]
+    assert levels.count(1) == 1, "only where ELR was cleared"
+    assert [v for _, v in each.world.controller.min_isr_levels] == [1, 2]
+
+
+def test_a_winner_may_be_dead_already() -> None:
+    each = lived(
+        Setup(min_isr=2, elr=False, **FIXED),
+        Step("kill", 0, 0, 1_000),
+        Step("produce", 1, 1, 15_000),
+        Step("kill", 1, 0, 5_000),
+        Step("power_loss", 2, 1, 5_000),
+        Step("idle", 0, 0, 20_000),
+    )
+    last, truth = elections(each)[-1]
+    assert (last.leader, truth.lost, truth.first) == (3, 1, 1)
+    assert each.world.controller.states[-1].leader == -1
+
+
+def test_a_log_directory_lost_over_a_clean_restart_leaves_an_empty_log() -> None:
+    each = lived(
+        two_brokers(min_isr=2, profile="4.1.1"),
+        Step("produce", 0, 2, 2_000),
+        Step("stop", 0, 0, 5_000),
+        Step("stop", 1, 0, 6_000),
+        Step("lose_directory", 1, 0, 5_000),
+        Step("start", 1, 0, 1_000),
+        Step("idle", 0, 0, 8_000),
+    )
+    state, truth = elections(each)[-1]
+    assert (state.leader, truth.lost, truth.would_lose) == (2, 3, {1: 0, 2: 3})
+    assert [s.directories[1] for s in each.world.controller.states][-1] == "other2"
+
+
+def test_a_broker_that_is_down_keeps_the_line_of_a_topic_that_had_the_same_name() -> None:
+    each = lived(
+        Setup(brokers=(1, 2, 3), replicas=3, hidden_first_topic=True, **FIXED),
+        Step("produce", 0, 4, 2_000),
+        Step("kill", 2, 0, 5_000),
+        Step("delete_topic", 0, 0, 12_000),
+        Step("create_topic", 0, 0, 2_000),
+        Step("capture", 0, 0, 5_000),
+        Step("idle", 0, 0, 6_000),
+    )
+    topics = {r["topic_id"] for r in each.history()}
+    assert topics == {each.world.topic_ids[1]}
+    assert evidence(each, 3, "high_watermark", "replication_offset") == [5]
+    assert {r["topic_id"] for r in each.evidence if r["broker_id"] == 3 and r["high_watermark"]} == topics
+
+
+def test_a_replica_that_left_may_come_back_as_an_eligible_leader_without_a_log() -> None:
+    """A replica that a reassignment took away stays in the ELR if the ISR was below min ISR then."""
+    each = lived(
+        two_brokers(min_isr=2, profile="4.1.1"),
+        Step("reassign", 0, 0, 1_000),
+        Step("produce", 1, 4, 3_000),
+        Step("kill", 1, 0, 3_000),
+        Step("reassign", 0, 0, 15_000),
+        Step("idle", 0, 0, 3_000),
+    )
+    state, truth = elections(each)[-1]
+    assert (state.leader, state.isr, state.recovery) == (1, [1], 0)
+    assert (truth.lost, truth.would_lose) == (5, {1: 5, 2: 0})
+
+
+def test_a_clean_stop_leaves_its_log_end_beside_the_epoch_of_its_session() -> None:
+    each = lived(
+        Setup(min_isr=2, **FIXED),
+        Step("produce", 0, 4, 2_000),
+        Step("stop", 0, 0, 3_000),
+        Step("capture", 0, 0, 5_000),
+        Step("idle", 0, 0, 5_000),
+    )
+    row = next(r for r in each.evidence if (r["broker_id"], r["source"]) == (1, "recovery_point"))
+    epoch = next(
+        r["data"]["brokerEpoch"] for r in records(each, "REGISTER_BROKER_RECORD") if r["data"]["brokerId"] == 1
+    )
+    assert (row["recovery_point_offset"], row["broker_epoch"]) == (5, epoch)
+
+
+def test_a_high_watermark_stands_below_min_isr_on_newer_brokers_only() -> None:
+    steps = (Step("kill", 1, 0, 1_000), Step("produce_acks_1", 0, 2, 15_000), Step("idle", 0, 0, 3_000))
+    marks = []
+    for stands in (True, False):
+        each = lived(two_brokers(min_isr=2, elr=False, hwm_stands_below_min_isr=stands), *steps)
+        process = each.world.brokers[1].process
+        assert process is not None
+        marks.append((process.high_watermark, each.world.brokers[1].log.end))
+    assert marks == [(0, 3), (3, 3)]
+
+
+def test_fail_overs_put_off_fencing() -> None:
+    base = Setup(**FIXED)
+    steps = (Step("kill", 0, 0, 1_000), Step("idle", 0, 0, 40_000))
+    at = [
+        lived(replace(base, fail_overs=f), *steps).world.controller.states[1].at_ms
+        for f in ((), ((1_013_000, 1_016_000),))
+    ]
+    assert at[0] < 1_009_000 + 12_000 < 1_016_000 + 9_000 <= at[1]
+
+
+@pytest.mark.parametrize("fault", ["everything", "skewed clocks"])
+def test_lives_that_share_a_cluster_agree_about_it(fault: str) -> None:
+    lives = [life(fault, seed) for seed in range(SHARED)]
+    assert len({each.setup.clock_error_ms for each in lives}) == 1
+    assert len({(each.setup.session_timeout_ms, each.setup.fail_overs, each.setup.cut_ms) for each in lives}) == 1
+
+
+def test_a_checkpoint_is_rewritten_soon_after_a_log_was_loaded() -> None:
+    """A high watermark of a log that lost its tail stays in the file for an interval at most."""
+    each = lived(
+        Setup(min_isr=2, elr=False, **FIXED),
+        Step("produce", 0, 4, 2_000),
+        Step("power_loss", 0, 3, 5_000),
+        Step("capture", 0, 0, 2_000),
+        Step("start", 0, 0, 500),
+        Step("power_loss", 1, 9, 500),
+        Step("power_loss", 2, 9, 1),
+        Step("capture", 0, 0, 5_000),
+        Step("idle", 0, 0, 1_000),
+    )
+    assert evidence(each, 1, "high_watermark", "replication_offset") == [5, 2]
