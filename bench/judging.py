@@ -8,7 +8,8 @@ from bench.prepared import Prepared
 from evidence.tables import LOG_END_OFFSETS
 from jobs.settings import load_settings
 from replay import judging
-from replay.detect import Asked, Cluster, ClusterEvents
+from replay.cluster_facts import judged_cluster
+from replay.detect import Asked, ClusterEvents
 from replay.judging import Told
 from replay.offsets import Clock
 from replay.partition_invariants import cluster_facts
@@ -20,7 +21,7 @@ def told_of(inputs: Prepared) -> Told:
     state, settings = inputs.state(), load_settings()
     asked = Asked(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     clock = Clock(settings.evidence.clock_error_ms)
-    context = Cluster("bench", state.brokers, state.elr_enabled, clock)
+    context = judged_cluster("bench", state, clock, None, {})
     return Told(context, ClusterEvents(surroundings_of(state), state.topic_events), cluster_facts(state, {}), asked)
 
 

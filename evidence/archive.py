@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import re
 import stat
 import struct
 import tarfile
@@ -17,16 +18,25 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from evidence.clock_bounds import Modified, of_seconds
 from evidence.errors import CaptureError, spelled_out
+from evidence.limits import MAX_TIME_MS
 
 MAX_MEMBERS = 1_000_000
 MAX_TOTAL_BYTES = 64 << 30
 MAX_RATIO = 1000
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
 
+# A pax header's time with a fraction of a second.
+_EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
+# Extra fields of a zip's entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
+_EXTRA = struct.Struct("<HH")
+_EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 1 << 20
@@ -48,10 +58,17 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
 
-def unpack(
-    archive: Path, folder: Path, limit_bytes: int | None = None, named: str | None = None
-) -> list[tuple[str, str]]:
-    """Write the archive's regular files below `folder`; return (member, reason) of what was left out.
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """refused: (member, reason) of what was left out. modified: when the archive says that a file was written last, by
+    where it lies now; of a file that is not in it nothing says so."""
+
+    refused: list[tuple[str, str]]
+    modified: dict[Path, Modified]
+
+
+def unpack(archive: Path, folder: Path, limit_bytes: int | None = None, named: str | None = None) -> Unpacked:
+    """Write the archive's regular files below `folder`.
 
     limit_bytes: how much may come out of it; None: the least of 64 GiB and 1000 x the archive (at least 1 GiB).
     named: what messages call it, where that is not its path.
@@ -68,7 +85,7 @@ def unpack(
             work.unpack_tar()
     except _UNREADABLE as error:
         raise CaptureError(f"{named}: the archive cannot be read: {error}. Copy it again from its source.") from error
-    return work.names.refused
+    return Unpacked(work.names.refused, work.modified)
 
 
 class Names:
@@ -130,6 +147,7 @@ class _Unpacking:
         self.named = named
         self.members = 0
         self.names = Names("archive")
+        self.modified: dict[Path, Modified] = {}
 
     def spend(self, count: int) -> None:
         self.left_bytes -= count
@@ -151,7 +169,7 @@ class _Unpacking:
                         continue
                     source = tar.extractfile(member)
                     if source is not None:
-                        self._write(member.name, source)
+                        self._write(member.name, source, _tar_time(member))
                 while counted.read():
                     pass
                 # Every tar ends with blocks of zeros: one that ends with a member has lost what came behind it.
@@ -166,14 +184,41 @@ class _Unpacking:
                 if info.filename.endswith("/") or not self.names.take(info.filename, _zip_refusal(info)):
                     continue
                 with zipped.open(info) as source:
-                    self._write(info.filename, _Counted(source, self))
+                    self._write(info.filename, _Counted(source, self), _zip_time(info))
 
-    def _write(self, name: str, source: _Source) -> None:
+    def _write(self, name: str, source: _Source, modified: Modified | None) -> None:
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as out:
             while part := source.read(_CHUNK_BYTES):
                 out.write(part)
+        if modified is not None:
+            self.modified[target] = modified
+
+
+def _tar_time(member: tarfile.TarInfo) -> Modified | None:
+    """A member's time: in whole seconds, but for a pax header with a fraction."""
+    exact = _EXACT_TIME.fullmatch(member.pax_headers.get("mtime", ""))
+    if exact and exact[2].strip("0"):
+        at_ms = int(exact[1]) * 1000 + int(exact[2][:3].ljust(3, "0"))
+        return Modified(at_ms, 1) if at_ms <= MAX_TIME_MS else None
+    return of_seconds(int(member.mtime)) if 0 <= member.mtime <= MAX_TIME_MS else None
+
+
+def _zip_time(info: zipfile.ZipInfo) -> Modified | None:
+    """An entry's time: the extended timestamp of Info-ZIP (seconds, UTC) where it has one, else its own: local time of
+    some zone in steps of two seconds."""
+    extra = info.extra
+    while len(extra) >= _EXTRA.size:
+        kind, size = _EXTRA.unpack_from(extra)
+        field, extra = extra[_EXTRA.size : _EXTRA.size + size], extra[_EXTRA.size + size :]
+        if kind == _EXTENDED_TIMESTAMP and len(field) >= 5 and field[0] & 1:
+            return of_seconds(int.from_bytes(field[1:5], "little", signed=True))
+    try:
+        local = datetime(*info.date_time, tzinfo=UTC)
+    except ValueError:
+        return None
+    return Modified(int(local.timestamp()) * 1000, 2000, has_zone=False)
 
 
 @contextmanager

@@ -11,12 +11,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from evidence import archive, kinds, remote
+from evidence.clock_bounds import Modified, round_ms
 from evidence.errors import CaptureError, spelled_out
 from evidence.manifest import NAMES, Manifest, read_manifest
 from evidence.remote import Location, Remote
@@ -30,7 +31,8 @@ class EvidenceFile:
 
     captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: how far that clock may be from the
     controllers'. snapshot_duration_ms: how long copying took; None: as the settings say. modified_ns: its modification
-    time when it was hashed; None: `read` does not compare it.
+    time when it was hashed; None: `read` does not compare it. modified: when the archive that it is from says that the
+    copy was written; None: a file from elsewhere, whose own time may be that of any later copy.
     """
 
     local: Path
@@ -43,6 +45,15 @@ class EvidenceFile:
     modified_ns: int | None = None
     clock_error_ms: int = 0
     snapshot_duration_ms: int | None = None
+    modified: Modified | None = None
+
+    def read_within_ms(self, assumed_ms: int) -> int | None:
+        """How long after captured_at_ms, by the capturer's clock, it was read at the latest; None if nothing names that
+        time. assumed_ms: how long a round of copying took where the manifest does not say."""
+        if self.captured_at_ms is None:
+            return None
+        duration_ms = assumed_ms if self.snapshot_duration_ms is None else self.snapshot_duration_ms
+        return round_ms(self.captured_at_ms, duration_ms, self.modified)
 
     def read(self) -> bytes:
         """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
@@ -128,8 +139,8 @@ def _opened(local: Path, location: Location, refused: list[tuple[str, str]]) -> 
         yield _register(location, local, refused)
     elif archive.is_archive(local):
         with _private_folder() as folder:
-            refused = archive.unpack(local, folder, named=str(location))
-            yield _register(location, _strip_single_folder(folder), refused)
+            unpacked = archive.unpack(local, folder, named=str(location))
+            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified)
     else:
         yield _single_file(location, local)
 
@@ -198,7 +209,9 @@ def _strip_single_folder(folder: Path) -> Path:
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
 
 
-def _register(location: Location, root: Path, refused: list[tuple[str, str]]) -> Capture:
+def _register(
+    location: Location, root: Path, refused: list[tuple[str, str]], modified: Mapping[Path, Modified] | None = None
+) -> Capture:
     found, special = _walk(root)
     if not found:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
@@ -211,7 +224,8 @@ def _register(location: Location, root: Path, refused: list[tuple[str, str]]) ->
     for local in found:
         path = PurePosixPath(local.relative_to(root).as_posix())
         entry = _entry(local, str(path), _kind(path, local))
-        entries.append(_placed(entry, path, nodes, manifest or Manifest()))
+        placed = _placed(entry, path, nodes, manifest or Manifest())
+        entries.append(replace(placed, modified=(modified or {}).get(local)))
     return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest)
 
 

@@ -23,7 +23,8 @@ _PROPERTY = re.compile(rf'([^=,:"]+)=({_QUOTED}|[^=,:"]*)(?:,|$)')
 _UNQUOTE = re.compile(r'\\([\\"*?n])|([^\\"*?])')
 _PARTITION = re.compile(r"[0-9]{1,10}")
 _VALUE = re.compile(rb"[0-9]{1,19}")
-# Times from 2001 to 2286 have 13 digits; digits of another length are a date (--date-format yyyyMMddHHmmss has 14).
+# Times from 2001 to 2286 have 13 digits; digits of another length are a date (--date-format yyyyMMddHHmmss has 14): no
+# time beyond limits.MAX_TIME_MS passes.
 _TIME_MS = re.compile(rb"[0-9]{13}")
 _HEADER = b'"time"'
 _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')

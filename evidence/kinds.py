@@ -61,7 +61,10 @@ _EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
 _NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _MAX_INT32 = (1 << 31) - 1
-_REPLICA_FILES = ("leader-epoch-checkpoint", "partition.metadata")
+# What a replica's folder holds: segments, indexes and producer snapshots (named by an offset), and two small files.
+_REPLICA_FILE = re.compile(r"[0-9]{20}\.|leader-epoch-checkpoint|partition\.metadata")
+# A replica that is being deleted, is stray, or moves to another log directory (Kafka's LogFileUtils).
+_LEAVING_DIR = re.compile(r"(.+-[0-9]{1,10})\.[0-9a-f]+-(?:delete|stray|future)")
 _METRICS_SUFFIXES = (".prom", ".om", ".openmetrics")
 # Kafka's own names for files that are on their way out or not yet whole: never used as state.
 _UNFINISHED = (".part", ".deleted", ".swap", ".cleaned")
@@ -114,8 +117,12 @@ def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
 
 
 def captured_at(path: PurePosixPath) -> int | None:
-    """The epoch-milliseconds number in a path (snapshots/<ms>/..., cli/<ms>-tool.txt): when that capture began."""
-    for part in reversed(path.parts):
+    """The epoch-milliseconds number in a path (snapshots/<ms>/..., cli/<ms>-tool.txt): when that capture began.
+
+    The folder of a replica's log names no time, nor does a file in it: a topic may be called `metrics-1700000000000`.
+    """
+    parts = path.parent.parent.parts if _in_replica_log(path) else path.parts
+    for part in reversed(parts):
         if match := _EPOCH_MS.search(part):
             return int(match[1])
     return None
@@ -126,13 +133,21 @@ def node_in_path(path: PurePosixPath) -> int | None:
 
     The folder of a replica's log speaks of a topic, even if the topic is called `broker` or `kafka`.
     """
-    in_replica_dir = path.name in _REPLICA_FILES or _SEGMENT.fullmatch(path.name)
-    folder = path.parent.parent if in_replica_dir and partition_of(path) else path.parent
+    folder = path.parent.parent if _in_replica_log(path) else path.parent
     for part in reversed(folder.parts):
         match = _NODE.fullmatch(part)
         if match and (node := node_id(match[1])) is not None:
             return node
     return None
+
+
+def _in_replica_log(path: PurePosixPath) -> bool:
+    """Whether a file belongs to a replica's log. Its folder's name alone does not say so: `<ms>-broker-1` may be the
+    folder of a node, with files in it that no replica's folder has."""
+    if _REPLICA_FILE.match(path.name) is None:
+        return False
+    leaving = _LEAVING_DIR.fullmatch(path.parent.name)
+    return partition_of(PurePosixPath(leaving[1], path.name) if leaving else path) is not None
 
 
 def node_id(text: str) -> int | None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evidence.errors import CaptureError
+from evidence.limits import MAX_DURATION_MS, MAX_TIME_MS
 
 NAMES = ("capture.toml", "capture.json")
 
@@ -35,8 +36,8 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-Time = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, lt=1 << 63)]
-Duration = Annotated[int, Field(ge=0, lt=1 << 53)]
+Time = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=MAX_TIME_MS)]
+Duration = Annotated[int, Field(ge=0, le=MAX_DURATION_MS)]
 Configs = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -45,7 +46,8 @@ class _Facts(BaseModel):
 
     captured_at: when copying began (ms since the Unix epoch, or a date with a zone); a number of milliseconds in a
     file's path is closer and wins. snapshot_duration_ms: how long one round of copying took. clock_error_ms: how far
-    the clock may have been from the controllers' clocks. configs: static configs; a captured server.properties wins.
+    the clock may have been from the controllers' clocks. Both are at most 365 days, and no time is after the year 9999.
+    configs: static configs; a captured server.properties wins.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -1,20 +1,33 @@
-"""Log-end offsets from the text that a JMX exporter serves (Prometheus or OpenMetrics text format).
+"""What a broker's metrics say of its replicas, from the text that a JMX exporter serves (Prometheus or OpenMetrics text
+format).
 
-Exporter rules differ from site to site, so the metric and label names are configurable: MetricNames.
+Facts: kafka.log's LogEndOffset and LogStartOffset are of every replica. kafka.cluster's InSyncReplicasCount and
+UnderMinIsr (Kafka's Partition) are the leader's own view; a broker that does not lead shows 0 for both. Exporter rules
+differ from site to site, so the metric and label names are configurable: MetricNames.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from evidence.errors import Damage
+from evidence.limits import MAX_TIME_MS
 from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 FUTURE_LABELS = ("is-future", "is_future", "isFuture")
+IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR = "in_sync_replicas_count", "under_min_isr"
+# The metrics of a leader: of a partition that this broker does not lead they say nothing.
+OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
+# field -> (the largest value, what a value is); other fields are offsets.
+_VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "no number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
+_OFFSET = (MAX_INT64, "not an offset")
 _PARTITION = re.compile(r"[0-9]{1,10}")
 
 
@@ -26,18 +39,27 @@ class MetricNames:
     log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
     topic_label: str = "topic"
     partition_label: str = "partition"
+    in_sync_replicas_count: tuple[str, ...] = (
+        "kafka_cluster_Partition_InSyncReplicasCount",
+        "kafka_cluster_partition_insyncreplicascount",
+    )
+    under_min_isr: tuple[str, ...] = ("kafka_cluster_Partition_UnderMinIsr", "kafka_cluster_partition_underminisr")
+    process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
 
     def fields(self) -> dict[str, str]:
-        """Metric -> Sample.field, of every metric that is read."""
+        """Metric -> Sample.field, of every metric with a value for each partition."""
         return {
             **dict.fromkeys(self.log_end_offset, "log_end_offset"),
             **dict.fromkeys(self.log_start_offset, "log_start_offset"),
+            **dict.fromkeys(self.in_sync_replicas_count, IN_SYNC_REPLICAS_COUNT),
+            **dict.fromkeys(self.under_min_isr, UNDER_MIN_ISR),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One replica's value: field is 'log_end_offset' or 'log_start_offset', position the byte position of its line."""
+    """One replica's value. field: 'log_end_offset', 'log_start_offset', 'in_sync_replicas_count' or 'under_min_isr'
+    (value 0 or 1); position: the byte position of its line."""
 
     position: int
     field: str
@@ -45,9 +67,18 @@ class Sample:
     partition: int
     value: int
 
+    def row(self) -> dict[str, Any]:
+        """The columns of tables.LOG_END_OFFSETS that the line fills."""
+        value = bool(self.value) if self.field == UNDER_MIN_ISR else self.value
+        return {"topic": self.topic, "partition": self.partition, self.field: value, "position": self.position}
+
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
-    """The samples of the metrics in `names`, others left aside; damage for each line of those that cannot be read."""
+    """The samples of the metrics in `names`, others left aside; damage for each line of those that cannot be read.
+
+    The samples of the leader's metrics are left out for each partition for which the text shows an InSyncReplicasCount
+    of 0: this broker did not lead it.
+    """
     wanted = names.fields()
     samples: list[Sample] = []
     damage: list[Damage] = []
@@ -64,7 +95,34 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Da
                 samples.append(sample)
         except (ValueError, LookupError, ArithmeticError) as error:
             damage.append(Damage(position, len(raw), None, "bad_metric", f"not a sample of {metric}: {error}"))
-    return samples, damage
+    not_led = {(s.topic, s.partition) for s in samples if s.field == IN_SYNC_REPLICAS_COUNT and s.value == 0}
+    return [s for s in samples if s.field not in OF_LEADERS or (s.topic, s.partition) not in not_led], damage
+
+
+def process_start_ms(data: bytes, names: MetricNames) -> int | None:
+    """When the process that serves an exporter's text was started (process_start_time_seconds), by its own clock, in ms
+    since the Unix epoch. None: the text does not say, shows different times, or nothing between 1970 and 9999."""
+    found = {ms for line in _lines_of(data, names.process_start_time_seconds) if (ms := _start_ms(line)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _lines_of(data: bytes, metrics: tuple[str, ...]) -> Iterator[bytes]:
+    """The whole lines that begin with one of the metrics."""
+    for metric in metrics:
+        for found in re.finditer(rb"%s(?![a-zA-Z0-9_:])[^\n]*\n" % re.escape(metric.encode()), data):
+            before = data[data.rfind(b"\n", 0, found.start()) + 1 : found.start()]
+            if not before.strip():
+                yield found[0]
+
+
+def _start_ms(line: bytes) -> int | None:
+    try:
+        (family,) = text_string_to_metric_families(line.decode("utf-8"))
+        (sample,) = family.samples
+        start_ms = round(sample.value * 1000) if math.isfinite(sample.value) else 0
+    except (ValueError, LookupError, ArithmeticError):
+        return None
+    return start_ms if 0 < start_ms <= MAX_TIME_MS else None
 
 
 def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample | None:
@@ -74,8 +132,9 @@ def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample 
     if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
         return None
     value = int(sample.value)
-    if value != sample.value or not 0 <= value <= MAX_INT64:
-        raise ValueError(f"{sample.value} is not an offset")
+    most, otherwise = _VALUES.get(field, _OFFSET)
+    if value != sample.value or not 0 <= value <= most:
+        raise ValueError(f"{sample.value} is {otherwise}")
     for label in (names.topic_label, names.partition_label):
         if label not in sample.labels:
             raise ValueError(f"it has no label {label!r}; the names of metrics and labels are settings")

@@ -18,7 +18,7 @@ from evidence.capture import EvidenceFile
 from evidence.clean_text import clean_checkpoint, clean_metrics
 from evidence.errors import Damage
 from evidence.jmx_tool import read_jmx_tool
-from evidence.metrics import MetricNames, read_metrics
+from evidence.metrics import MetricNames, process_start_ms, read_metrics
 from evidence.offset_columns import OffsetColumns, Row
 from evidence.redaction import excerpt
 from evidence.replica_log import read_tail
@@ -47,9 +47,10 @@ _NAME_NODES = frozenset(
 @dataclass(slots=True)
 class Found:
     """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note. offsets:
-    columns, of a checkpoint file or an exporter's text that is clean."""
+    columns, of a checkpoint file or an exporter's text that is clean; of_file: what is the same in all its rows."""
 
     offsets: list[Row] | pa.RecordBatch = field(default_factory=list)
+    of_file: Row = field(default_factory=dict)
     partitions: list[Row] = field(default_factory=list)
     quorum: list[Row] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
@@ -74,9 +75,9 @@ class OffsetTables:
 def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int) -> OffsetTables:
     """Read every file that is no metadata log, snapshot or dump.
 
-    uncertainty_ms: how long one round of capturing may have taken, unless the manifest says: a value was read within
-    that time after the file's capture time; the clock's error widens it on both sides. Rows of one replica and source
-    are kept apart, nothing is joined here.
+    uncertainty_ms: how long one round of capturing may have taken, unless the manifest or an archive says: a value was
+    read within that time after the file's capture time; the clock's error widens it on both sides. Rows of one replica
+    and source are kept apart, nothing is joined here.
     """
     files = list(files)
     readers = _readers(files, names)
@@ -94,9 +95,9 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
             )
             found = Found(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
         accounts[file.path] = _account(file, found)
-        common = {"source": file.kind, **_when(file, file.captured_at_ms, uncertainty_ms)}
+        common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
         speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
-        same = {**common, **speaker, **provenance(capture, file, 0)}
+        same = {**common, **speaker, **found.of_file, **provenance(capture, file, 0)}
         if isinstance(found.offsets, pa.RecordBatch):
             offsets.add_columns(same, found.offsets)
         else:
@@ -124,17 +125,20 @@ def _account(file: EvidenceFile, found: Found) -> Account:
     return Account(parsed, quarantined, found.trailing_bytes, note, found.damage)
 
 
-def _when(file: EvidenceFile, at_ms: int | None, uncertainty_ms: int) -> Row:
-    """The earliest time a value was read and how long after that it may have been."""
-    if at_ms is None:
+def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None) -> Row:
+    """The earliest time a value was read and how long after that it may have been. within_ms: the same, by the
+    capturer's clock."""
+    if at_ms is None or within_ms is None:
         return {"captured_at_ms": None, "uncertainty_ms": None}
-    duration = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
-    return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": duration + 2 * file.clock_error_ms}
+    return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": within_ms + 2 * file.clock_error_ms}
 
 
 def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
-    """When a row's value was read, where the row says so itself."""
-    return _when(file, row["captured_at_ms"], uncertainty_ms) if "captured_at_ms" in row else {}
+    """When a row's value was read, where the row says so itself; when the file was copied says nothing of that."""
+    if "captured_at_ms" not in row:
+        return {}
+    duration_ms = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
+    return _when(file, row["captured_at_ms"], duration_ms)
 
 
 def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]:
@@ -157,7 +161,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
     result: dict[str, Reader] = {kind: partial(_offset_file, read) for kind, read in lines.items()}
     return {
         **result,
-        **dict.fromkeys(_CHECKPOINT_COLUMN, _offset_checkpoint),
+        **dict.fromkeys(_CHECKPOINT_COLUMN, partial(_offset_checkpoint, stopped)),
         kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
         kinds.JMX_EXPORTER: partial(_exporter, names),
         kinds.JMX_TOOL: _jmx_tool,
@@ -192,12 +196,12 @@ def _describe_quorum(file: EvidenceFile) -> Found:
 
 def _exporter(names: MetricNames, file: EvidenceFile) -> Found:
     data = file.read()
+    of_file = {"process_start_ms": process_start_ms(data, names)}
     clean = clean_metrics(data, names)
     if clean is not None:
-        return Found(offsets=clean)
+        return Found(offsets=clean, of_file=of_file)
     samples, damage = read_metrics(data, names)
-    rows = [{"topic": s.topic, "partition": s.partition, s.field: s.value, "position": s.position} for s in samples]
-    return Found(offsets=rows, damage=damage)
+    return Found(offsets=[s.row() for s in samples], of_file=of_file, damage=damage)
 
 
 def _jmx_tool(file: EvidenceFile) -> Found:
@@ -216,11 +220,15 @@ def _jmx_tool(file: EvidenceFile) -> Found:
     return Found(offsets=rows, damage=damage)
 
 
-def _offset_checkpoint(file: EvidenceFile) -> Found:
+def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Found:
     data, column = file.read(), _CHECKPOINT_COLUMN[file.kind]
+    of_file: Row = {}
+    if file.kind == kinds.RECOVERY_POINT:
+        # Written before the marker of a clean stop (LogManager.shutdown), and next by the session after it.
+        of_file = {"broker_epoch": stopped.get(str(PurePosixPath(file.path).parent))}
     clean = clean_checkpoint(data, column)
     if clean is not None:
-        return Found(offsets=clean)
+        return Found(offsets=clean, of_file=of_file)
     lines, damage = read_checkpoint(data, 2)
     rows = []
     for line in lines:
@@ -230,7 +238,7 @@ def _offset_checkpoint(file: EvidenceFile) -> Found:
             continue
         topic = line.words[0].decode("utf-8", "replace")
         rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
-    return Found(offsets=rows, damage=damage)
+    return Found(offsets=rows, of_file=of_file, damage=damage)
 
 
 def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Found:

@@ -283,9 +283,11 @@ def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
     }
 
 
-def file_row(capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log]) -> dict[str, object]:
+def file_row(
+    capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log], assumed_ms: int = 0
+) -> dict[str, object]:
     """The tables.EVIDENCE_FILES row. account None: a file that is only registered: all of it is declared not to be
-    read. logs: those that the file holds."""
+    read. logs: those that the file holds. assumed_ms: how long a round of copying took, where nothing else says."""
     account = account or Account(0, trailing_bytes=file.size_bytes, is_read=False)
     batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
     return {
@@ -296,6 +298,8 @@ def file_row(capture: str, file: EvidenceFile, account: Account | None, logs: Se
         "size_bytes": file.size_bytes,
         "node_id": file.node_id,
         "captured_at_ms": file.captured_at_ms,
+        "uncertainty_ms": file.read_within_ms(assumed_ms),
+        "last_timestamp_ms": max((b.max_timestamp_ms for log in logs for b in log.batches), default=None),
         "base_offset": min((b.base_offset for b in batches), default=None),
         "end_offset": max((b.last_offset + 1 for b in batches), default=None),
         "status": _status(account),

@@ -53,6 +53,14 @@ EVIDENCE_FILES = pa.schema(
         column("size_bytes", pa.int64(), "length of the file"),
         column("node_id", pa.int32(), "node the file was copied from; null if nothing says"),
         column("captured_at_ms", pa.int64(), "when the capture of this file began; null if nothing says"),
+        column(
+            "uncertainty_ms", pa.int64(), "the file was read within this many ms after that, by the capturer's clock"
+        ),
+        column(
+            "last_timestamp_ms",
+            pa.int64(),
+            "largest record timestamp of the metadata log in the file, by the active controller's clock",
+        ),
         column("base_offset", pa.int64(), "first metadata offset in the file"),
         column("end_offset", pa.int64(), "metadata offset after the last one in the file (exclusive)"),
         column("status", pa.string(), "ok, note, quarantined (some or all of it), registered (hashed, not parsed)"),
@@ -150,10 +158,27 @@ LOG_END_OFFSETS = pa.schema(
         column(
             "broker_epoch",
             pa.int64(),
-            "the broker's epoch: the metadata offset of its registration; of a replica_segment: that of the session "
-            "that left the log so, by the .kafka_cleanshutdown beside it",
+            "the broker's epoch: the metadata offset of its registration; of a replica_segment or recovery_point: that "
+            "of the session that stopped cleanly and left the log, or the recovery point, so, by the "
+            ".kafka_cleanshutdown of the same log directory; null without one",
         ),
         column("offset_lag", pa.int64(), "kafka-log-dirs: how far the LEO is behind the high watermark; not a LEO"),
+        column(
+            "in_sync_replicas_count",
+            pa.int32(),
+            "jmx_exporter: size of the ISR as this broker, which leads the partition, has it; never 0",
+        ),
+        column(
+            "under_min_isr",
+            pa.bool_(),
+            "jmx_exporter: whether the leader itself counts fewer in-sync replicas than min.insync.replicas",
+        ),
+        column(
+            "process_start_ms",
+            pa.int64(),
+            "jmx_exporter: when the process that was scraped was started, by its own clock; null if the text does not "
+            "say",
+        ),
         *PROVENANCE,
     ]
 )

@@ -211,7 +211,8 @@ def whatif(
         typer.Option("--strategy", help="unclean.recovery.strategy: none, balanced, aggressive (KIP-966)."),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", help="A release's rules: 4.0, 4.1.0, 4.1.1 or 4.3 (docs/rules.md).")
+        str | None,
+        typer.Option("--profile", help="A release's rules: 4.0, 4.1.0, 4.1.1 or 4.3, also of 4.4 (docs/rules.md)."),
     ] = None,
     min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, help="min.insync.replicas.")] = None,
     unclean: Annotated[

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from evidence.clock_bounds import minimum_clock_error_ms
 from evidence.tables import LOG_END_OFFSETS
 from jobs import stages
 from jobs.buckets import bucket_count, map_both
@@ -22,8 +23,10 @@ from jobs.replay import changes_frame, replayed_from
 from jobs.settings import Settings
 from jobs.snapshots import compare_with_snapshots
 from replay import tables
+from replay.clock_anchors import least_clock_error_ms
 from replay.cluster import ClusterState, changes_that_count
-from replay.detect import Asked, Cluster, ClusterEvents
+from replay.cluster_facts import judged_cluster
+from replay.detect import Asked, ClusterEvents
 from replay.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
 from replay.history import CHANGES
 from replay.judging import JUDGED, Told, judge
@@ -45,6 +48,7 @@ _INPUTS = (
     "captures",
     "static_configs",
     "broker_history",
+    "evidence_files",
 )
 MAX_ORPHANS = 100_000
 
@@ -78,15 +82,16 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
         return Found(cluster, True)
     lake.start()
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    clock = Clock(settings.evidence.clock_error_ms)
+    clock = measured_clock(lake, cluster, settings)
     end_ms = log_end_ms(lake, cluster, state)
-    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, end_ms)
+    static = static_files(lake, cluster)
+    context = judged_cluster(cluster, state, clock, end_ms, static)
     history = lake.table("partition_history", cluster)
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
-    told = Told(context, events, cluster_facts(state, static_files(lake, cluster)), asked)
+    told = Told(context, events, cluster_facts(state, static), asked)
     buckets = bucket_count(history, settings)
     results = _Results(lake, cluster, _judged(history, offsets, told, buckets), buckets)
     for own, name in _WRITTEN.items():
@@ -118,6 +123,21 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
         differences=_counts(lake.read("rule_differences", cluster, ["difference"])),
         violations=_counts(lake.read("invariant_violations", cluster, ["invariant"])),
     )
+
+
+_OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "origin"]
+_LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
+
+
+def measured_clock(lake: Lake, cluster: str, settings: Settings) -> Clock:
+    """The clocks' error that the settings name, or what the evidence itself shows, whichever is more."""
+    files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
+    lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
+    measured = minimum_clock_error_ms(files)
+    if len(lines):
+        opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
+        measured = max(measured, least_clock_error_ms(opened, lines))
+    return Clock(max(settings.evidence.clock_error_ms, measured), measured)
 
 
 def _counts(rows: pa.Table) -> dict[str, int]:

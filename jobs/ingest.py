@@ -70,9 +70,8 @@ def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
 def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake.start()
     progress(f"{capture.name}: reading log-end offsets")
-    offsets = read_offsets(
-        capture.name, capture.files, settings.metrics.names(), settings.evidence.snapshot_duration_ms
-    )
+    duration_ms = settings.evidence.snapshot_duration_ms
+    offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
     cluster = _cluster_id(capture, offsets)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
@@ -97,7 +96,7 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in scanned.logs:
         logs[log.file.path].append(log)
-    rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, [])) for f in capture.files]
+    rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     write.append("evidence_files", pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
     messages = [str(row["message"]) for row in quarantined]
     has_log = any(log.batches for log in scanned.logs)

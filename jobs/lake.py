@@ -41,8 +41,12 @@ class Lake(LakeFiles):
         assert self.spark
 
     def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
-        """A table, or one cluster's rows of it."""
+        """A table, or one cluster's rows of it. A column that it lacks, since an earlier release made it, is null."""
         frame = self.spark.read.format("delta").load(self.path(name))
+        missing = set(TABLES[name].schema.names) - set(frame.columns)
+        if missing:
+            types = spark_schema(TABLES[name].schema)
+            frame = frame.withColumns({n: F.lit(None).cast(types[n].dataType) for n in sorted(missing)})
         return frame if cluster_id is None else frame.where(F.col("cluster_id") == cluster_id)
 
     def frame(self, name: str, cluster_id: str, table: pa.Table) -> DataFrame:

@@ -102,7 +102,7 @@ class LakeFiles:
             delta_log.make_table(self.root / table.name, table.comment, schema, table_properties(table))
 
     def dataset(self, name: str) -> Dataset:
-        """A table as it is now.
+        """A table as it is now. A column that it lacks, since an earlier release made it, is null.
 
         Its files are read through Arrow's own file system: through deltalake's, which is a Python object, threads of
         Arrow call Python, and one that does so while the process ends aborts it (tests/cases/reads_a_table_and_ends).
@@ -110,7 +110,9 @@ class LakeFiles:
         from deltalake import DeltaTable  # takes a while to import
 
         path = self.path(name)
-        return DeltaTable(path).to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, LocalFileSystem()))
+        dataset = DeltaTable(path).to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, LocalFileSystem()))
+        missing = [field for field in TABLES[name].schema if field.name not in dataset.schema.names]
+        return dataset.replace_schema(pa.schema([*dataset.schema, *missing])) if missing else dataset
 
     def read(
         self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None

@@ -40,7 +40,7 @@ from replay.detect import KIND
 from replay.verdicts import SEVERITIES, VERDICTS
 
 # Raise when a change of code changes the page.
-PAGE_VERSION = 1
+PAGE_VERSION = 2
 _COUNTED = (
     "evidence_files",
     "metadata_records",

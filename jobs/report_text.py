@@ -35,7 +35,7 @@ POLICY_NAMES = {
     "profile_4.0": "Kafka 3.9 and 4.0",
     "profile_4.1.0": "Kafka 4.1.0",
     "profile_4.1.1": "Kafka 4.1.1 to 4.2",
-    "profile_4.3": "Kafka 4.3",
+    "profile_4.3": "Kafka 4.3 and 4.4",
     BEFORE_ELR: "without ELR",
     BEFORE_ELR_UNCLEAN: "without ELR, unclean election on",
     LAST_LEADER: "last known leader, before unclean recovery",

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evidence.errors import KraftForensicsError
+from evidence.limits import MAX_DURATION_MS
 from evidence.metrics import MetricNames
 
 CONF_VARIABLE = "KRAFT_FORENSICS_CONF"
@@ -53,8 +54,8 @@ class SparkSettings(_Section):
 class EvidenceSettings(_Section):
     """[evidence]: what is known of how captures were made."""
 
-    snapshot_duration_ms: int = Field(ge=0)
-    clock_error_ms: int = Field(ge=0)
+    snapshot_duration_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+    clock_error_ms: int = Field(ge=0, le=MAX_DURATION_MS)
 
 
 class ReplaySettings(_Section):
@@ -76,6 +77,9 @@ class MetricSettings(_Section):
 
     log_end_offset: tuple[str, ...]
     log_start_offset: tuple[str, ...]
+    in_sync_replicas_count: tuple[str, ...]
+    under_min_isr: tuple[str, ...]
+    process_start_time_seconds: tuple[str, ...]
     topic_label: str
     partition_label: str
 

@@ -14,18 +14,18 @@ from pyspark.sql import functions as F
 from evidence.errors import KraftForensicsError
 from evidence.tables import LOG_END_OFFSETS
 from jobs.buckets import bucket_count, map_both
-from jobs.cluster_state import load_cluster_state
-from jobs.detect import log_end_ms, with_topic_ids
+from jobs.cluster_state import load_cluster_state, static_files
+from jobs.detect import log_end_ms, measured_clock, with_topic_ids
 from jobs.lake import Lake
 from jobs.replay import replayed_from
 from jobs.settings import Settings
 from jobs.spark_types import spark_schema
 from replay import tables
-from replay.cases import Cluster
 from replay.cluster import ClusterState
+from replay.cluster_facts import judged_cluster
 from replay.detect import losses
 from replay.elections import states_of
-from replay.offsets import Clock
+from replay.facts import Cluster
 from replay.profiles import PROFILES
 from replay.transitions import Cut, surroundings_of
 from replay.whatif import simulate
@@ -116,9 +116,9 @@ def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> 
     if history.isEmpty():
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise WhatifError(f"no history of {about}: has it been replayed?")
-    clock = Clock(settings.evidence.clock_error_ms)
+    clock = measured_clock(lake, cluster, settings)
     last_ms = log_end_ms(lake, cluster, state)
-    context = Cluster(cluster, state.brokers, state.for_tasks().elr_enabled, clock, last_ms)
+    context = judged_cluster(cluster, state, clock, last_ms, static_files(lake, cluster))
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     asked = _Asked(question, scenario, context, state, sorted(r["offset"] for r in restarts))

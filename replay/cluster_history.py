@@ -1,7 +1,7 @@
 """The cluster's own histories: features and the controllers' quorum, a row for every record that changes one.
 
-Sources: Kafka's FeaturesDelta, KIP-595
-(LeaderChangeMessage opens every epoch), KIP-853 (KRaftVersionRecord, VotersRecord).
+Sources: Kafka's FeaturesDelta and ClusterDelta (registrations of controllers), KIP-595 (LeaderChangeMessage opens every
+epoch), KIP-853 (KRaftVersionRecord, VotersRecord).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from replay import tables
 from replay.cluster import LogShape
+from replay.controllers import CONTROLLER_TYPES, registered_after
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -32,13 +33,15 @@ def feature_history(records: Sequence[Row]) -> pa.Table:
 
 
 def quorum_history(records: Sequence[Row], shape: LogShape) -> pa.Table:
-    """tables.QUORUM_HISTORY: who led the quorum from where on, its voters as the newest record names them, and the
-    suffixes of other logs that each leader's epoch replaced."""
+    """tables.QUORUM_HISTORY: who led the quorum from where on, its voters as the newest record names them, which
+    controllers are registered, and the suffixes of other logs that each leader's epoch replaced."""
     rows: list[Row] = []
-    state: Row = {"leader_id": None, "voters": None, "kraft_version": None}
+    state: Row = {"leader_id": None, "voters": None, "kraft_version": None, "controllers": None}
     replaced = _replaced(shape)
     for record in records:
         changed = {**state, **_quorum_change(record)}
+        if record["type"] in CONTROLLER_TYPES:
+            changed["controllers"] = sorted(registered_after(state["controllers"] or (), record))
         if changed != state or record["type"] == "LEADER_CHANGE":
             state = changed
             cut = replaced.pop(record["epoch"], []) if record["type"] == "LEADER_CHANGE" else []

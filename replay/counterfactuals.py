@@ -223,17 +223,21 @@ class _Simulated:
     def _loss(self, window: int, scenario: Scenario, leader: int, clean: bool) -> tuple[int | None, int | None]:
         seen = self.seen[window]
         least, most = _bounds(seen, leader)
-        begin = self.offset[self.subjects.start[self.subject[window]]]
+        begin = int(self.offset[self.subjects.start[self.subject[window]]])
         if scenario.min_isr is not None:
             # With a higher min ISR the high watermark might have stopped earlier, with a lower one gone on.
             least, most = (0, most) if scenario.min_isr > seen.before["min_isr"] else (least, None)
-        if clean and not least and leader != seen.situation.recorded and self._steady(leader, int(begin), seen):
+        if clean and not least and leader != seen.situation.recorded and self._held(leader, begin, seen):
             least, most = 0, 0
         return least, most
 
-    def _steady(self, broker: int, offset: int, seen: Seen) -> bool:
+    def _held(self, broker: int, begin: int, seen: Seen) -> bool:
+        """Whether the broker, which had not restarted since every replica was in sync, held everything by protocol as
+        recorded."""
+        membership = seen.case.memberships.get(broker)
         brokers: BrokerTimeline = self.world.cut.surroundings.brokers
-        return not brokers.restarted(broker, offset, int(seen.after["offset"]))
+        steady = not brokers.restarted(broker, begin, int(seen.after["offset"]))
+        return membership is not None and membership.holds and steady and not seen.case.election.contradictions
 
 
 def _anchors(states: States) -> Array:

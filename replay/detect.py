@@ -9,17 +9,19 @@ from typing import Any
 import pyarrow as pa
 
 from replay import policies, tables
-from replay.cases import Cluster
+from replay.against import Against
 from replay.counterfactuals import Asked, World, counterfactuals
 from replay.elections import States, build_elections, states_of
 from replay.explain import MEANINGS, evidence_rows, reason
 from replay.exposures import exposure_findings
+from replay.facts import Cluster
 from replay.finding_ids import finding_id
 from replay.judged import Seen, judged_windows, loss_of
 from replay.offsets import Row
+from replay.rules import Checked, check_rules
 from replay.statements import prose, statement
 from replay.transitions import Cut, Surroundings
-from replay.truncation import truncation_findings
+from replay.truncation import truncations
 from replay.verdicts import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
 
 __all__ = ["Asked", "Cluster", "ClusterEvents", "Detected", "detect", "finding_id", "losses"]
@@ -42,11 +44,13 @@ class ClusterEvents:
 @dataclass(frozen=True, slots=True)
 class Detected:
     """tables.ELECTIONS, tables.FINDINGS and tables.COUNTERFACTUALS of a bucket; and what was judged: its history, in
-    the order of tables.sorted_history, that as arrays, and its changes (None without `ClusterEvents`)."""
+    the order of tables.sorted_history, that as arrays, its changes, and these beside the rules (both None without
+    `ClusterEvents`)."""
 
     history: pa.Table
     states: States
     cut: Cut | None
+    checked: Checked | None
     elections: pa.Table
     findings: pa.Table
     counterfactuals: pa.Table
@@ -79,7 +83,13 @@ def detect(
     history = tables.sorted_history(history)
     states = states_of(history)
     cut = Cut(history, states, events.surroundings) if events else None
-    judged = list(judged_windows(history, states, offsets, cluster))
+    elections, checked = build_elections(history, states, cluster.brokers), None
+    if cut is not None:
+        checked = check_rules(history, states, elections, cut)
+        elections = checked.elections
+    cut_back = truncations(history, states, offsets, cluster)
+    against = Against(cut_back.unexplained, checked.offsets_against if checked else frozenset())
+    judged = list(judged_windows(history, states, offsets, cluster, against))
     ids = [_id(seen, cluster.cluster_id, KIND) for seen in judged]
     world = World(history, states, cut, events.topic_events, events.unclean_restarts) if events and cut else None
     rows = counterfactuals(judged, ids, world, asked or Asked())
@@ -91,13 +101,14 @@ def detect(
     parts = [
         pa.Table.from_pylist(findings, schema=tables.FINDINGS),
         exposure_findings(history, states, cluster),
-        truncation_findings(history, states, offsets, cluster),
+        cut_back.findings,
     ]
     return Detected(
         history=history,
         states=states,
         cut=cut,
-        elections=build_elections(history, states, cluster.brokers),
+        elections=elections,
+        checked=checked,
         findings=pa.concat_tables(parts),
         counterfactuals=pa.Table.from_pylist([r for answers in rows for r in answers], schema=tables.COUNTERFACTUALS),
     )
@@ -190,8 +201,9 @@ def _divergences(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: st
 
 
 def _recoveries(seen: Seen, answers: Sequence[Row]) -> list[Row]:
-    """Answers of unclean recovery that name another leader; none where a member of the ISR or ELR was elected."""
-    if seen.case.election.held:
+    """Answers of unclean recovery that name another leader; none where a member of the ISR or ELR was elected that the
+    controller itself trusts."""
+    if seen.case.election.elected_clean:
         return []
     by_policy = {r["policy"]: r for r in answers}
     return [by_policy[name] for name in _RECOVERY if by_policy[name]["differs"]]

@@ -17,11 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.elections import States, leader_changes
-from replay.judged import keys_of
 from replay.lists import Array
 from replay.offsets import METRICS, Clock, Evidence, Row, read_by
+from replay.partition_rows import keys_of
 
 CHECKPOINT = "replication_offset"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a replica's log surely went down, in ms: between two readings. end_ms None: not known."""
+
+    broker: int
+    begin_ms: int
+    end_ms: int | None
+
+
 _NEVER = np.iinfo(np.int64).max
 _PLACE = ["topic_id", "partition"]
 

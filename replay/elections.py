@@ -38,7 +38,8 @@ class States:
 
     begins: the row does not continue a known state (first row, or a snapshot's). key: one number a partition.
     taken_in: the row's leader joined the ISR by the very change that completes a reassignment: the old leader, whose
-    request that is, vouched for it (Kafka's ReplicationControlManager.alterPartition).
+    request that is, vouched for it (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the
+    leader RECOVERING: the controller itself says that it need not hold all that was acknowledged (KIP-704).
     """
 
     key: Array
@@ -54,6 +55,7 @@ class States:
     holders: Array
     replicas: Array
     taken_in: Array
+    marked: Array
 
 
 def states_of(history: pa.Table) -> States:
@@ -84,7 +86,15 @@ def states_of(history: pa.Table) -> States:
         holders=isr_mask | elr_mask,
         replicas=replicas,
         taken_in=_taken_in(history, begins, leader),
+        marked=_marked(history, begins),
     )
+
+
+def _marked(history: pa.Table, begins: Array) -> Array:
+    recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
+    before = np.append(False, recovering[:-1])[: len(recovering)]
+    result: Array = recovering & ~before & ~begins
+    return result
 
 
 def _taken_in(history: pa.Table, begins: Array, leader: Array) -> Array:
@@ -118,10 +128,11 @@ def leader_changes(states: States) -> Array:
     return rows
 
 
-def causes(change: Change, failed: Array) -> tuple[Array, Array]:
+def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Array]:
     """(cause, hidden_unclean) of every leader change, from the state before it and the change itself: str and bool.
 
-    failed: the old leader's directory did, and its broker runs on. Hidden: the winner was in neither ISR nor ELR nor
+    failed: the old leader's directory did, and its broker runs on. registered: the winner registered a new incarnation
+    in the same batch, so that it was not elected as a member. Hidden: the winner was in neither ISR nor ELR nor
     the last known leader, and is not RECOVERING. A winner who joined the ISR by the very change that completes a
     reassignment is none: its leader vouched for it.
     """
@@ -130,7 +141,8 @@ def causes(change: Change, failed: Array) -> tuple[Array, Array]:
     marked = recovering[1] & ~recovering[0]
     was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
     # A winner in the ELR who is marked was not elected from there (the ISR was not empty, but nobody in it would do).
-    in_isr, in_elr = has(before.isr, winner), has(before.elr, winner) & ~marked
+    in_isr = has(before.isr, winner) & ~registered
+    in_elr = has(before.elr, winner) & ~marked & ~registered
     reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
     preferred = (after.replicas[:, 0] == winner) & has(after.isr, change.led) & (change.led != winner)
     enabled = _bools(after.table["unclean_leader_election_enable"])
@@ -148,7 +160,7 @@ def causes(change: Change, failed: Array) -> tuple[Array, Array]:
         # electLeaders passes over partitions that have a leader.
         UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
     }
-    stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known
+    stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
     cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN)
     return cause, stranger & ~recovering[1] & ~reassigned
 
@@ -195,7 +207,9 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
     directory = _old_directories(change)
     near = nearest(events, *change.place, behind=True)
     lost = _lost(change, directory)
-    cause, hidden = causes(change, lost | (went_offline(events, near, directory) & (near.broker == change.led)))
+    failed = lost | (went_offline(events, near, directory) & (near.broker == change.led))
+    registered = brokers.registered_with(change.winner, change.place[1])
+    cause, hidden = causes(change, failed, registered)
     actor, actor_offset = actors(change, cause, events, lost)
     # The replicas that stood on an active broker once the election's batch was applied.
     standing = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))

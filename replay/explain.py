@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from replay.evidence_rows import placed, sight_row, state_row
 from replay.judged import Seen
 from replay.offsets import Row
+from replay.premises import Premise
 from replay.statements import statement
 from replay.verdicts import EXCLUDED, POSSIBLE, PROVEN
 
 # What a loss in one of Kafka's own topics means for those who use them.
 MEANINGS = {"__consumer_offsets": "consumer_offsets", "__transaction_state": "transaction_state"}
-_PROVENANCE = ("capture", "path", "sha256", "position")
 
 
 def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
@@ -32,43 +33,10 @@ def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
     rows = [state_row(role, state) for role, state in states]
     rows += [sight_row(role, row, column) for role, column, row in bounds if row is not None]
     rows += [
-        {**_place(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
+        {**placed(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
         for _, r in sorted(seen.situation.seen.items())
     ]
     return rows
-
-
-def state_row(role: str, state: Row) -> dict[str, Any]:
-    """A recorded state as a tables.EVIDENCE_ROW. state: of tables.PARTITION_HISTORY."""
-    return {
-        "role": role,
-        "source": "partition_history",
-        "broker_id": state["leader"],
-        "value": None,
-        "leader_epoch": state["leader_epoch"],
-        "offset": state["offset"],
-        "captured_at_ms": state["timestamp_ms"],
-        **{k: state[k] for k in _PROVENANCE},
-    }
-
-
-def _place(row: Row, role: str) -> dict[str, Any]:
-    return {
-        "role": role,
-        "source": row["source"],
-        "broker_id": row["broker_id"],
-        "offset": None,
-        "captured_at_ms": row["captured_at_ms"],
-        **{k: row[k] for k in _PROVENANCE},
-    }
-
-
-def sight_row(role: str, row: Row, column: str = "log_end_offset") -> dict[str, Any]:
-    """What was seen of a replica (a LOG_END_OFFSETS row) as a tables.EVIDENCE_ROW. column: the one that was used, if
-    the row has it: a leader's log end may come from a sample of its log end, too."""
-    names = (column, "log_end_offset", "high_watermark", "epoch_start_offset")
-    value = next(row[name] for name in names if row[name] is not None)
-    return {**_place(row, role), "value": value, "leader_epoch": row["leader_epoch"]}
 
 
 def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
@@ -90,8 +58,13 @@ def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
         *_unacked(seen),
         *_missing(seen),
     ]
-    if seen.clock.error_ms or seen.judgement.verdict == PROVEN:
+    decided = seen.judgement.verdict in (PROVEN, EXCLUDED)
+    if seen.clock.error_ms or decided:
         told.append(statement("clocks", value=seen.clock.error_ms))
+    if seen.clock.measured_ms:
+        told.append(statement("clocks_measured", value=seen.clock.measured_ms))
+    if decided and seen.assumed_timeout_ms is not None:
+        told.append(statement("session_timeout_assumed", value=seen.assumed_timeout_ms))
     if seen.before["min_isr_source"] == "assumed_default":
         told.append(statement("min_isr_assumed", value=seen.before["min_isr"]))
     if after["topic"] in MEANINGS and seen.judgement.verdict != EXCLUDED:
@@ -102,12 +75,21 @@ def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
 
 
 def _membership(seen: Seen) -> list[Row]:
-    election, verdict = seen.case.election, seen.judgement.verdict
-    if not election.held:
-        return [statement("taken_in" if election.taken_in else "outsider")]
-    if verdict == EXCLUDED and not election.restarted:
-        return [statement("member", offset=election.joined_offset), statement("held_by_protocol")]
-    return [statement("restarted" if election.restarted else "contradicted")]
+    """Every premise of the protocol's promise that holds, where it was relied on; else those that fail."""
+    membership, judgement = seen.case.election.membership, seen.judgement
+    told = []
+    if membership.taken_in:
+        told.append(statement("taken_in"))
+    elif membership.joined is None:
+        told.append(statement("outsider"))
+    if judgement.by_protocol:
+        told += [_premise(p) for p in membership.premises]
+        told.append(statement("held_by_protocol"))
+    return told + [_premise(p) for p in judgement.against]
+
+
+def _premise(premise: Premise) -> Row:
+    return statement(premise.code, brokers=premise.brokers, offset=premise.offset)
 
 
 def _bounds(seen: Seen) -> list[Row]:
@@ -116,9 +98,12 @@ def _bounds(seen: Seen) -> list[Row]:
     least, most = judgement.log_end_min.value, judgement.log_end_max.value
     told = []
     if floor.value is not None and floor.row is not None:
-        told.append(statement("high_watermark_at_least", brokers=[floor.row["broker_id"]], value=floor.value))
+        code = floor.inference or "high_watermark_at_least"
+        told.append(statement(code, brokers=[floor.row["broker_id"]], value=floor.value))
     if ceiling.value is not None:
         told.append(statement("high_watermark_at_most", value=ceiling.value))
+    if ceiling.row is not None and ceiling.inference is not None:
+        told.append(statement(ceiling.inference, brokers=[ceiling.row["broker_id"]], value=ceiling.value))
     if most is not None:
         told.append(statement("log_end" if least == most else "log_end_at_most", value=most))
     if least is not None and least != most:
@@ -157,9 +142,13 @@ def _missing(seen: Seen) -> list[Row]:
     judgement, election = seen.judgement, seen.case.election
     if judgement.verdict == EXCLUDED:
         return []
-    told = []
-    if judgement.log_end_min.value is None:
+    told, term = [], election.term
+    if judgement.log_end_max.value is None:
         told.append(statement("missing_log_end", brokers=[election.leader], leader_epoch=election.leader_epoch))
+    elif judgement.log_end_min.value is None and term is not None:
+        told.append(statement("missing_word_of_process", brokers=[term.leader]))
+    if judgement.ceiling.value is None and term is not None:
+        told.append(statement("missing_high_watermark_ceiling", brokers=[term.leader]))
     if judgement.floor.value is None:
         told.append(statement("missing_high_watermark"))
     return told

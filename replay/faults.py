@@ -24,6 +24,8 @@ FAULTS = {
     "controller_divergence": ("proven", "low"),
     "broker_epoch_mismatch": ("proven", "medium"),
     "unknown_broker": ("proven", "medium"),
+    "unknown_controller": ("proven", "medium"),
+    "active_controller_unregistered": ("proven", "medium"),
     "unknown_topic": ("proven", "medium"),
     "unknown_partition": ("undetermined", "medium"),
     "bad_config": ("undetermined", "medium"),

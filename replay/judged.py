@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.cases import Case, Cluster, Facts, facts_of, partition_cases
+from replay.against import NOTHING, Against
+from replay.cases import Case, partition_cases
 from replay.elections import States
+from replay.facts import Cluster, Facts, facts_of
 from replay.lists import Array
-from replay.offsets import PROPAGATION_MS, Clock, Evidence, Replica, Row, index_rows, last_told
+from replay.offsets import PROPAGATION_MS, Clock, Replica, Row, last_seen_with_epoch, read_by
+from replay.partition_rows import evidence_of, keys_of
 from replay.policies import Situation
 from replay.verdicts import Judgement, judge
 from replay.windows import build_windows
@@ -27,8 +30,10 @@ _PLACE = ["topic_id", "partition"]
 class Seen:
     """A case with the recorded states around it and its judgement. start_row: of the history, where the window opened;
     start, before, after, end: states (rows of the history) there, before and after the election, and where the
-    partition was safe again (None: never). steady: replicas whose broker ran without a break since they were last seen:
-    their logs can only have grown."""
+    partition was safe again (None: never). steady: replicas whose broker ran, as one process, since they were last
+    seen, and followed no leader that may have restarted: their logs can only have grown. still: replicas last seen when
+    their brokers surely knew that nobody led any more: their logs did not grow since. assumed_timeout_ms: the session
+    timeout where no file says it, else None."""
 
     case: Case
     start_row: int
@@ -39,21 +44,31 @@ class Seen:
     judgement: Judgement
     situation: Situation
     steady: frozenset[int]
+    still: frozenset[int]
     clock: Clock
+    assumed_timeout_ms: int | None
 
 
-def judged_windows(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> Iterator[Seen]:
+def judged_windows(
+    history: pa.Table,
+    states: States,
+    offsets: pa.Table,
+    cluster: Cluster,
+    against: Against = NOTHING,
+) -> Iterator[Seen]:
     """Every window, judged."""
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     windows = build_windows(states, suspicious)
-    cases = _cases(history, states, facts, offsets, windows.election, cluster)
+    cases = _cases(history, states, facts, offsets, windows.election, cluster, against)
     around = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
-    for start, election, end in zip(
-        windows.start.tolist(), windows.election.tolist(), windows.end.tolist(), strict=True
-    ):
-        rows = (around[start], around[election - 1], around[election], around[end] if end >= 0 else None)
-        yield _see(cases[election], start, rows, cluster)
+    rows = zip(*(a.tolist() for a in (windows.start, windows.election, windows.end, windows.exposed)), strict=True)
+    for start, election, end, exposed in rows:
+        states_there = (around[start], around[election - 1], around[election], around[end] if end >= 0 else None)
+        seen = _see(cases[election], start, states_there, cluster)
+        # What spoke against it may be a report of a log that was lost long before.
+        if exposed or seen.judgement.speaks_against:
+            yield seen
 
 
 def loss_of(seen: Seen, replica: Replica) -> tuple[int, int | None]:
@@ -64,8 +79,7 @@ def loss_of(seen: Seen, replica: Replica) -> tuple[int, int | None]:
     may have lost its tail, if its broker stopped since.
     """
     floor, ceiling, case = seen.judgement.floor.value, seen.judgement.ceiling.value, seen.case
-    since = case.leaderless_ms if replica.broker_id != case.previous_leader else None
-    still = since is not None and seen.clock.surely_after(replica.row, since + PROPAGATION_MS)
+    still = replica.broker_id in seen.still and replica.broker_id != case.previous_leader
     loss_min = max(0, floor - replica.log_end_offset) if floor is not None and still else 0
     same = replica.last_written_leader_epoch == case.last_epoch and replica.broker_id in seen.steady
     return loss_min, max(0, ceiling - replica.log_end_offset) if ceiling is not None and same else None
@@ -86,14 +100,16 @@ def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.T
     # The highest mark read so far, by partition and time, looked up at every election.
     keys = keys_of(marks, history, states)
     read_ms = marks["captured_at_ms"].to_numpy() + pc.fill_null(marks["uncertainty_ms"], 0).to_numpy()
-    values = marks["high_watermark"].to_numpy()
+    # Ranks in place of values: a partition's number and any 64-bit value fit one sortable number.
+    ranks = np.unique(np.concatenate([marks["high_watermark"].to_numpy(), starts]), return_inverse=True)[1] + 1
+    values, starts = ranks[: len(marks)], ranks[len(marks) :]
     at = np.concatenate([read_ms + cluster.clock.error_ms, facts.timestamp_ms[rows]])
     where = np.concatenate([keys, states.key[rows]])
     # An election is below a mark only if the mark was read before it: at the same time elections sort first.
     order = np.lexsort((np.arange(len(at)) < len(values), at, where))
-    mark = np.concatenate([values, np.full(len(rows), -1)])[order]
+    mark = np.concatenate([values, np.zeros(len(rows), dtype=np.int64)])[order]
     _, part = np.unique(where[order], return_inverse=True)
-    step = int(mark.max()) + 2
+    step = len(ranks) + 2
     highest = np.maximum.accumulate(mark + part * step) - part * step
     found = np.empty(len(order), dtype=np.int64)
     found[order] = highest
@@ -101,29 +117,14 @@ def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.T
     return result
 
 
-def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
-    """The key that `states` gives the partition of each row; -1 if the history does not have it."""
-    begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)])
-    known = history.select(_PLACE).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
-    numbered = rows.select(_PLACE).append_column("row", pa.array(np.arange(len(rows))))
-    joined = numbered.join(known, _PLACE, join_type="inner")
-    keys = np.full(len(rows), -1, dtype=np.int64)
-    keys[joined["row"].to_numpy()] = joined["key"].to_numpy()
-    return keys
-
-
-def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
-    """What was seen of the logs of some partitions (by the key that `states` gives them)."""
-    keys = keys_of(offsets, history, states)
-    chosen = np.isin(keys, wanted)
-    rows: dict[int, list[Row]] = {key: [] for key in wanted.tolist()}
-    for key, row in zip(keys[chosen].tolist(), offsets.filter(pa.array(chosen)).to_pylist(), strict=True):
-        rows[key].append(row)
-    return {key: index_rows(seen) for key, seen in rows.items()}
-
-
 def _cases(
-    history: pa.Table, states: States, facts: Facts, offsets: pa.Table, rows: Array, cluster: Cluster
+    history: pa.Table,
+    states: States,
+    facts: Facts,
+    offsets: pa.Table,
+    rows: Array,
+    cluster: Cluster,
+    against: Against,
 ) -> dict[int, Case]:
     """The cases by row of the election. Only evidence of the judged partitions is looked at."""
     if not len(rows):
@@ -133,9 +134,13 @@ def _cases(
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     behinds = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
+    timestamp_ms = history["timestamp_ms"].to_numpy()
+    around = cluster, cluster.sessions(timestamp_ms), cluster.end_ms(timestamp_ms)
     result = {}
     for key, first, behind, group in zip(judged.tolist(), firsts, behinds, groups, strict=True):
-        for case in partition_cases(facts, states, (first, behind), group.tolist(), evidence[key], cluster):
+        directories = history["directories"].slice(first, behind - first).to_pylist()
+        span = first, behind
+        for case in partition_cases(facts, states, span, group.tolist(), evidence[key], against, around, directories):
             result[case.row] = case
     return result
 
@@ -150,7 +155,7 @@ def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], clu
     start, before, after, end = rows
     known, batch = before["last_known_elr"], after["batch_base_offset"]
     moment, error_ms = after["timestamp_ms"], cluster.clock.error_ms
-    sights = (last_told(case.evidence, b, moment, cluster.clock) for b in after["replicas"])
+    sights = (last_seen_with_epoch(case.evidence, b, moment, cluster.clock) for b in after["replicas"])
     replicas = [sight for sight in sights if sight]
     since = {r.broker_id: r.row["captured_at_ms"] - error_ms for r in replicas}
     situation = Situation(
@@ -171,6 +176,30 @@ def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], clu
         end=end,
         judgement=judge(case.election, case.evidence, case.floor, case.log_end_min, cluster.clock),
         situation=situation,
-        steady=frozenset(b for b, at_ms in since.items() if cluster.brokers.steady(b, at_ms, moment)),
+        steady=frozenset(b for b, at_ms in since.items() if b in case.undisturbed and _steady(case, b, at_ms, cluster)),
+        still=frozenset(r.broker_id for r in replicas if _still(case, r, cluster)),
         clock=cluster.clock,
+        assumed_timeout_ms=cluster.session_timeout_ms if cluster.session_timeout_source != "static" else None,
     )
+
+
+def _steady(case: Case, broker: int, since_ms: int, cluster: Cluster) -> bool:
+    """Whether the broker was active, as one process, from a time to the election."""
+    elected_ms = case.election.elected_ms
+    session = case.sessions.get(broker)
+    return (
+        session is not None and session.ran_until(elected_ms) and cluster.brokers.steady(broker, since_ms, elected_ms)
+    )
+
+
+def _still(case: Case, replica: Replica, cluster: Cluster) -> bool:
+    """Whether the replica was last seen when its broker surely knew that nobody led. One that is fenced may go on to
+    follow a leader that is cut off, too."""
+    since, error = case.leaderless_ms, cluster.clock.error_ms
+    session = case.sessions.get(replica.broker_id)
+    if since is not None and session is not None and session.registered and session.begin_ms > since + error:
+        # It came when nobody led, and has followed nobody since.
+        return cluster.clock.surely_after(replica.row, session.begin_ms)
+    if since is None or not cluster.clock.surely_after(replica.row, since + cluster.heard_ms + PROPAGATION_MS):
+        return False
+    return cluster.brokers.steady(replica.broker_id, since - error, read_by(replica.row) + error)

@@ -12,7 +12,6 @@ from replay.invariants import INVARIANT_VIOLATIONS
 from replay.partition_invariants import ClusterFacts, partition_violations
 from replay.rule_findings import invariant_findings, rule_mismatch_findings
 from replay.rule_tables import RULE_DIFFERENCES
-from replay.rules import check_rules
 
 # The tables that a bucket gives. predicted: how many changes were held against the rules, a row a bucket.
 JUDGED = {
@@ -42,8 +41,8 @@ def judge(history: pa.Table, offsets: pa.Table, told: Told) -> dict[str, pa.Tabl
         return {name: schema.empty_table() for name, schema in JUDGED.items()}
     cluster = told.context.cluster_id
     found = detect(history, offsets, told.context, told.events, told.asked)
-    assert found.cut is not None  # since it was told of events
-    checked = check_rules(found.history, found.states, found.elections, found.cut)
+    checked = found.checked
+    assert checked is not None  # since it was told of events
     violations = partition_violations(found.history, checked.elections, told.facts)
     of_rules = [rule_mismatch_findings(checked.differences, cluster), invariant_findings(violations, cluster)]
     return {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -30,16 +30,43 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A high watermark that the log of `leader_epoch` or of a later one had reached, read until end_ms."""
+    """A high watermark that the log of `leader_epoch` or of a later one had reached, read until end_ms. inference: as
+    of `offsets.Bound`."""
 
     value: int
     end_ms: int
     leader_epoch: int
     row: Row
+    inference: str | None = None
+
+
+class EpochsShown:
+    """Which leader epochs each broker's leader-epoch-checkpoint had shown by a time. rows: by broker, in order of
+    capture."""
+
+    def __init__(self, rows: Mapping[int, Sequence[Row]]) -> None:
+        self._by_broker = {broker: self._highest(own) for broker, own in rows.items()}
+
+    def highest(self, broker: int, since_ms: int, by_ms: int) -> int | None:
+        """The highest epoch among what was surely read since one time and by another."""
+        reads, begins, epochs = self._by_broker.get(broker, ([], [], []))
+        index = bisect_right(reads, by_ms) - 1
+        return epochs[index] if index >= 0 and begins[index] > since_ms else None
+
+    @staticmethod
+    def _highest(rows: Sequence[Row]) -> tuple[list[int], list[int], list[int]]:
+        """(read by, begin of the round, epoch): of each round its highest line, in the order of reading."""
+        rounds: dict[tuple[int, int], int] = {}
+        for row in rows:
+            place = read_by(row), row["captured_at_ms"]
+            rounds[place] = max(rounds.get(place, -1), row["leader_epoch"])
+        ordered = sorted(rounds.items())
+        return [r for (r, _), _ in ordered], [b for (_, b), _ in ordered], [e for _, e in ordered]
 
 
 def reports(
     evidence: Evidence,
+    marks: Sequence[Row],
     created: tuple[int, int] | None,
     steps: Sequence[Step],
     settled: Callable[[Row], int | None],
@@ -47,13 +74,14 @@ def reports(
 ) -> list[Report]:
     """The high watermark reports with the leader epoch that each surely belongs to.
 
-    created: (leader epoch, ms) of the partition's creation, if the log has it; what was read before is another
-    partition's. settled: the leader epoch under which the row's replica has been in sync for long, or None.
+    marks: those of `evidence.marks` that surely are this partition's. created: (leader epoch, ms) of the partition's
+    creation, if the log has it; what was read before is another partition's. settled: a leader epoch that the log of
+    the row's replica surely had reached when the value was written, or None.
     """
     result = []
     written = _written_under(evidence)
     limiting = [s for s in steps if not s.carries]
-    for row in evidence.marks:
+    for row in marks:
         if created is not None and not clock.surely_after(row, created[1]):
             continue
         epoch = max(written.get(id(row), -1), -1 if created is None else created[0])
@@ -126,7 +154,9 @@ def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     for index, step in enumerate(steps):
         for slot, report in waiting[index]:
             group = bisect_left(lasts, slot)
-            passed = _capped(Bound(report.value, report.row), caps[group] if group < len(lasts) else None)
+            passed = _capped(
+                Bound(report.value, report.row, inference=report.inference), caps[group] if group < len(lasts) else None
+            )
             if passed.value is not None and (floor.value is None or passed.value > floor.value):
                 floor = passed
         result.append(floor)
@@ -141,6 +171,15 @@ def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     return result
 
 
+def likely_floor(rows: Iterable[Row], in_reign: Callable[[Row], bool], elected_ms: int, clock: Clock) -> Bound:
+    """The largest high watermark that may have been reported before an election, of the log at hand: no proof, but a
+    reason not to rule a loss out. in_reign: whether the row's broker followed or was the last leader when it was read.
+    """
+    near = [r for r in rows if r["captured_at_ms"] - clock.error_ms <= elected_ms and in_reign(r)]
+    best = max(near, key=lambda r: r["high_watermark"], default=None)
+    return OPEN if best is None else Bound(best["high_watermark"], best)
+
+
 def _limit(cap: Bound) -> int:
     return -1 if cap.value is None else cap.value
 
@@ -150,4 +189,4 @@ def _capped(bound: Bound, cap: Bound | None) -> Bound:
         return bound
     if cap.value is None:
         return OPEN
-    return bound if bound.value <= cap.value else Bound(cap.value, bound.row, cap.row)
+    return bound if bound.value <= cap.value else Bound(cap.value, bound.row, cap.row, bound.inference)

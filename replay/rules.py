@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay import tables
 from replay.elections import States, leader_changes
 from replay.lists import PAD, Array, as_lists, ragged
-from replay.predictions import FIELDS, Predictions, State, predict_all
+from replay.predictions import FIELDS, KNOWN_BUG, UNEXPLAINED, Predictions, State, predict_all
 from replay.profiles import PROFILES
 from replay.rule_tables import PREDICTED_STATE, RULE_DIFFERENCES
 from replay.transitions import Cut, changed_rows
@@ -29,6 +30,12 @@ class Checked:
     predicted: int
     differences: pa.Table
     elections: pa.Table
+
+    @property
+    def offsets_against(self) -> frozenset[int]:
+        """Metadata offsets of changes that no rule explains, or only a bug that was fixed since."""
+        wrong = pc.is_in(self.differences["difference"], value_set=pa.array([KNOWN_BUG, UNEXPLAINED]))
+        return frozenset(self.differences["offset"].filter(wrong).to_pylist())
 
 
 def check_rules(history: pa.Table, states: States, elections: pa.Table, cut: Cut) -> Checked:

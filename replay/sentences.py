@@ -29,19 +29,93 @@ _WINDOWS = {
         FACT,
         "It joined the ISR by this very change, which completes a reassignment: the leader before vouched for it.",
     ),
+    # Premises of the protocol's promise.
+    "premise_member": (FACT, "It was a member of the ISR or ELR without a break since metadata offset {offset}."),
+    "premise_feature_on": (FACT, "The ELR feature was on all that time."),
+    "premise_not_marked": (FACT, "The controller did not mark the partition as RECOVERING with this change."),
+    "premise_no_registration": (FACT, "Its broker registered no new incarnation since it joined."),
+    "premise_clean_registration": (
+        FACT,
+        "Its broker registered again (last at metadata offset {offset}), and the controller, with the ELR feature on, "
+        "left it in the ISR or ELR: it had stopped cleanly.",
+    ),
+    "premise_same_directory": (FACT, "Its log stayed in the same directory over every restart."),
+    "premise_alive": (
+        BOUND,
+        "The process of broker {brokers} that was elected surely ran at that time: the controller heard from it later.",
+    ),
+    "premise_leaders_ran": (
+        BOUND,
+        "Every leader that it can have followed since it joined surely was the process that had been elected.",
+    ),
+    "held_by_protocol": (
+        ASSUMPTION,
+        "Such a member holds every record below the high watermark: that is the protocol's promise, and nothing in the "
+        "lake contradicts it.",
+    ),
+    # Why the promise does not hold, or is not known to.
     "restarted": (FACT, "It was in the ISR, but restarted since it joined, and nothing vouches for its log."),
+    "not_held_marked": (
+        FACT,
+        "With this change (metadata offset {offset}) the controller marked the partition as RECOVERING: its leader "
+        "need not hold every acknowledged record.",
+    ),
+    "not_held_registered_with_it": (
+        FACT,
+        "Broker {brokers} registered a new incarnation in the very batch of the election (metadata offset {offset}): "
+        "its membership says nothing about the log that it came back with.",
+    ),
+    "not_held_directory_changed": (
+        FACT,
+        "Broker {brokers} has the log in another directory since its restart: it may have begun an empty one.",
+    ),
+    "not_held_no_sign_of_life": (
+        BOUND,
+        "Nothing shows that the process of broker {brokers} still ran when it was elected: it may have crashed before, "
+        "unnoticed, and lost the end of its log.",
+    ),
+    "not_held_leader_may_have_restarted": (
+        BOUND,
+        "Broker {brokers}, leader from metadata offset {offset} on, may have crashed and come back inside its session: "
+        "its followers would have cut their logs back to what it had left.",
+    ),
     "contradicted": (
         BOUND,
         "It was a member of the ISR or ELR; the evidence contradicts that it held everything.",
     ),
-    "member": (FACT, "It was a member of the ISR or ELR without a break since metadata offset {offset}."),
-    "held_by_protocol": (
-        ASSUMPTION,
-        "Such a member holds every record below the high watermark: that is the protocol's promise, and no evidence "
-        "contradicts it.",
+    "contradicted_by_truncation": (
+        BOUND,
+        "The log of broker {brokers} lost its end around that time, and no election explains it (see log_truncation).",
+    ),
+    "contradicted_by_high_watermark": (
+        BOUND,
+        "A high watermark above the new leader's log end was read before the election or around it.",
+    ),
+    "contradicted_by_rules": (
+        FACT,
+        "The change at metadata offset {offset} is not as the rules have it (see rule_mismatch).",
     ),
     "high_watermark_at_least": (BOUND, "The high watermark had reached {value} at least (broker {brokers} said so)."),
+    "floor_leader_alone": (
+        BOUND,
+        "The high watermark had reached {value} at least: broker {brokers} led alone, not below min ISR, and its log "
+        "ended there in two readings of one process.",
+    ),
     "high_watermark_at_most": (BOUND, "The high watermark was at most {value}."),
+    "ceiling_clean_stop": (
+        BOUND,
+        "Broker {brokers}, the leader before, stopped cleanly, and its log ended at {value} then.",
+    ),
+    "ceiling_below_min_isr": (
+        BOUND,
+        "With |ISR| < min ISR the high watermark stands still; the log of broker {brokers}, the leader, ended at "
+        "{value} after it surely knew.",
+    ),
+    "ceiling_leaders_own_word": (
+        BOUND,
+        "Broker {brokers}, the leader, reported that it was below min ISR, where the high watermark stands still, and "
+        "later a log end of {value}.",
+    ),
     "log_end": (BOUND, "The new leader's log ended at {value}."),
     "log_end_at_most": (BOUND, "The new leader's log ended at {value} at most."),
     "log_end_at_least": (BOUND, "The new leader's log was the partition's log up to {value} at least."),
@@ -63,9 +137,29 @@ _WINDOWS = {
         "Missing: a leader-epoch-checkpoint of broker {brokers} with the line of leader epoch {leader_epoch}, which "
         "tells its log end at the election.",
     ),
+    "missing_high_watermark_ceiling": (
+        FACT,
+        "Missing: an upper bound of the high watermark of broker {brokers}, the leader before. Cheapest are two rounds "
+        "of copying after a clean stop (recovery-point-offset-checkpoint with .kafka_cleanshutdown), or two scrapes of "
+        "one process below min ISR (UnderMinIsr, InSyncReplicasCount, process_start_time_seconds).",
+    ),
+    "missing_word_of_process": (
+        FACT,
+        "Missing: evidence that one process of broker {brokers}, the leader before, led all its time. Cheapest is a "
+        "scrape with process_start_time_seconds from right before it went away, or its server.log.",
+    ),
     "missing_high_watermark": (
         FACT,
         "Missing: a high watermark that was surely reported before the election, of a log that surely was this one.",
+    ),
+    "session_timeout_assumed": (
+        ASSUMPTION,
+        "broker.session.timeout.ms is taken to be {value}: no controller's server.properties in the evidence says it.",
+    ),
+    "clocks_measured": (
+        BOUND,
+        "The evidence itself shows that the controllers' clock was ahead of the capturer's by {value} ms at least: a "
+        "file has what was recorded later.",
     ),
     "clocks": (ASSUMPTION, "Clocks of different nodes are taken to differ by {value} ms at most."),
     "min_isr_assumed": (ASSUMPTION, "min.insync.replicas is taken to be {value}: no config in the evidence says it."),

@@ -121,6 +121,7 @@ QUORUM_HISTORY = pa.schema(
         column("leader_id", pa.int32(), "active controller from here on; null if the log begins behind its record"),
         column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
         column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
+        column("controllers", INT32_LIST, "registered controllers, ascending; null if no record registers any"),
         column(
             "replaced_suffixes",
             pa.list_(REPLACED_SUFFIX),

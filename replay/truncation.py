@@ -21,14 +21,15 @@ import pyarrow as pa
 
 from replay.availability import UNASSIGNED
 from replay.brokers import BrokerState
-from replay.cases import SETTLED_MS, Cluster
-from replay.drops import CHECKPOINT, Drop, drops, line_drops, log_ends, suspected
+from replay.drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.elections import States
-from replay.explain import sight_row, state_row
+from replay.evidence_rows import sight_row, state_row
+from replay.facts import Cluster
 from replay.finding_ids import finding_id
 from replay.history import MIGRATING
-from replay.judged import evidence_of
 from replay.offsets import Evidence, Row, read_by
+from replay.partition_rows import evidence_of
+from replay.reigns import SETTLED_MS
 from replay.statements import prose, statement
 from replay.tables import FINDINGS
 
@@ -57,20 +58,35 @@ class _Explained:
     between: list[int]
 
 
-def truncation_findings(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> pa.Table:
-    """tables.FINDINGS of both kinds. history: tables.sorted_history; states: states_of it; offsets: LOG_END_OFFSETS
-    rows with their topic_id filled in."""
+@dataclass(frozen=True, slots=True)
+class Truncations:
+    """findings: tables.FINDINGS of both kinds. unexplained: by key of the partition (as `states` has it), when a
+    replica's log went down without an election that explains it."""
+
+    findings: pa.Table
+    unexplained: dict[int, list[Span]]
+
+
+def truncations(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> Truncations:
+    """What replicas lost. history: tables.sorted_history; states: states_of it; offsets: LOG_END_OFFSETS rows with
+    their topic_id filled in."""
     keys = suspected(history, states, offsets) if len(history) else np.empty(0, dtype=np.int64)
     if not len(keys):
-        return FINDINGS.empty_table()
+        return Truncations(FINDINGS.empty_table(), {})
     evidence = evidence_of(history, states, offsets, keys)
     end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
     rows: list[Row] = []
+    unexplained: dict[int, list[Span]] = {}
     for key in keys.tolist():
         first, behind = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
         partition = _Partition(history.slice(first, behind - first).to_pylist(), evidence[key], cluster, end_ms)
-        rows += partition.findings()
-    return pa.Table.from_pylist(rows, schema=FINDINGS)
+        found = partition.findings()
+        rows += found
+        error = cluster.clock.error_ms
+        unexplained[key] = [
+            Span(cut.broker, cut.before["captured_at_ms"] - error, cut.end_ms) for cut in partition.unexplained
+        ]
+    return Truncations(pa.Table.from_pylist(rows, schema=FINDINGS), unexplained)
 
 
 class _Partition:
@@ -81,6 +97,8 @@ class _Partition:
         self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
         # By number: the rows that are known to have opened their leader epoch, in order.
         self.opened = {i: r for i, r in enumerate(rows) if not r["removed"] and self._opens(i)}
+        # Filled by `findings`.
+        self.unexplained: list[Drop] = []
 
     def _opens(self, index: int) -> bool:
         """Whether the row is known to have opened its leader epoch."""
@@ -206,6 +224,8 @@ class _Partition:
     def _truncation(self, drop: Drop, span: _Span) -> Row:
         explained = self._explained(drop, span)
         severity = "low" if explained.between else "medium" if explained.before or not span.known else "high"
+        if severity == "high":
+            self.unexplained.append(drop)
         reason = [
             statement("log_end_before", [drop.broker], value=drop.high, text=_time(drop.before)),
             *self._shown(drop),

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from replay.elections import States
-from replay.judged import evidence_of
 from replay.kip966_rules import strategy
 from replay.lists import PAD, Array, members_of
-from replay.offsets import Clock, Evidence, last_told
+from replay.offsets import Clock, Evidence, last_seen_with_epoch
+from replay.partition_rows import evidence_of
 from replay.policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, Situation, picks
 from replay.whatif_scenario import Leaderless, Scenario
 
@@ -69,7 +69,7 @@ class Recovery:
         last = int(leaderless.last_leader[index])
         evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
         moment = int(leaderless.timestamp_ms[index])
-        seen = {b: last_told(evidence, b, moment, self.clock) for b in replicas}
+        seen = {b: last_seen_with_epoch(evidence, b, moment, self.clock) for b in replicas}
         return Situation(
             replicas=replicas,
             isr=[],

@@ -16,19 +16,22 @@ from replay.lists import PAD, Array, mask_of
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Judged elections, as row numbers into the history: start opens the window, end closes it (-1: never did)."""
+    """Judged elections, as row numbers into the history: start opens the window, end closes it (-1: never did).
+    exposed: the partition was exposed; else the election is there only since evidence may speak against it (bool)."""
 
     election: Array
     start: Array
     end: Array
+    exposed: Array
 
 
 def exposing(states: States) -> Array:
-    """True on rows that open a window or keep it open: leaderless, or led by a replica that was in neither the ISR nor
-    the ELR of the row before, whatever the recovery state says, unless the old leader took it in by the same change."""
+    """True on rows that open a window or keep it open: leaderless, or led by a replica that the controller marks as
+    RECOVERING, or that was in neither the ISR nor the ELR of the row before, whatever the recovery state says, unless
+    the old leader took it in by the same change."""
     before = np.maximum(np.arange(len(states.key)) - 1, 0)
     held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
-    result: Array = ~states.removed & ((states.leader < 0) | ~(held | states.begins | states.taken_in))
+    result: Array = ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
     return result
 
 
@@ -61,4 +64,4 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     next_safe = np.minimum.accumulate(np.where(safe, index, count)[::-1])[::-1] if count else index
     end = next_safe[judged]
     end = np.where(end <= segment_end[judged], end, -1)
-    return Windows(judged, np.minimum(opened[judged], judged), end)
+    return Windows(judged, np.minimum(opened[judged], judged), end, opened[judged] <= judged)

@@ -26,7 +26,6 @@ Gone = tuple[str, list[str]]
 NAMES = ("unclean", "elr", "churn", "diverge")
 # Files that say what others beside them mean: whose they are, which topic's, how the broker stopped.
 BESIDE = (kinds.META_PROPERTIES, kinds.PARTITION_METADATA, kinds.CLEAN_SHUTDOWN)
-UNUSED = (kinds.RECOVERY_POINT, kinds.LOG_START_OFFSET)
 # Random subsets of all files, and of the files of each partition that has windows.
 SUBSETS, SUBSETS_OF_A_PARTITION = 12, 60
 
@@ -66,13 +65,6 @@ def a_few(paths: list[str]) -> list[str]:
     return random.Random(1).sample(paths, min(20, len(paths)))
 
 
-def test_files_of_log_starts_and_recovery_points_change_nothing(whole: Whole) -> None:
-    """They are in no rule: the other tests leave them alone."""
-    rows = whole.rows.filter(~pc.field("source").isin(UNUSED))
-    assert len(rows) < len(whole.rows)
-    assert Found.of(detect(whole.history, rows, whole.cluster)) == whole.found
-
-
 def test_random_files_of_a_partition_less(whole: Whole) -> None:
     def subsets(paths: list[str]) -> list[Gone]:
         return [random_files(paths, seed) for seed in range(SUBSETS_OF_A_PARTITION)]
@@ -91,9 +83,8 @@ def without_each(whole: Whole, gone: Callable[[list[str]], list[Gone]], with_win
     parts = []
     for place in sorted(history.keys() & rows.keys()):
         if (place in judged) == with_windows:
-            used = rows[place].filter(~pc.field("source").isin(UNUSED))
-            paths = sorted(used["path"].unique().to_pylist())
-            parts.append(Parts(history[place], used, whole.cluster, gone(paths)))
+            paths = sorted(rows[place]["path"].unique().to_pylist())
+            parts.append(Parts(history[place], rows[place], whole.cluster, gone(paths)))
     return [pair for found in spread(without_files, parts) for pair in found]
 
 

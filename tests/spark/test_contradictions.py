@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from evidence.batches import scan_batches
@@ -25,7 +26,7 @@ from tests.support.paths import capture, unpacked
 from tests.support.rows import rows_where
 
 
-def judged(job: Job, root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, Found]:
+def judged(spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, Found]:
     """The controllers of the bundled capture and what kafka-topics printed, changed, ingested, replayed and judged."""
     whole = unpacked("unclean", root / "unclean")
     folder = root / "capture"
@@ -33,7 +34,7 @@ def judged(job: Job, root: Path, change: Callable[[Path], None], node: str = "*"
     for controller in (whole / "controllers").glob(node):
         shutil.copytree(controller, folder / "controllers" / controller.name)
     change(folder)
-    lake, result = load(job, root / "lake", folder)
+    lake, result = load(spark, root / "lake", folder)
     settings = load_settings()
     replay(lake, result.cluster_id, settings, lambda _: None)
     return lake, result.cluster_id, run_detect(lake, result.cluster_id, settings, lambda _: None)
@@ -43,14 +44,14 @@ def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
     return rows_where(lake, "findings", cluster, where=f"'{kind}' in (kind, rule)")
 
 
-def test_a_printed_state_that_never_was_is_a_finding_and_the_others_agree(job: Job, tmp_path: Path) -> None:
+def test_a_printed_state_that_never_was_is_a_finding_and_the_others_agree(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         (file,) = (folder / "cli").glob("*kafka-topics-final.txt")
         text = file.read_text()
         line = next(x for x in text.splitlines() if "\tTopic: ledger\tPartition: 1\t" in x)
         file.write_text(text.replace(line, line.replace("Leader: 2", "Leader: 3")))
 
-    lake, cluster, found = judged(job, tmp_path, change)
+    lake, cluster, found = judged(spark, tmp_path, change)
     assert (found.described, found.contradicted) == (84, 1)
     (row,) = findings(lake, cluster, "describe_mismatch")
     assert (row["topic"], row["partition"], row["verdict"], row["severity"]) == ("ledger", 1, "proven", "high")
@@ -61,7 +62,7 @@ def test_a_printed_state_that_never_was_is_a_finding_and_the_others_agree(job: J
 
 @pytest.mark.parametrize("value", [writer.frame(99, 0, b"state?"), writer.frame(5, 40, b"state?")])
 def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
-    job: Job, tmp_path: Path, value: bytes
+    spark: SparkSession, tmp_path: Path, value: bytes
 ) -> None:
     at: list[int] = []
 
@@ -74,7 +75,7 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
         other = writer.batch(values, batch.base_offset, batch.epoch, timestamp_ms=batch.base_timestamp_ms)
         path.write_bytes(data[: batch.position] + other + data[batch.position + batch.size_bytes :])
 
-    lake, cluster, _ = judged(job, tmp_path, change, "3000")
+    lake, cluster, _ = judged(spark, tmp_path, change, "3000")
     (row,) = findings(lake, cluster, "unreadable_record")
     assert (row["start_offset"], row["verdict"]) == (at[0], "undetermined")
     assert "may carry partition state" in row["explanation"]
@@ -87,8 +88,8 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
     assert findings(lake, cluster, "snapshot_mismatch") == []
 
 
-def test_diverging_controllers_are_told_and_only_one_side_is_replayed(job: Job, tmp_path: Path) -> None:
-    lake, result = load(job, tmp_path / "lake", capture("diverge"))
+def test_diverging_controllers_are_told_and_only_one_side_is_replayed(spark: SparkSession, tmp_path: Path) -> None:
+    lake, result = load(spark, tmp_path / "lake", capture("diverge"))
     cluster, settings = result.cluster_id, load_settings()
     replay(lake, cluster, settings, lambda _: None)
     run_detect(lake, cluster, settings, lambda _: None)
@@ -106,7 +107,7 @@ def test_diverging_controllers_are_told_and_only_one_side_is_replayed(job: Job, 
     assert not rows_where(lake, "partition_history", cluster, where="controller_epoch = 1 and offset >= 46")
 
 
-def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path) -> None:
+def test_two_contents_at_one_place_are_refused_and_told(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / "controllers" / "3001" / SEGMENT
         data = path.read_bytes()
@@ -115,8 +116,8 @@ def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path
         path.write_bytes(data[: batch.position] + other + data[batch.position + batch.size_bytes :])
 
     with pytest.raises(LogConflictError, match="has different bytes in"):
-        judged(job, tmp_path, change)
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+        judged(spark, tmp_path, change)
+    lake = Lake(spark, tmp_path / "lake")
     (cluster,) = lake.clusters()
     (row,) = lake.rows("findings", cluster)
     assert (row["kind"], row["verdict"], row["severity"]) == ("log_conflict", "proven", "critical")
@@ -124,12 +125,12 @@ def test_two_contents_at_one_place_are_refused_and_told(job: Job, tmp_path: Path
     assert lake.rows("partition_history", cluster) == []
 
 
-def test_a_snapshot_that_the_replay_does_not_lead_to_is_a_finding(job: Job, tmp_path: Path) -> None:
+def test_a_snapshot_that_the_replay_does_not_lead_to_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
             path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
 
-    lake, cluster, found = judged(job, tmp_path, change)
+    lake, cluster, found = judged(spark, tmp_path, change)
     (row,) = findings(lake, cluster, "snapshot_mismatch")
     assert (row["topic"], row["partition"], row["start_offset"]) == ("ledger", 2, 248)
     assert (row["verdict"], row["severity"]) == ("proven", "critical")

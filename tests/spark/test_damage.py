@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from evidence.errors import CaptureError
 from jobs.detect import run_detect
@@ -28,13 +29,13 @@ def unpack_controllers(target: Path) -> Path:
     return target / "unclean"
 
 
-def load(job: Job, root: Path, location: Path) -> tuple[Lake, Ingested]:
-    lake = Lake(job.lake.spark, root)
+def load(spark: SparkSession, root: Path, location: Path) -> tuple[Lake, Ingested]:
+    lake = Lake(spark, root)
     return lake, ingest(lake, location, load_settings(), lambda _: None)
 
 
 @pytest.fixture(scope="module")
-def damaged(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested, int]:
+def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested, int]:
     """Every controller's copy has the same wrong byte in one batch; one copy is torn; one file is no segment at all."""
     folder = unpack_controllers(tmp_path_factory.mktemp("damaged"))
     sizes = 0
@@ -47,7 +48,7 @@ def damaged(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, I
     (folder / "controllers" / "3000" / "__cluster_metadata-0" / "00000000000000009999.log").write_bytes(
         b"not a log" * 30
     )
-    lake, result = load(job, tmp_path_factory.mktemp("damaged-lake"), folder)
+    lake, result = load(spark, tmp_path_factory.mktemp("damaged-lake"), folder)
     return lake, result, sizes
 
 
@@ -95,13 +96,13 @@ def test_bytes_add_up_in_damaged_files(damaged: tuple[Lake, Ingested, int]) -> N
 
 
 @pytest.fixture(scope="module")
-def holed(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested]:
+def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested]:
     """Only one controller was captured, and one batch of its log (offset 59) is damaged: a hole in the only copy."""
     folder = unpack_controllers(tmp_path_factory.mktemp("holed")) / "controllers" / "3000"
     data = bytearray((folder / SEGMENT).read_bytes())
     data[5354 + 70] ^= 0x01
     (folder / SEGMENT).write_bytes(data)
-    lake, result = load(job, tmp_path_factory.mktemp("holed-lake"), folder)
+    lake, result = load(spark, tmp_path_factory.mktemp("holed-lake"), folder)
     settings = load_settings()
     replay(lake, result.cluster_id, settings, lambda _: None)
     run_detect(lake, result.cluster_id, settings, lambda _: None)
@@ -145,9 +146,9 @@ def test_a_hole_is_a_finding_and_no_disagreement(holed: tuple[Lake, Ingested]) -
     assert "snapshot_mismatch" not in {f["kind"] for f in found}
 
 
-def test_an_empty_folder_and_a_missing_path_are_refused(job: Job, tmp_path: Path) -> None:
+def test_an_empty_folder_and_a_missing_path_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="no files"):
-        load(job, tmp_path / "lake", tmp_path / "empty")
+        load(spark, tmp_path / "lake", tmp_path / "empty")
     with pytest.raises(CaptureError, match="nowhere"):
-        load(job, tmp_path / "lake", tmp_path / "nowhere")
+        load(spark, tmp_path / "lake", tmp_path / "nowhere")

@@ -11,16 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from evidence.inspect import inspect_file
-from tests.spark.conftest import Job
 from tests.spark.test_damage import SEGMENT, unpack_controllers
 from tests.support.paths import ORACLE
 
 EVERY_RECORD = str(ORACLE / "every-record.log")
-
-
-@pytest.fixture(scope="module")
-def spark(job: Job) -> SparkSession:
-    return job.lake.spark
 
 
 @pytest.mark.parametrize("split_bytes", [8 << 20, 5_000])

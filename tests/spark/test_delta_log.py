@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
 
 from jobs.lake import Lake
 from jobs.lake_files import table_properties
 from jobs.spark_types import spark_schema
 from jobs.tables import TABLES
-from tests.spark.conftest import Job
 
 
 # With a constraint; append-only; neither.
 @pytest.mark.parametrize("name", ["evidence_files", "quarantine", "findings"])
-def test_a_table_is_begun_as_delta_begins_it(job: Job, tmp_path: Path, name: str) -> None:
+def test_a_table_is_begun_as_delta_begins_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = TABLES[name]
-    builder = DeltaTable.create(job.lake.spark).location(str(tmp_path / "delta")).comment(table.comment)
+    builder = DeltaTable.create(spark).location(str(tmp_path / "delta")).comment(table.comment)
     builder = builder.addColumns(spark_schema(table.schema))
     for key, value in table_properties(table).items():
         builder = builder.property(key, value)
     builder.execute()
-    Lake(job.lake.spark, tmp_path / "own").create()
+    Lake(spark, tmp_path / "own").create()
     assert actions(tmp_path / "own" / name) == actions(tmp_path / "delta")
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.lake import Lake
 from jobs.replay import replay
 from jobs.settings import load_settings
-from tests.spark.conftest import Job
 from tests.support.facts import EVIDENCE, digests, facts
 from tests.support.paths import ORACLE, unpacked
 
@@ -43,16 +43,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lake_of(job: Job, root: Path, captures: Iterable[Path]) -> Lake:
-    lake = Lake(job.lake.spark, root)
+def lake_of(spark: SparkSession, root: Path, captures: Iterable[Path]) -> Lake:
+    lake = Lake(spark, root)
     for capture in captures:
         ingest(lake, capture, load_settings(), lambda _: None)
     return lake
 
 
 @pytest.fixture(scope="module")
-def whole(job: Job, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return lake_of(job, tmp_path_factory.mktemp("whole") / "lake", [files])
+def whole(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return lake_of(spark, tmp_path_factory.mktemp("whole") / "lake", [files])
 
 
 def test_the_part_has_every_kind_of_evidence(whole: Lake) -> None:
@@ -60,7 +60,9 @@ def test_the_part_has_every_kind_of_evidence(whole: Lake) -> None:
     assert empty <= {"static_configs", "quorum_reports"}
 
 
-def test_an_archive_thrice_gives_what_the_folder_gives(job: Job, files: Path, whole: Lake, tmp_path: Path) -> None:
+def test_an_archive_thrice_gives_what_the_folder_gives(
+    spark: SparkSession, files: Path, whole: Lake, tmp_path: Path
+) -> None:
     packed = tmp_path / "a.zip"
     with zipfile.ZipFile(packed, "w") as zipped:
         for file in sorted(files.rglob("*"), reverse=True):
@@ -69,12 +71,12 @@ def test_an_archive_thrice_gives_what_the_folder_gives(job: Job, files: Path, wh
     copies = [packed, tmp_path / "b.zip", tmp_path / "c.zip"]
     for copy in copies[1:]:
         shutil.copy(packed, copy)
-    assert digests(lake_of(job, tmp_path / "lake", copies)) == digests(whole)
+    assert digests(lake_of(spark, tmp_path / "lake", copies)) == digests(whole)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pieces_in_any_order_give_what_the_whole_gives(
-    job: Job, files: Path, whole: Lake, tmp_path: Path, seed: int
+    spark: SparkSession, files: Path, whole: Lake, tmp_path: Path, seed: int
 ) -> None:
     """Three captures of random files that overlap and together hold everything."""
     random = Random(seed)
@@ -89,10 +91,10 @@ def test_pieces_in_any_order_give_what_the_whole_gives(
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     random.shuffle(pieces)
-    assert digests(lake_of(job, tmp_path / "lake", pieces)) == digests(whole)
+    assert digests(lake_of(spark, tmp_path / "lake", pieces)) == digests(whole)
 
 
-def test_kafka_dump_logs_text_gives_what_the_bytes_give(job: Job, tmp_path: Path) -> None:
+def test_kafka_dump_logs_text_gives_what_the_bytes_give(spark: SparkSession, tmp_path: Path) -> None:
     """One controller's segment and snapshot, once as files and once only as kafka-dump-log printed them."""
     log = Path("controllers/3000/__cluster_metadata-0")
     source = unpacked("unclean", tmp_path / "unclean") / log
@@ -104,7 +106,7 @@ def test_kafka_dump_logs_text_gives_what_the_bytes_give(job: Job, tmp_path: Path
         printed = "unclean-3000-" + (name + "." if name.endswith("checkpoint") else "") + "dump-log.txt.gz"
         text = gzip.decompress((ORACLE / printed).read_bytes())
         (tmp_path / "text" / log / name).with_suffix(".txt").write_bytes(text)
-    both = [lake_of(job, tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
+    both = [lake_of(spark, tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
     assert len(facts(both[0], "metadata_records")) > 300
     assert digests(both[1]) == digests(both[0])
     histories = []

@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.lake import Lake
 from jobs.settings import load_settings
 from jobs.tables import TABLES
-from tests.spark.conftest import Job
 from tests.spark.test_damage import unpack_controllers
 
 # What came first names the capture and the file that a row points at; the facts must not depend on it.
@@ -27,11 +27,11 @@ def facts(lake: Lake, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def pieces(job: Job, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Lake, list[dict[str, int]]]:
+def pieces(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Lake, list[dict[str, int]]]:
     """(ingested at once, ingested one controller after the other and then whole under another name, rows added)."""
     root = tmp_path_factory.mktemp("pieces")
     folder = unpack_controllers(root)
-    whole, parts = Lake(job.lake.spark, root / "whole"), Lake(job.lake.spark, root / "parts")
+    whole, parts = Lake(spark, root / "whole"), Lake(spark, root / "parts")
     settings = load_settings()
     ingest(whole, folder, settings, lambda _: None)
     added = []
@@ -69,12 +69,12 @@ def test_a_capture_under_another_name_adds_files_but_no_facts(
 
 
 def test_a_crash_before_the_last_write_is_mended_by_ingesting_again(
-    job: Job, tmp_path: Path, pieces: tuple[Lake, Lake, list[dict[str, int]]]
+    spark: SparkSession, tmp_path: Path, pieces: tuple[Lake, Lake, list[dict[str, int]]]
 ) -> None:
     """evidence_files is written last: without its rows the capture counts as not ingested."""
     whole, _, _ = pieces
     shutil.copytree(whole.root, tmp_path / "lake")
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = Lake(spark, tmp_path / "lake")
     files = tmp_path / "lake" / "evidence_files"
     shutil.rmtree(files)
     lake.create()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 from jobs.buckets import bucket_count
@@ -81,3 +84,37 @@ def test_what_many_buckets_give_is_what_one_gives(job: Job, tmp_path: Path) -> N
     lake.put("findings", cluster, TABLES["findings"].schema.empty_table())
     run_detect(lake, cluster, settings.model_copy(update={"replay": smaller}), lambda _: None)
     assert digests(lake) == before
+
+
+NEW_COLUMNS = {
+    "evidence_files": ["uncertainty_ms", "last_timestamp_ms"],
+    "log_end_offsets": ["in_sync_replicas_count", "under_min_isr", "process_start_ms"],
+}
+
+
+def _windows(findings: list[dict[str, Any]], verdict: str) -> set[str]:
+    return {f["finding_id"] for f in findings if (f["kind"], f["verdict"]) == ("hwm_regression", verdict)}
+
+
+def test_a_lake_of_an_earlier_release_is_judged_and_added_to(job: Job, tmp_path: Path) -> None:
+    cluster = job.clusters["unclean"]
+    shutil.copytree(job.pipeline.root, tmp_path / "lake")
+    lake = Lake(job.lake.spark, tmp_path / "lake")
+    whole = {name: lake.read(name, cluster) for name in NEW_COLUMNS}
+    for name, columns in NEW_COLUMNS.items():
+        shutil.rmtree(tmp_path / "lake" / name)
+        write_deltalake(lake.path(name), whole[name].drop_columns(columns))
+    before = lake.rows("findings", cluster)
+    lake.put("findings", cluster, TABLES["findings"].schema.empty_table())
+    run_detect(lake, cluster, job.pipeline.settings, lambda _: None)
+    after = lake.rows("findings", cluster)
+    # Less evidence: what checkpoint files prove is proven, and nothing is surer.
+    assert _windows(after, "proven") == _windows(before, "proven") != set()
+    assert _windows(after, "excluded") <= _windows(before, "excluded")
+    for name, columns in NEW_COLUMNS.items():
+        assert lake.table(name).where(" or ".join(f"{c} is not null" for c in columns)).count() == 0
+        more = whole[name].slice(0, 1).drop_columns(["cluster_id"])
+        more = more.set_column(more.column_names.index("sha256"), "sha256", pa.array(["another"]))
+        assert lake.append(name, cluster, more) == 1
+        (row,) = lake.rows(name, cluster, where=pc.field("sha256") == "another")
+        assert {**row, "cluster_id": None} == {**more.to_pylist()[0], "cluster_id": None}

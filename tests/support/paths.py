@@ -1,6 +1,7 @@
 """Where the test data lies. Nothing outside the repository is read."""
 
 import tarfile
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,15 @@ def capture(name: str) -> Path:
     """The archive of a real capture, by name."""
     bundled = EXAMPLES / f"{name}.tar.xz"
     return bundled if bundled.is_file() else CAPTURES / f"{name}.tar.xz"
+
+
+@cache
+def captured_file(name: str, path: str) -> bytes:
+    """One file of a real capture, without unpacking the others."""
+    with tarfile.open(capture(name)) as tar:
+        stream = tar.extractfile(f"{name}/{path}")
+        assert stream is not None
+        return stream.read()
 
 
 def unpacked(name: str, folder: Path) -> Path:

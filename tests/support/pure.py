@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pickle
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +27,9 @@ from replay.history import CHANGES, History, build_history
 
 Row = dict[str, Any]
 
+# Names a folder in which the processes of one test run keep what they decoded.
+SHARED = "TEST_RUN_DECODED"
+
 
 @dataclass(frozen=True)
 class Decoded:
@@ -42,7 +48,21 @@ class Decoded:
 
 @cache
 def decode(location: Path) -> Decoded:
-    """Everything that ingest would write, of one capture."""
+    """Everything that ingest would write, of one capture. An archive is decoded by one process of a test run for all of
+    them: that takes seconds, and reading what it made does not."""
+    folder = os.environ.get(SHARED)
+    if folder is None or not location.is_file():
+        return _decode(location)
+    kept = Path(folder) / f"{location.name}.decoded"
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(_decode(location)))
+        found: Decoded = pickle.loads(kept.read_bytes())
+    return found
+
+
+def _decode(location: Path) -> Decoded:
     with open_capture(location) as capture:
         scanned = scan_files(capture.files)
         rows = [row for work in work_of(scanned) for row in _rows(work)]

@@ -12,7 +12,9 @@ dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so
 
 is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
 leader-epoch-checkpoint. A time of "?" is not known. "? b1 tail=90/2/7" is a log that the session with broker epoch 7
-left behind when it stopped cleanly: log end 90, last record of leader epoch 2.
+left behind when it stopped cleanly: log end 90, last record of leader epoch 2. "rp=90" is a recovery point, "rp=90/7"
+one beside that session's .kafka_cleanshutdown. "isr=2 under=1 leo=90 proc=5" is an exporter's text of a process started
+at second 5 that leads with two in sync, below min ISR.
 
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
 
@@ -145,8 +147,11 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
             "sha256": "00",
         }
         position = {"leader_epoch": len(f"0\n{sum('@' in word for word in words)}\n")}
-        for word in words:
+        started = next((ms(float(w.removeprefix("proc="))) for w in words if w.startswith("proc=")), None)
+        for word in (w for w in words if not w.startswith("proc=")):
             value = _value(word)
+            if value["source"] == "jmx_exporter":
+                value["process_start_ms"] = started
             at = position.setdefault(value["source"], 0)
             rows.append({**common, **value, "path": f"{time}/{broker}/{value['source']}", "position": at})
             # As in the files themselves: a line for each word.
@@ -162,6 +167,13 @@ def _value(word: str) -> Row:
     if name == "tail":
         names = ("log_end_offset", "last_written_leader_epoch", "broker_epoch")
         return {"source": "replica_segment", **dict(zip(names, map(int, value.split("/")), strict=True))}
+    if name == "rp":
+        point, _, epoch = value.partition("/")
+        values = {"recovery_point_offset": int(point), "broker_epoch": int(epoch) if epoch else None}
+        return {"source": "recovery_point", **values}
+    if name in ("isr", "under"):
+        gauge = {"in_sync_replicas_count": int(value)} if name == "isr" else {"under_min_isr": value == "1"}
+        return {"source": "jmx_exporter", **gauge}
     column = {"hw": "high_watermark", "leo": "log_end_offset", "start": "log_start_offset"}[name]
     source = {"hw": "replication_offset", "leo": "jmx_exporter", "start": "log_start_offset"}[name]
     return {"source": source, column: int(value)}

@@ -1,7 +1,7 @@
 """What a story's controller and brokers leave behind, and the windows that detection finds in it.
 
-Every line of a story takes a minute; half a minute later the files of all brokers are copied, and the metrics of those
-that have not crashed.
+Every line of a story takes a minute; half a minute later, and once more after that, the files of all brokers are
+copied, and the metrics of those that have not crashed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Witness:
     replicas: dict[int, ReplicaLog] = field(default_factory=dict)
     files: dict[int, int] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)
+    started: dict[int, int] = field(default_factory=dict)
     history: list[str] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
@@ -52,15 +53,23 @@ class Witness:
         if leader >= 0:
             self.replicas[leader].assign(epoch)
         self.files |= {b: mark for b, mark in marks.items() if b not in self.crashed}
+        shown = dict(word.split("=") for word in state.split() if "=" in word)
+        in_sync = len([b for b in shown["isr"].split(",") if b])
         for broker, replica in self.replicas.items():
             words = [f"hw={self.files[broker]}", *(f"e{e}@{s}" for e, s in replica.entries)]
-            words += [] if broker in self.crashed else [f"leo={replica.end}"]
-            self.copies.append(f"{self.now + MINUTE // 2} b{broker} {' '.join(words)}")
+            if broker not in self.crashed:
+                words += [f"leo={replica.end}", f"proc={self.started.get(broker, -1)}"]
+                if broker == leader:
+                    words += [f"isr={in_sync}", f"under={int(in_sync < int(shown['min']))}"]
+            self.copies += [
+                f"{self.now + after} b{broker} {' '.join(words)}" for after in (MINUTE // 2, MINUTE * 3 // 4)
+            ]
 
     def findings(self) -> list[Row]:
         """The judged windows, in order."""
         end_ms = (self.now + MINUTE) * 1000
-        cluster = Cluster("story", sessions(*self.sessions), self._has_elr, Clock(), end_ms)
+        switches = () if self.downgraded is None else (self.downgraded,)
+        cluster = Cluster("story", sessions(*self.sessions), self._has_elr, Clock(), end_ms, elr_switches=switches)
         found = detect(states(*self.history), offsets_table(evidence(*self.copies)), cluster).findings.to_pylist()
         return sorted((f for f in found if f["kind"] == "hwm_regression"), key=lambda f: f["election_offset"])
 
@@ -82,6 +91,7 @@ class Witness:
             self.sessions += [f"{self.now} {what} {broker} i{self.now}" for broker in brokers]
         if what == "register":
             self.crashed.discard(int(brokers[0]))
+            self.started[int(brokers[0])] = self.now - 1
             # As a log is loaded: lines of epochs without records go.
             replica = self.replicas[int(brokers[0])]
             replica.cut(replica.end)

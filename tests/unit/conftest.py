@@ -5,8 +5,23 @@ New examples: `pytest -p no:cacheprovider --hypothesis-profile=explore tests/uni
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests.support.pure import SHARED
 
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _decoded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Processes of one run share what they decode."""
+    base = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SHARED, str(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base))
+        yield

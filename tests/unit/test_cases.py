@@ -48,9 +48,11 @@ def test_capture_case(case: Path) -> None:
             found = [[d.position, d.length_bytes, d.reason] for d in account.damage]
             assert found == expected["damage"][file.path]
     assert offsets.log_end_offsets.num_rows == expected["log_end_offsets"]
+    if "captured_at_ms" in expected:
+        assert offsets.log_end_offsets["captured_at_ms"].unique().to_pylist() == expected["captured_at_ms"]
     assert sum(len(log.batches) for log in scanned.logs) == expected["batches"]
 
 
 def test_there_are_cases() -> None:
     assert len(CASES) >= 5
-    assert len(CAPTURES) >= 2
+    assert len(CAPTURES) >= 3

@@ -25,7 +25,7 @@ from evidence.decode import ByteRange, work_of
 from evidence.errors import CaptureError
 from evidence.segments import scan_files
 from tests.support import writer
-from tests.support.paths import ORACLE, ROOT, capture
+from tests.support.paths import ORACLE, ROOT, controllers
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
 
 Row = dict[str, Any]
@@ -122,7 +122,7 @@ plain = partition_records() | change_records() | st.just(writer.no_op())
 others = st.sampled_from([writer.topic("orders"), writer.config("min.insync.replicas", "2")])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(plain | others, min_size=1, max_size=12), st.integers(-5, 5), st.integers(0, 1 << 40))
 def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int, base: int) -> None:
     records = b"".join(record(v, i, timestamp_delta=step * i) for i, v in enumerate(values))
@@ -169,7 +169,7 @@ ODD = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(plain, min_size=1, max_size=4), st.data())
 def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
     """Bytes of records are altered, cut out or put in, and the CRC made right: the record parser itself sees them."""
@@ -186,7 +186,7 @@ def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], dat
     same_both_ways(batch(records=records, count=len(values)) + batch(values, len(values)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(plain, min_size=1, max_size=3), st.data())
 def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
     """As above with the record's own lengths made right: the fields themselves are wrong."""
@@ -206,7 +206,7 @@ def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data
     assert len(found) == len(values)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_damaged_heads_end_the_range_the_same_both_ways(data: st.DataObject, mended: bool) -> None:
     """A head is altered behind the back of whoever framed the file, with its CRC right or not."""
@@ -313,7 +313,9 @@ def test_a_batch_the_compiled_loops_do_not_know_may_stand_first() -> None:
     assert len([r for r in same_both_ways(data) if not r["damage"]]) == 2
 
 
-@pytest.mark.parametrize(("name", "count"), [("every-record.log", 140), ("every-record-seed-7.log.xz", 420)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("every-record.log", 140), ("every-record-4.4.0.log", 140), ("every-record-seed-7.log.xz", 420)]
+)
 def test_every_record_type_of_kafkas_own_log(name: str, count: int) -> None:
     raw = (ORACLE / name).read_bytes()
     data = lzma.decompress(raw) if name.endswith(".xz") else raw
@@ -322,9 +324,9 @@ def test_every_record_type_of_kafkas_own_log(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge"])
-def test_real_segments_and_snapshots(name: str) -> None:
+def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
     """Every partition record and NoOpRecord that a controller wrote is read by the compiled loops."""
-    with open_capture(capture(name)) as opened:
+    with open_capture(controllers(name, tmp_path)) as opened:
         for work in work_of(scan_files(opened.files)):
             data = Path(work.local).read_bytes()
             found = rows(data, work, NEVER)

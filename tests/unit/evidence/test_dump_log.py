@@ -8,6 +8,7 @@ import lzma
 import re
 import tarfile
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -117,13 +118,14 @@ def batch_row(batch: Batch) -> Batch:
 def dumped() -> dict[str, tuple[bytes, bytes]]:
     """Name of a dump in tests/oracle -> (the text, the bytes of the file in the capture)."""
     pairs = {}
-    for path in DUMPS:
-        case, node, rest = path.name.split("-", 2)
-        named = rest.removesuffix(".dump-log.txt.gz") if ".checkpoint." in rest else f"{0:020d}.log"
+    for case, paths in groupby(DUMPS, key=lambda path: path.name.split("-", 1)[0]):
         with tarfile.open(capture(case)) as archive:
-            file = archive.extractfile(f"{case}/controllers/{node}/__cluster_metadata-0/{named}")
-            assert file
-            pairs[path.name] = (gzip.decompress(path.read_bytes()), file.read())
+            for path in paths:
+                _, node, rest = path.name.split("-", 2)
+                named = rest.removesuffix(".dump-log.txt.gz") if ".checkpoint." in rest else f"{0:020d}.log"
+                file = archive.extractfile(f"{case}/controllers/{node}/__cluster_metadata-0/{named}")
+                assert file
+                pairs[path.name] = (gzip.decompress(path.read_bytes()), file.read())
     return pairs
 
 

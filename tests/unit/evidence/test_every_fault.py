@@ -21,17 +21,15 @@ from evidence.decode import decode_range, work_of
 from evidence.errors import Damage
 from evidence.segments import Account, file_row, scan_files
 from tests.support import writer
-from tests.support.paths import capture
+from tests.support.paths import captured_file
 
 NAME = f"controllers/3000/{kinds.METADATA_LOG_DIR}/{0:020d}.log"
 CHECKPOINT = f"controllers/3000/{kinds.METADATA_LOG_DIR}/00000000000000000248-0000000001.checkpoint"
 RECORDS = 322
 
 
-@cache
 def real(name: str) -> bytes:
-    with open_capture(capture("unclean")) as opened:
-        return next(f.read() for f in opened.files if f.path == name)
+    return captured_file("unclean", name)
 
 
 @cache

@@ -67,6 +67,8 @@ def test_a_files_kind_is_known_by_its_name_and_folder(path: str, kind: str) -> N
         ("broker-3/kafka-0/leader-epoch-checkpoint", 3),
         (f"broker-3/server-1/{SEGMENT}", 3),
         ("kafka-0/leader-epoch-checkpoint", None),
+        ("broker-3/kafka-0/00000000000000000007.timeindex", 3),
+        (f"broker-3/node-1.{'0a' * 16}-future/{SEGMENT}", 3),
         ("broker-2147483647/x", 2147483647),
         ("broker-2147483648/x", None),
         ("9999999999/x", None),
@@ -87,6 +89,23 @@ def test_the_node_is_the_one_that_the_innermost_folder_names(path: str, node: in
         ("1700000000000/cli/1795221569450-kafka-log-dirs.json", 1795221569450),
         ("snapshots/17952215694501/x", None),
         ("x", None),
+        # A folder or file of a replica's log names a topic, never a time.
+        ("metrics-1700000000000-0/leader-epoch-checkpoint", None),
+        ("x1700000000000-0/partition.metadata", None),
+        (f"x.1700000000000-0/{SEGMENT}", None),
+        ("x.1700000000000-0/00000000000000000000.1700000000000.log", None),
+        ("x.1700000000000-0/00000000000000000007.index", None),
+        (f"1700000000000-0.{'0a' * 16}-future/{SEGMENT}", None),
+        (f"1700000000000-0.{'0a' * 16}-delete/leader-epoch-checkpoint", None),
+        (f"1795221569450/broker-1/metrics-1700000000000-12/{SEGMENT}", 1795221569450),
+        ("1795221569450/metrics-1700000000000-12/leader-epoch-checkpoint", 1795221569450),
+        # A folder of that form with other files in it is no replica's.
+        ("1795221569450-broker-1/replication-offset-checkpoint", 1795221569450),
+        ("round-1795221569450-1/metrics.prom", 1795221569450),
+        (f"1795221569450-broker-1/t-0/{SEGMENT}", 1795221569450),
+        # Beyond 13 digits, or before 2001, a number is no time.
+        ("snapshots/9999999999999/x", None),
+        ("snapshots/0999999999999/x", None),
     ],
 )
 def test_the_time_is_the_innermost_number_of_epoch_milliseconds(path: str, at: int | None) -> None:

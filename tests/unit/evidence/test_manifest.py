@@ -93,6 +93,14 @@ def test_of_nested_folders_the_innermost_counts() -> None:
         ("clustre_id = 'x'", "clustre_id: Extra inputs are not permitted"),
         ("captured_at = 2026-11-20T10:00:00", "captured_at: Value error, a time needs its zone"),
         ("clock_error_ms = -1", "clock_error_ms: Input should be greater than or equal to 0"),
+        ("clock_error_ms = 31536000001", "clock_error_ms: Input should be less than or equal to 31536000000"),
+        ("clock_error_ms = 9223372036854775808", "clock_error_ms: "),
+        ("snapshot_duration_ms = 9007199254740992", "snapshot_duration_ms: Input should be less than or equal to"),
+        ("captured_at = 253402300800000", "captured_at: Input should be less than or equal to 253402300799999"),
+        ("captured_at = 9999-12-31T23:59:59-01:00", "captured_at: Input should be less than or equal to"),
+        ("captured_at = '+292278994-08-17T07:12:55Z'", "captured_at: "),
+        ("[[nodes]]\nid = 1\ncaptured_at = 1e300", "nodes.0.captured_at: "),
+        ("[[nodes]]\nid = 1\nclock_error_ms = 31536000001", "nodes.0.clock_error_ms: "),
         ("[[nodes]]\npath = 'b'", "nodes.0.id: Field required"),
         ("[[nodes]]\nid = '3'", "nodes.0.id: Input should be a valid integer"),
         ("not toml", "not a manifest that can be read"),
@@ -104,6 +112,13 @@ def test_a_wrong_manifest_is_refused_with_the_entry_that_is_wrong(tmp_path: Path
         opened(tmp_path, **{"capture.toml": text, "x.txt": ""})
     assert "capture.toml" in str(error.value)
     assert said in str(error.value)
+
+
+def test_the_largest_times_and_durations_can_be_said() -> None:
+    text = "captured_at = 9999-12-31T23:59:59.999Z\nclock_error_ms = 31536000000\nsnapshot_duration_ms = 31536000000"
+    manifest = read_manifest(text.encode(), "capture.toml")
+    assert manifest.captured_at == 253402300799999
+    assert manifest.clock_error_ms == manifest.snapshot_duration_ms == 31536000000
 
 
 def test_the_manifest_and_a_file_must_name_the_same_cluster(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.metrics import MetricNames, Sample, read_metrics
+from evidence.metrics import MetricNames, Sample, process_start_ms, read_metrics
 from tests.unit.evidence.accounting import FUZZ
 
 NAMES = MetricNames()
@@ -133,6 +133,78 @@ def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
         ("log_end_offset", 1, 2),
         ("log_start_offset", 0, 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "message"),
+    [
+        ("kafka_cluster_Partition_UnderMinIsr", "2.0", "2.0 is neither 0 nor 1"),
+        ("kafka_cluster_partition_underminisr", "-1", "-1 is neither 0 nor 1"),
+        ("kafka_cluster_Partition_UnderMinIsr", "0.5", "0.5 is neither 0 nor 1"),
+        ("kafka_cluster_Partition_InSyncReplicasCount", "2147483648", "2147483648 is no number of replicas"),
+        ("kafka_cluster_partition_insyncreplicascount", "1.5", "1.5 is no number of replicas"),
+    ],
+)
+def test_a_leaders_metric_with_a_value_that_cannot_be_is_damage(metric: str, value: str, message: str) -> None:
+    data = f'{metric}{{topic="a",partition="0"}} {value}\n'.encode()
+    samples, (damage,) = read_metrics(data, NAMES)
+    assert samples == []
+    assert (damage.position, damage.length_bytes) == (0, len(data) - 1)
+    assert damage.message == f"not a sample of {metric}: {message}"
+
+
+def test_where_a_text_shows_both_that_a_broker_leads_and_that_it_does_not_neither_counts() -> None:
+    data = b"".join(
+        b'kafka_cluster_Partition_%s{topic="a",partition="0",instance="%d"} %d\n' % line
+        for line in [(b"InSyncReplicasCount", 1, 3), (b"InSyncReplicasCount", 2, 0), (b"UnderMinIsr", 1, 1)]
+    )
+    assert read_metrics(data, NAMES) == ([], [])
+
+
+START = b"process_start_time_seconds"
+
+
+@pytest.mark.parametrize(
+    ("text", "start_ms"),
+    [
+        (START + b" 1.795221120887E9\n", 1795221120887),
+        (START + b" 1795221120.887\n", 1795221120887),
+        (START + b" 1795221120.8874999\n", 1795221120887),
+        (START + b" 1795221120\n", 1795221120000),
+        (START + b"{} 1.795221120887E9 1795221343066\n", 1795221120887),
+        (START + b'{instance="a:1",job="}"} 1.795221120887E9\r\n', 1795221120887),
+        (b"# HELP " + START + b" x\n# TYPE " + START + b" gauge\n \t" + START + b" 7\n# EOF\n", 7000),
+        (START + b" 7\n" + START + b" 7.0\n" + START + b" NaN\n", 7000),
+        (START + b" 253402300799.999\n", 253402300799999),
+        # Two processes; no time; a line that does not end, or does not begin so; another metric.
+        (START + b" 7\n" + START + b" 8\n", None),
+        (START + b" 253402300800\n", None),
+        (START + b" 0\n", None),
+        (START + b" -1\n", None),
+        (START + b" NaN\n", None),
+        (START + b" +Inf\n", None),
+        (START + b" 1e400\n", None),
+        (START + b" x\n", None),
+        (START + b"\n", None),
+        (START + b'{a="\xff"} 7\n', None),
+        (START + b" 1.79522112", None),
+        (b"x " + START + b" 7\n", None),
+        (START + b"_total 7\n", None),
+        (b"", None),
+    ],
+)
+def test_the_time_at_which_the_process_was_started(text: bytes, start_ms: int | None) -> None:
+    for data in (text, b"jvm_threads 12\n" + text):
+        assert process_start_ms(data, NAMES) == start_ms
+
+
+@FUZZ
+@given(
+    st.lists(st.one_of(st.binary(max_size=20), st.text('{}"=,.0123456789eE+-NaIf \n#', max_size=20).map(str.encode)))
+)
+def test_any_text_has_a_time_of_start_that_can_be_or_none(parts: list[bytes]) -> None:
+    start_ms = process_start_ms(b"".join(START + part for part in parts), NAMES)
+    assert start_ms is None or 0 < start_ms <= 253402300799999
 
 
 @FUZZ

@@ -35,7 +35,7 @@ def files(given_: list[str]) -> st.SearchStrategy[tuple[Row, list[Row]]]:
     return st.tuples(st.fixed_dictionaries({}, optional=rest), rows)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=80, deadline=None, database=None)
 @given(
     st.lists(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, unique=True).flatmap(files), max_size=8),
     st.lists(st.booleans(), min_size=8, max_size=8),

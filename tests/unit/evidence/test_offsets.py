@@ -105,6 +105,40 @@ def test_metrics_give_log_end_and_log_start(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("odd", ["", "kafka_log_Log_LogEndOffset 1\n"])
+def test_every_row_of_a_scrape_has_the_start_of_its_process(odd: str, tmp_path: Path) -> None:
+    text = """process_start_time_seconds 1.795221120887E9
+kafka_cluster_Partition_InSyncReplicasCount{partition="0",topic="a",} 1.0
+kafka_cluster_Partition_UnderMinIsr{partition="0",topic="a",} 1.0
+kafka_log_Log_LogEndOffset{partition="0",topic="a",} 7.0
+"""
+    rows, damage = read(
+        tmp_path, {f"{BROKER}/metrics.prom": (text + odd).encode(), f"{BROKER}/b.prom": text.split("\n", 1)[1].encode()}
+    )
+    assert bool(damage) == bool(odd)
+    columns = ("in_sync_replicas_count", "under_min_isr", "log_end_offset")
+    of_start = {start: [r for r in rows if r["process_start_ms"] == start] for start in (1795221120887, None)}
+    for found in of_start.values():
+        values = [tuple(r[c] for c in columns) for r in found]
+        assert values == [(1, None, None), (None, True, None), (None, None, 7)]
+
+
+@pytest.mark.parametrize("odd", [b"", b"\n"])
+def test_a_recovery_point_has_the_session_that_stopped_cleanly_in_its_folder(odd: bytes, tmp_path: Path) -> None:
+    points = {f"{BROKER}/{d}/recovery-point-offset-checkpoint": b"0\n1\na 0 7\n" + odd for d in ("d1", "d2", "d3")}
+    rows, _ = read(
+        tmp_path,
+        {
+            **points,
+            f"{BROKER}/d1/replication-offset-checkpoint": b"0\n1\na 0 5\n",
+            f"{BROKER}/d1/.kafka_cleanshutdown": b'{"version":0,"brokerEpoch":41}',
+            f"{BROKER}/d3/.kafka_cleanshutdown": b"",
+        },
+    )
+    found = {(r["path"].split("/")[-2], r["recovery_point_offset"]): r["broker_epoch"] for r in rows if r["topic"]}
+    assert found == {("d1", 7): 41, ("d2", 7): None, ("d3", 7): None, ("d1", None): None}
+
+
 def test_a_file_of_an_unknown_broker_gives_damage_and_no_rows(tmp_path: Path) -> None:
     data = b"0\n2\norders 0 12\nnot an entry\n"
     rows, damage = read(tmp_path, {"data/replication-offset-checkpoint": data})

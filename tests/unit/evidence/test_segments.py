@@ -15,7 +15,7 @@ from evidence.errors import CaptureError
 from evidence.records import Record
 from evidence.segments import Account, Scanned, batch_table, file_row, quarantine_rows, scan_files
 from tests.support import writer
-from tests.support.paths import capture
+from tests.support.paths import captured_file
 
 LOG = writer.log(batches=4)
 CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
@@ -243,8 +243,7 @@ def test_partition_records_have_typed_fields_and_unchanged_ones_are_null() -> No
 @pytest.mark.parametrize("cuts", [(1,), (2, 40), (5, 6, 7, 100)])
 def test_a_log_in_several_segments_gives_the_rows_of_one(cuts: tuple[int, ...], tmp_path: Path) -> None:
     """The real log, closed and rolled between other batches: transactions and epochs go on from file to file."""
-    with open_capture(capture("unclean")) as opened:
-        data = next(f.read() for f in opened.files if f.path == node(3000))
+    data = captured_file("unclean", node(3000))
     heads = scan_batches(data).batches
     files = captured(tmp_path / "whole", {node(3000): data})
     bounds = [0, *(heads[c].position for c in cuts), len(data)]

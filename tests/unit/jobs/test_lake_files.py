@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
@@ -36,6 +37,13 @@ def test_reads_a_table(lake: Path) -> None:
     assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
     assert files.count("evidence_files", "c") == 20_000
     assert files.rows("evidence_files", "another") == []
+
+
+def test_a_column_that_an_earlier_release_did_not_have_is_null(lake: Path) -> None:
+    columns = ["capture", "uncertainty_ms", "last_timestamp_ms"]
+    found = LakeFiles(lake).read("evidence_files", "c", columns, pc.field("size_bytes") == 7)
+    assert found.schema == pa.schema([EVIDENCE_FILES.field(name) for name in columns])
+    assert found.to_pylist() == [{"capture": "capture-7", "uncertainty_ms": None, "last_timestamp_ms": None}] * 1000
 
 
 def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:

@@ -12,7 +12,12 @@ from jobs.settings import SettingsError, load_settings
 def test_defaults_are_the_documented_file() -> None:
     settings = load_settings()
     assert settings.evidence.snapshot_duration_ms == 5000
-    assert settings.metrics.names().topic_label == "topic"
+    names = settings.metrics.names()
+    assert names.topic_label == "topic"
+    for field, metric in (("in_sync_replicas_count", "InSyncReplicasCount"), ("under_min_isr", "UnderMinIsr")):
+        spelt = f"kafka_cluster_Partition_{metric}"
+        assert [m for m, f in names.fields().items() if f == field] == [spelt, spelt.lower(), f"{spelt}_Value"]
+    assert names.process_start_time_seconds == ("process_start_time_seconds",)
 
 
 def test_a_sites_file_changes_only_what_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +50,9 @@ def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "named"),
     [
         ("[evidence]\nclock_error_ms = -1\n", "evidence.clock_error_ms"),
+        ("[evidence]\nclock_error_ms = 31536000001\n", "evidence.clock_error_ms"),
+        ("[evidence]\nclock_error_ms = 9223372036854775807\n", "evidence.clock_error_ms"),
+        ("[evidence]\nsnapshot_duration_ms = 31536000001\n", "evidence.snapshot_duration_ms"),
         ("[evidence]\nclock_eror_ms = 1\n", "evidence.clock_eror_ms"),
         ("[nothing]\na = 1\n", "nothing"),
         ("not toml", "site.toml"),

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from replay.brokers import BrokerTimeline
-from replay.cases import Cluster
+from replay.facts import Cluster
 from replay.offsets import Clock
 from tests.support.replica_log import ReplicaLog, common
 from tests.support.scenario import TOPIC_ID, evidence, sessions, states

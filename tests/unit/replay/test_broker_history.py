@@ -325,7 +325,7 @@ def life(seed: int) -> Controller:
     return controller
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**40))
 def test_whatever_happens_no_restart_is_called_what_it_was_not(seed: int) -> None:
     for said, true in judged(life(seed)):

@@ -17,7 +17,7 @@ from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode, history_of
 
 Row = dict[str, Any]
-CAPTURES = ["unclean", "elr", "churn", "diverge"]
+CAPTURES = ["unclean", "elr", "churn", "diverge", "unclean-4.4.0"]
 
 
 def record(offset: int, kind: str, epoch: int = 1, **data: Any) -> Row:
@@ -200,6 +200,41 @@ def test_voters_stay_until_a_record_names_others() -> None:
         (5, 2, [1, 2]),
         (9, 2, [1, 3]),
     ]
+
+
+def registered(offset: int, node: int, epoch: int = 1) -> Row:
+    return record(offset, "REGISTER_CONTROLLER_RECORD", epoch, controllerId=node, features=[])
+
+
+def unregistered(offset: int, node: int, epoch: int = 1) -> Row:
+    return record(offset, "UNREGISTER_CONTROLLER_RECORD", epoch, controllerId=node)
+
+
+def test_controllers_are_registered_until_they_are_unregistered_and_votes_stay() -> None:
+    records = [
+        leader(0, 1, 1, (1, 2)),
+        registered(1, 2),
+        registered(2, 1),
+        registered(3, 1),
+        unregistered(5, 2),
+        leader(6, 2, 2),
+        registered(7, 2, 2),
+    ]
+    state = resolve_cluster(log_shape([batch(0, 1, 5), batch(6, 2)], []), records, [], {})
+    assert state.problems == []
+    assert [(r["offset"], r["leader_id"], r["voters"], r["controllers"]) for r in quorum_of(state)] == [
+        (0, 1, [1, 2], None),
+        (1, 1, [1, 2], [2]),
+        (2, 1, [1, 2], [1, 2]),
+        (5, 1, [1, 2], [1]),
+        (6, 2, [1, 2], [1]),
+        (7, 2, [1, 2], [1, 2]),
+    ]
+
+
+def test_all_controllers_of_kafka_4_4_are_registered() -> None:
+    (*_, last) = quorum_of(cluster_state(decode(capture("unclean-4.4.0"))))
+    assert (last["voters"], last["controllers"]) == ([3000, 3001, 3002], [3000, 3001, 3002])
 
 
 def test_nothing_holds_across_a_hole_of_the_log() -> None:

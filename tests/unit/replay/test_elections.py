@@ -467,7 +467,7 @@ def lines(draw: Any) -> list[str]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(lines(), min_size=1, max_size=3))
 def test_all_at_once_is_the_same_as_one_by_one(partitions: list[list[str]]) -> None:
     history = together(*(states(*rows, partition=n) for n, rows in enumerate(partitions)))

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.brokers import BrokerTimeline
-from replay.cases import Cluster
 from replay.elections import states_of
 from replay.exposures import LAST_REPLICA, LEADERLESS, exposure_findings, stretches
+from replay.facts import Cluster
 from replay.offsets import Clock
 from replay.statements import prose
 from replay.tables import FINDINGS, sorted_history
+from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scenario import TOPIC_ID, ms, running, sessions, states, together
@@ -243,7 +244,7 @@ def history_of_lives(partitions: list[list[tuple[str, bool]]]) -> pa.Table:
     return together(*tables)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(lives, min_size=1, max_size=3))
 def test_stretches_are_those_of_the_obvious_loop(partitions: list[list[tuple[str, bool]]]) -> None:
     history = history_of_lives(partitions)
@@ -289,7 +290,7 @@ def check(history: pa.Table, found: list[Row]) -> None:
 def real(name: str) -> tuple[pa.Table, pa.Table]:
     history, state = history_of(decode(capture(name)))
     table = sorted_history(history.table)
-    context = Cluster(name, state.brokers, state.elr_enabled, Clock())
+    context = cluster_of(decode(capture(name)), state)
     return table, exposure_findings(table, states_of(table), context)
 
 

@@ -143,7 +143,7 @@ def scalar_elections(rows: list[Row]) -> list[tuple[int, int, int, str]]:
     return result
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(wide_logs())
 def test_any_ids_and_any_number_of_replicas(changes: list[Row]) -> None:
     history = build(changes, [])

@@ -34,7 +34,7 @@ def without_configs(history: History) -> list[Row]:
     return [{k: v for k, v in row.items() if k not in derived} for row in history.table.to_pylist()]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(logs(), st.randoms(use_true_random=False))
 def test_equals_the_scalar_reducer_whatever_the_order_of_rows(log: tuple[list[Row], list[Row]], rng: Any) -> None:
     changes, events = log

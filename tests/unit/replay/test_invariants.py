@@ -480,7 +480,7 @@ def worlds(draw: st.DrawFn) -> World:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(lines(), min_size=1, max_size=3), st.sampled_from([[], ["35 removed"]]), st.integers(10, 30), worlds())
 def test_all_at_once_is_the_same_as_one_by_one(
     partitions: list[list[str]], removed: list[str], jump: int, world: World

@@ -97,7 +97,8 @@ def known(
         return settled.get(f"t{row['captured_at_ms'] // 1000}")
 
     begun = None if created is None else (created[0], ms(created[1]))
-    found = reports(index_rows(evidence(*lines)), begun, steps or [], ask, Clock(0))
+    known = index_rows(evidence(*lines))
+    found = reports(known, known.marks, begun, steps or [], ask, Clock(0))
     return [(r.value, r.leader_epoch) for r in found]
 
 

@@ -12,7 +12,6 @@ from replay.offsets import (
     Clock,
     Leaders,
     exact_log_end,
-    high_watermark_ceiling,
     index_rows,
     last_seen,
     log_end_ceiling,
@@ -121,8 +120,14 @@ def test_of_contradicting_copies_the_smaller_counts() -> None:
 
 
 def ceiling(*lines: str, term: tuple[float, float] = (10, 100), error_ms: int = 0) -> int | None:
-    span = (ms(term[0]), ms(term[1]))
-    return log_end_ceiling(index_rows(evidence(*lines)), 3, 4, span, Clock(error_ms)).value
+    span = (ms(term[0]) + PROPAGATION_MS, ms(term[1]))
+    return log_end_ceiling(index_rows(evidence(*lines)), 3, 4, span, lambda _: True, Clock(error_ms)).value
+
+
+def test_what_may_be_of_a_later_process_is_no_bound() -> None:
+    rows = index_rows(evidence("20 b3 e0@0 e4@80", "30 b3 e0@0 e4@60"))
+    early = log_end_ceiling(rows, 3, 4, (0, ms(100)), lambda row: row["captured_at_ms"] < ms(25), EXACT)
+    assert early.value == 80
 
 
 def test_own_line_first_then_the_least_of_everything() -> None:
@@ -158,32 +163,6 @@ def test_clock_error_shrinks_the_term() -> None:
 def test_a_log_end_of_zero_and_other_replicas_log_ends_are_no_bound() -> None:
     assert ceiling("20 b3 leo=0", "20 b2 leo=5") is None
     assert ceiling("20 b3 leo=0", "30 b3 leo=88") == 88
-
-
-# The high watermark: at most.
-
-
-def frozen(*lines: str, span: tuple[int, float, float] | None = (1, 10, 100), error_ms: int = 0) -> int | None:
-    stretch = None if span is None else (span[0], ms(span[1]), ms(span[2]))
-    return high_watermark_ceiling(index_rows(evidence(*lines)), stretch, Clock(error_ms)).value
-
-
-def test_the_leaders_log_end_bounds_a_high_watermark_that_stands_still() -> None:
-    assert frozen("20 b1 leo=120", "30 b1 leo=130") == 120
-    # Of a leader that led all the time its log is loaded: an empty partition.
-    assert frozen("20 b1 leo=0") == 0
-
-
-def test_outside_the_stretch_and_for_others_it_does_not() -> None:
-    assert frozen("11 b1 leo=120") is None
-    assert frozen("99.5 b1 leo=120") is None
-    assert frozen("20 b2 leo=120") is None
-    assert frozen("12 b1 leo=120", error_ms=1_000) is None
-    assert frozen("20 b1 hw=120") is None
-
-
-def test_without_such_a_stretch_it_is_open() -> None:
-    assert frozen("20 b1 leo=120", span=None) is None
 
 
 # A replica as it was last seen.

@@ -44,6 +44,7 @@ VERSIONS = (
     "4.0-IV0",
     "4.0-IV3",
     "4.3-IV0",
+    "4.4-IV2",
 )
 SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 ELECTIONS = {"PREFERRED": PREFERRED, "ONLINE": ONLINE, "UNCLEAN": UNCLEAN}
@@ -205,7 +206,7 @@ def directory_numbers(names: Sequence[str]) -> list[int]:
     return [UNASSIGNED if name == UNASSIGNED_DIRECTORY else 1 for name in names]
 
 
-@pytest.mark.parametrize("release", ["4.0.2", "4.1.0", "4.2.1", "4.3.1"])
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.0", "4.2.1", "4.3.1", "4.4.0"])
 def test_scalar_equals_kafka(release: str) -> None:
     profile = profile_of(release)
     assert profile is not None

@@ -28,7 +28,7 @@ from tests.support.pure import history_of
 from tests.support.scenario import TOPIC_ID, running, sessions, states
 from tests.unit.test_oracle import decoded
 
-CHANGES = {"unclean": 136, "elr": 96, "churn": 433, "diverge": 60}
+CHANGES = {"unclean": 136, "elr": 96, "churn": 433, "diverge": 60, "unclean-4.4.0": 131}
 NOTHING = np.array([], dtype=np.int64)
 
 

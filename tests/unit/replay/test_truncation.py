@@ -14,12 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replay.brokers import BrokerTimeline
-from replay.cases import Cluster
 from replay.elections import states_of
+from replay.facts import Cluster
 from replay.offsets import Clock
 from replay.statements import prose
 from replay.tables import FINDINGS, sorted_history
-from replay.truncation import CHECKPOINT_LOST, LOG_TRUNCATION, truncation_findings
+from replay.truncation import CHECKPOINT_LOST, LOG_TRUNCATION, truncations
+from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.replica_log import common
@@ -57,7 +58,7 @@ def findings(
     table = sorted_history(history)
     end_ms = None if end is None else ms(end)
     cluster = Cluster("c", brokers or running(1, 2, 3), lambda _: True, Clock(ms(error)), end_ms)
-    return truncation_findings(table, states_of(table), offsets_table(rows), cluster).to_pylist()
+    return truncations(table, states_of(table), offsets_table(rows), cluster).findings.to_pylist()
 
 
 def found(*lines: str, history: tuple[str, ...] = STILL, **context: Any) -> list[Row]:
@@ -103,7 +104,7 @@ def test_a_log_that_ends_lower_without_an_election_lost_records_by_itself() -> N
 def test_growing_logs_and_other_replicas_give_nothing() -> None:
     assert found(FOLLOWED, "30 b2 leo=100", "40 b2 leo=100", "50 b2 leo=120", "60 b3 leo=20", "60 b1 leo=110") == []
     empty = states("10 leader=1").slice(0, 0)
-    nothing = truncation_findings(empty, states_of(empty), offsets_table([]), Cluster("c", running(1), bool, Clock()))
+    nothing = truncations(empty, states_of(empty), offsets_table([]), Cluster("c", running(1), bool, Clock())).findings
     assert nothing.schema == FINDINGS
 
 
@@ -417,7 +418,7 @@ def life(seed: int) -> Watched:
 
 def judged(partition: Watched, rows: list[Row], gap: tuple[int, int] | None = None) -> list[Row]:
     table, cluster = sorted_history(partition.table(gap)), partition.cluster(gap)
-    return truncation_findings(table, states_of(table), offsets_table(rows), cluster).to_pylist()
+    return truncations(table, states_of(table), offsets_table(rows), cluster).findings.to_pylist()
 
 
 def hold_against_truth(partition: Watched, rows: list[Row]) -> None:
@@ -487,9 +488,8 @@ def real(name: str) -> list[Row]:
             (row["topic_id"],) = ids[row["topic"]]
     offsets = pa.Table.from_pylist(rows, schema=decoded.offsets.schema)
     table = sorted_history(history.table)
-    return truncation_findings(
-        table, states_of(table), offsets, Cluster(name, state.brokers, state.elr_enabled, Clock())
-    ).to_pylist()
+    cluster = cluster_of(decoded, state)
+    return truncations(table, states_of(table), offsets, cluster).findings.to_pylist()
 
 
 # (topic, partition, broker) -> (lost at least, severity), as it follows from what was done to the clusters.

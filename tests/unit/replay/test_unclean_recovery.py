@@ -124,7 +124,7 @@ def any_case(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(any_case(), max_size=8))
 def test_it_gives_the_scalar_versions_answers(cases: list[Case]) -> None:
     for name, rule in RULES.items():

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import tables
-from replay.cases import Cluster
 from replay.detect import losses
 from replay.elections import States, states_of
+from replay.facts import Cluster
 from replay.history import TOPIC_EVENTS
 from replay.lists import PAD
 from replay.offsets import Clock
@@ -29,6 +29,7 @@ from replay.whatif_compare import compare, recorded_course
 from replay.whatif_policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif_scenario import Course, Leaderless, Scenario
 from replay.whatif_steps import Subjects, steps_of, subjects_of
+from tests.support.detection import cluster_of
 from tests.support.pure import history_of
 from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states
 from tests.unit.replay.test_predictions import around
@@ -90,8 +91,7 @@ def real(name: str) -> Told:
     offsets = [
         r | {"topic_id": r["topic_id"] or ids.get((r["topic"], r["partition"]))} for r in capture.offsets.to_pylist()
     ]
-    last_ms = max(r["timestamp_ms"] for r in capture.records)
-    cluster = Cluster(name, state.brokers, state.elr_enabled, Clock(0), last_ms)
+    cluster = cluster_of(capture, state)
     known = pa.Table.from_pylist(offsets, schema=capture.offsets.schema)
     restarts = sorted({at for at, trigger in shown if trigger == UNCLEAN_RESTART})
     return Told(table, found, surroundings, state.topic_events, known, cluster, restarts)

@@ -1,0 +1,52 @@
+"""What a session left on disk when it stopped cleanly: recovery points and log ends that surely are its last.
+
+Sources: Kafka's LogManager.shutdown (recovery points, log starts, then .kafka_cleanshutdown) and KIP-966 (the broker
+epoch in that file).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+Row = dict[str, Any]
+
+# The log_end_offsets.source of a replica's last segment; beside a .kafka_cleanshutdown it has the session's epoch.
+SEGMENT = "replica_segment"
+RECOVERY_POINT = "recovery_point"
+
+
+def read_by(row: Row) -> int:
+    """The latest time at which the value of a row with a capture time was read."""
+    return int(row["captured_at_ms"]) + (row["uncertainty_ms"] or 0)
+
+
+def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
+    """Recovery points and last segments beside a .kafka_cleanshutdown, that surely are as the session left them.
+
+    A broker writes its recovery points before that file (Kafka's LogManager.shutdown), but somebody who copies both may
+    have read the one before the broker stopped and the other after. So a recovery point counts if the file was there in
+    an earlier round of copying; a segment's end if such a recovery point is there.
+    """
+    points: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    segments: list[Row] = []
+    for row in rows:
+        if row["broker_epoch"] is None:
+            continue
+        if row["source"] == SEGMENT and row["log_end_offset"] is not None:
+            segments.append(row)
+        elif row["source"] == RECOVERY_POINT and row["recovery_point_offset"] is not None:
+            points[row["broker_id"], row["broker_epoch"]].append(row)
+    left: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for session, own in points.items():
+        timed = [r for r in own if r["captured_at_ms"] is not None]
+        shown_first = min((read_by(r) for r in timed), default=None)
+        for row in timed:
+            if shown_first is not None and shown_first < row["captured_at_ms"]:
+                left[session].append({**row, "log_end_offset": row["recovery_point_offset"]})
+    for row in segments:
+        session = row["broker_id"], row["broker_epoch"]
+        if any(r["log_end_offset"] == row["log_end_offset"] for r in left.get(session, [])):
+            left[session].append(row)
+    return dict(left)

@@ -1,0 +1,48 @@
+"""What the evidence itself shows of the clocks: a leader epoch that a file has cannot have been opened after the file
+was read. Where the times say so, the controller's clock was ahead of the capturer's by the difference at least.
+
+A lower bound: nothing bounds a clock's error from above. Sources: Kafka's LeaderEpochFileCache (a line is written when
+a replica leads in an epoch, or copies its first record), KIP-631.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_PLACE = ["topic_id", "partition", "leader_epoch"]
+
+
+def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
+    """By how many ms the controllers' clocks surely were ahead of the capturer's; 0 where nothing shows it.
+
+    history: topic_id, topic, partition, leader_epoch, timestamp_ms, origin of tables.PARTITION_HISTORY; offsets:
+    topic_id, topic, partition, leader_epoch, epoch_start_offset, captured_at_ms, uncertainty_ms of LOG_END_OFFSETS. A
+    line that names its topic only by name counts if the log, which begins with no snapshot, knows one topic of that
+    name.
+    """
+    opened = history.filter(pc.and_(history["leader_epoch"].is_valid(), pc.equal(history["origin"], "log")))
+    if not len(opened):
+        return 0
+    opened = opened.group_by(_PLACE).aggregate([("timestamp_ms", "min")])
+    lines = offsets.filter(pc.and_(offsets["epoch_start_offset"].is_valid(), offsets["captured_at_ms"].is_valid()))
+    lines = _named(lines, history)
+    joined = lines.join(opened, _PLACE, join_type="inner")
+    if not len(joined):
+        return 0
+    read_by = pc.add(joined["captured_at_ms"], pc.fill_null(joined["uncertainty_ms"], 0))
+    return max(0, int(np.max(pc.subtract(joined["timestamp_ms_min"], read_by).to_numpy())))
+
+
+def _named(lines: pa.Table, history: pa.Table) -> pa.Table:
+    """The lines with their topic's id filled in, where that is sure; others are left out."""
+    columns = ["topic", "partition", "leader_epoch", "captured_at_ms", "uncertainty_ms"]
+    sure = lines.filter(lines["topic_id"].is_valid()).select(["topic_id", *columns])
+    if pc.any(pc.equal(history["origin"], "checkpoint")).as_py():
+        return sure
+    ids = history.group_by(["topic"]).aggregate([("topic_id", "count_distinct"), ("topic_id", "max")])
+    one = ids.filter(pc.equal(ids["topic_id_count_distinct"], 1)).select(["topic", "topic_id_max"])
+    named = lines.filter(lines["topic_id"].is_null()).select(columns).join(one, "topic", join_type="inner")
+    named = named.rename_columns([n if n != "topic_id_max" else "topic_id" for n in named.column_names])
+    return pa.concat_tables([sure, named.select(sure.column_names).cast(sure.schema)])
