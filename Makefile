@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 JARS := .jars
 KAFKA := .kafka
-# Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/profiles.py.
+# Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
 KAFKA_RELEASES := $(shell cat tests/kafka/releases.txt)
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz

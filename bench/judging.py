@@ -1,4 +1,4 @@
-"""Detection of one bucket without Spark, as a task of jobs/detect.py does it."""
+"""Detection of one bucket without Spark, as a task of jobs/detect/stage.py does it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pyarrow as pa
 
 from bench.prepared import Prepared
 from evidence.tables import LOG_END_OFFSETS
-from jobs.settings import load_settings
-from replay import judging
-from replay.cluster_facts import judged_cluster
-from replay.detect import Asked, ClusterEvents
-from replay.judging import Told
-from replay.offsets import Clock
-from replay.partition_invariants import cluster_facts
-from replay.transitions import surroundings_of
+from jobs.config.settings import load_settings
+from replay import bucket
+from replay.bucket import Told
+from replay.controller.transitions import surroundings_of
+from replay.findings.windows import Asked, ClusterEvents
+from replay.invariants.partitions import cluster_facts
+from replay.loss.cluster_facts import judged_cluster
+from replay.offsets.evidence import Clock
 
 
 def told_of(inputs: Prepared) -> Told:
@@ -27,4 +27,4 @@ def told_of(inputs: Prepared) -> Told:
 
 def judge(history: pa.Table, told: Told) -> int:
     """Judge a bucket's tables.PARTITION_HISTORY; how many findings that gives."""
-    return len(judging.judge(history, LOG_END_OFFSETS.empty_table(), told)["finding"])
+    return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), told)["finding"])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.report_rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
-from jobs.report_svg import MAX_STATES
-from replay.detect import KIND
-from replay.exposures import LEADERLESS
-from replay.tables import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
+from jobs.report.timeline_svg import MAX_STATES
+from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
+from replay.findings.exposures import LEADERLESS
+from replay.findings.windows import KIND
 
 _START_MS = 1_790_000_000_000
 _STATES, _PIECES = 2 * MAX_STATES, 4

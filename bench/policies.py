@@ -1,11 +1,12 @@
-"""Random states of partitions, and what triggers a change of them, as `replay.partition_change` takes them."""
+"""Random states of partitions, and what triggers a change of them, as `replay.controller.partition_change_builder`
+takes them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from replay.lists import PAD, Array
-from replay.partition_change import ONLINE, PREFERRED, RECOVERED, UNASSIGNED, UNCLEAN, Cases
+from replay.arrow.ragged import PAD, Array
+from replay.controller.partition_change_builder import ONLINE, PREFERRED, RECOVERED, UNASSIGNED, UNCLEAN, Cases
 
 _BROKERS = 60
 _REPLICAS = 3

@@ -24,16 +24,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.inputs import files_of
-from evidence.archive import is_archive
-from evidence.capture import open_capture
-from evidence.columnar import decode_arrow
-from evidence.decode import LOG, ByteRange, work_of
+from evidence.capture.archive import is_archive
+from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
-from evidence.segments import Scanned, scan_files
-from jobs.settings import load_settings
-from replay.cluster import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
-from replay.history import CHANGES, build_history
-from replay.validity import clip_validity
+from evidence.metadata_log.columns import decode_arrow
+from evidence.metadata_log.rows import LOG, ByteRange, work_of
+from evidence.metadata_log.scan import Scanned, scan_files
+from jobs.config.settings import load_settings
+from replay.cluster.state import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
+from replay.cluster.validity import clip_validity
+from replay.partitions.reducer import CHANGES, build_history
 
 CAPTURE = "bench"
 _STATE = "cluster-state.pickle"

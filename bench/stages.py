@@ -18,18 +18,18 @@ from bench.judging import judge, told_of
 from bench.pages import as_json, made_up_report
 from bench.policies import random_cases
 from bench.prepared import CAPTURE, Prepared
-from evidence.batches import Batch, scan_batches
-from evidence.capture import open_capture
-from evidence.columnar import decode_arrow
-from evidence.decode import ByteRange
-from evidence.offsets import read_offsets
-from evidence.segments import scan_files
-from jobs.report_html import render_report
-from jobs.settings import load_settings
-from replay.history import build_history, in_order, reduce_state
-from replay.lists import PAD
-from replay.partition_change import Cases, predict
-from replay.profiles import PROFILES
+from evidence.capture.files import open_capture
+from evidence.metadata_log.columns import decode_arrow
+from evidence.metadata_log.rows import ByteRange
+from evidence.metadata_log.scan import scan_files
+from evidence.offsets.read import read_offsets
+from evidence.wire.batches import Batch, scan_batches
+from jobs.config.settings import load_settings
+from jobs.report.page import render_report
+from replay.arrow.ragged import PAD
+from replay.controller.partition_change_builder import Cases, predict
+from replay.controller.profiles import PROFILES
+from replay.partitions.reducer import build_history, in_order, reduce_state
 
 _CRC_FROM = 21  # of a batch: what its CRC32C covers begins with the attributes
 _SCALAR_ROWS = 50_000
@@ -149,8 +149,8 @@ def _parquet(inputs: Prepared) -> Iterator[Work]:
 
 
 def _write(inputs: Prepared) -> Iterator[Work]:
-    from jobs.lake import Lake
-    from jobs.session import build_session
+    from jobs.lake.lake import Lake
+    from jobs.spark.session import build_session
 
     lake = Lake(build_session(load_settings().spark), inputs.folder / "write-lake")
     lake.create()

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs import commands_tools
-from jobs.options import (
+from jobs.console import tool_commands
+from jobs.console.options import (
     DEFAULT_LAKE,
     CaptureOption,
     Captures,
@@ -35,7 +35,7 @@ from jobs.options import (
     StartOption,
     VerdictOption,
 )
-from jobs.output import Format, print_rows, say
+from jobs.console.output import Format, print_rows, say
 
 if TYPE_CHECKING:
     from jobs.pipeline import Pipeline
@@ -130,7 +130,7 @@ def inspect(
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
 ) -> None:
     """Print the records of metadata files, one JSON object a line; damage as lines with `error`. Starts no JVM."""
-    from evidence.inspect import inspect_file
+    from evidence.metadata_log.inspect import inspect_file
 
     failed = False
     for file in files:
@@ -170,8 +170,8 @@ def describe(
     """Topics and partitions as `kafka-topics --describe` prints them, at any point of history. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
-    from jobs.describe import COLUMNS, as_kafka_topics, partitions_at
-    from jobs.lake_files import LakeFiles
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.queries.describe import COLUMNS, as_kafka_topics, partitions_at
 
     files = LakeFiles(lake)
     at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
@@ -191,8 +191,8 @@ def explain(
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
     """A finding in prose, with the rows, files and bytes that it stands on."""
-    from jobs.explain import explain
-    from jobs.explain_output import print_explained
+    from jobs.queries.explain import explain
+    from jobs.queries.explain_output import print_explained
 
     pipeline = _pipeline(lake, [capture] if capture else [])
     pipeline.require()
@@ -241,8 +241,8 @@ def whatif(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """How leadership, exposure and loss would differ under other rules. Hypothetical: a prediction, never a fact."""
-    from jobs.whatif import Question, question_of, whatif
-    from jobs.whatif_output import print_differences
+    from jobs.queries.whatif import Question, question_of, whatif
+    from jobs.queries.whatif_output import print_differences
 
     last = _deprioritized(deprioritized)
     given = (policy, strategy, profile, min_isr, unclean, elr, designate)
@@ -273,7 +273,7 @@ def conformance(
     ] = None,
 ) -> None:
     """Predict what a controller writes in each case, and compare with what Kafka's own class wrote. Starts no JVM."""
-    from jobs.conformance import check_cases, named_profile
+    from jobs.queries.conformance import check_cases, named_profile
 
     rules = named_profile(profile)
     results = [(file, check_cases(file, rules)) for file in cases]
@@ -300,9 +300,9 @@ def sql(
 @app.command()
 def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:
     """Check Java, packages, jars, disk and permissions."""
-    from jobs.doctor import run_checks
-    from jobs.lake_files import check_root
-    from jobs.settings import load_settings
+    from jobs.config.doctor import run_checks
+    from jobs.config.settings import load_settings
+    from jobs.lake.lake_files import check_root
 
     check_root(lake)
     checks = run_checks(load_settings(), lake)
@@ -315,8 +315,8 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
         raise typer.Exit(1)
 
 
-app.command()(commands_tools.bench)
-app.add_typer(commands_tools.config)
+app.command()(tool_commands.bench)
+app.add_typer(tool_commands.config)
 
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:

@@ -13,23 +13,23 @@ from urllib.parse import quote
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from evidence import remote
-from evidence.capture import capture_name, check_location, open_capture
+from evidence.capture import remote
+from evidence.capture.files import capture_name, check_location, open_capture
+from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
-from evidence.remote import Location, Remote, location
-from jobs.cluster_state import EARLIEST, LogConflictError
-from jobs.detect import Found, run_detect
-from jobs.flagged import WINDOW_COLUMNS, flagged_windows, levels
-from jobs.ingest import Ingested, ingest_opened
-from jobs.lake import Lake
-from jobs.lake_files import check_root
-from jobs.output import Format, print_rows, print_table, progress_steps, say, utc
+from jobs.config.settings import load_settings
+from jobs.console.output import Format, print_rows, print_table, progress_steps, say, utc
+from jobs.detect.stage import Found, run_detect
+from jobs.ingest.stage import Ingested, ingest_opened
+from jobs.lake.lake import Lake
+from jobs.lake.lake_files import check_root
 from jobs.quality import run_quality
-from jobs.replay import Replayed, replay
-from jobs.report import write_report
-from jobs.session import build_session
-from jobs.settings import load_settings
-from jobs.verdict import document, summarize, write_verdict
+from jobs.queries.flagged_windows import WINDOW_COLUMNS, flagged_windows, levels
+from jobs.queries.verdict import document, summarize, write_verdict
+from jobs.replay.cluster_state import EARLIEST, LogConflictError
+from jobs.replay.stage import Replayed, replay
+from jobs.report.stage import write_report
+from jobs.spark.session import build_session
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs import stages
-from jobs.lake import Lake
-from jobs.tables import QUALITY_RESULTS
+from jobs.lake import fingerprint
+from jobs.lake.lake import Lake
+from jobs.lake.tables import QUALITY_RESULTS
 
 DOCS = "_data_docs"
 _INPUTS = ("partition_history",)
@@ -30,7 +30,7 @@ class Checked:
 def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Checked:
     """Check one cluster's partition_history, unless it was checked as it is."""
     docs = lake.root / DOCS / cluster
-    mark = stages.fingerprint(lake, _INPUTS)
+    mark = fingerprint.fingerprint(lake, _INPUTS)
     up_to_date = lake.mark("quality_results", cluster) == mark
     if not up_to_date:
         lake.start()

@@ -1,7 +1,7 @@
 """Invariants of a partition's state as boolean columns: what an expectation then asks to be true.
 
-The names are those of replay.invariants.INVARIANTS and docs/invariants.md, and mean the same: here the ones that a
-single row tells, there all of them, with where each was broken and for how long.
+The names are those of replay.invariants.catalogue.INVARIANTS and docs/invariants.md, and mean the same: here the ones
+that a single row tells, there all of them, with where each was broken and for how long.
 
 Sources: KIP-966 (ELR and ISR are disjoint; a non-empty ELR means |ISR| < min ISR), KIP-704 (a RECOVERING leader has an
 ISR of one), PartitionRegistration (leader in ISR; directories match replicas).

@@ -27,14 +27,15 @@ from types import FrameType
 
 import pyarrow as pa
 
-from evidence import archive, tables
-from evidence.capture import Capture, EvidenceFile, open_capture
-from evidence.decode import decode_range, work_of
+from evidence import tables
+from evidence.capture import archive
+from evidence.capture.files import Capture, EvidenceFile, open_capture
+from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
-from evidence.metrics import MetricNames
-from evidence.offsets import read_offsets
-from evidence.segments import Account, file_row, quarantine_rows, scan_files
-from evidence.static_configs import static_configs
+from evidence.metadata_log.rows import decode_range, work_of
+from evidence.metadata_log.scan import Account, file_row, quarantine_rows, scan_files
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
 from tests.fuzz import corpus
 from tests.fuzz.mutate import damage
 

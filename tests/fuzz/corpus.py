@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from evidence import kinds
-from evidence.capture import open_capture
+from evidence.capture.files import open_capture
 from tests.support.paths import ORACLE, ROOT, capture
 
 PIECE_BYTES = 12 << 10

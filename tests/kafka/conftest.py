@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake import Lake
-from jobs.session import build_session
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
+from jobs.spark.session import build_session
 from tests.support.paths import ROOT
 
 KAFKA = ROOT / ".kafka"

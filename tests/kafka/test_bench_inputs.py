@@ -10,7 +10,7 @@ from bench.inputs import LOGS, Input, Maker
 from bench.peers import PEERS, peer
 from bench.prepared import Prepared, prepare
 from bench.stages import STAGES
-from evidence.inspect import inspect_file
+from evidence.metadata_log.inspect import inspect_file
 from tests.kafka.conftest import KAFKA
 from tests.support.pure import decode, history_of
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from evidence.schemas import RELEASE
+from evidence.wire.schemas import RELEASE
 from tests.kafka.conftest import RELEASES
 from tests.support.paths import ROOT
 

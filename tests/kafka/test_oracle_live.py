@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
 from tests.kafka.conftest import CLUSTER, KAFKA, RELEASES, Made, controller, replayed_by_kafka
 from tests.kafka.random_log import RandomLog
 from tests.support.oracle import assert_equals_replay, read_replay

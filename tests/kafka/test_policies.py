@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replay.conformance import differences
+from replay.controller.conformance import differences
 from tests.kafka.conftest import RELEASES, output_of
 
 COUNT = 4_000

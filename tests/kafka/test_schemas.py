@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evidence import schemas
-from evidence.inspect import inspect_file
+from evidence.metadata_log.inspect import inspect_file
+from evidence.wire import schemas
 from tests.kafka.conftest import RELEASES, output_of, run_java
 from tests.support.paths import ROOT
 

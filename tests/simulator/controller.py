@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replay.partition_change import KEEP_RECOVERY, NO_CHANGE, NO_LEADER, ONLINE, RECOVERED, UNCLEAN
-from replay.profiles import PROFILES
+from replay.controller.partition_change_builder import KEEP_RECOVERY, NO_CHANGE, NO_LEADER, ONLINE, RECOVERED, UNCLEAN
+from replay.controller.profiles import PROFILES
 from tests.simulator.setup import Setup
 from tests.support.scalar_builder import Case, build, without
 

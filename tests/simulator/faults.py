@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replay.profiles import PROFILES
+from replay.controller.profiles import PROFILES
 from tests.simulator.life import Life, Thinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step
 

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import LOG_END_OFFSETS
-from replay.brokers import BrokerTimeline, broker_timeline
-from replay.configs import ConfigTimeline, Steps
-from replay.facts import Cluster
-from replay.history import Context
-from replay.offsets import Clock
-from replay.partition_change import RECOVERING
-from replay.tables import PARTITION_HISTORY
+from replay.arrow.schemas import PARTITION_HISTORY
+from replay.cluster.brokers import BrokerTimeline, broker_timeline
+from replay.cluster.configs import ConfigTimeline, Steps
+from replay.controller.partition_change_builder import RECOVERING
+from replay.loss.facts import Cluster
+from replay.offsets.evidence import Clock
+from replay.partitions.reducer import Context
 from tests.simulator.controller import State
 from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth
@@ -132,7 +132,7 @@ class Life:
         return end, max(times, default=0), levels[-1] if levels else self.setup.min_isr
 
     def session_records(self) -> list[Row]:
-        """Of the brokers' registrations, for replay.brokers.broker_timeline."""
+        """Of the brokers' registrations, for replay.cluster.brokers.broker_timeline."""
         records = self.world.controller.records
         kept = [r for r in records if not self._missing(r["offset"])]
         if self.gap is not None:

@@ -23,11 +23,11 @@ class Step(NamedTuple):
 class Setup:
     """A cluster with one topic of one partition.
 
-    brokers: ids; the first `replicas` of them hold the partition. profile: of replay.profiles, whose decisions the
-    controller takes. hwm_stands_below_min_isr: brokers of 3.7 or later. removes_at_registration: KAFKA-18106.
-    fail_overs: (last ms of the old controller, first ms of the new one). skews_ms: how far each clock is ahead of true
-    time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins, so that many
-    lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
+    brokers: ids; the first `replicas` of them hold the partition. profile: of replay.controller.profiles, whose
+    decisions the controller takes. hwm_stands_below_min_isr: brokers of 3.7 or later. removes_at_registration:
+    KAFKA-18106. fail_overs: (last ms of the old controller, first ms of the new one). skews_ms: how far each clock is
+    ahead of true time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins,
+    so that many lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replay.partition_change import PREFERRED, UNCLEAN
+from replay.controller.partition_change_builder import PREFERRED, UNCLEAN
 from tests.simulator.broker import Broker
 from tests.simulator.evidence import Captures
 from tests.simulator.setup import BEGIN_MS, Setup, Step

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.paths import controllers

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 from evidence import kinds
-from evidence.capture import EvidenceFile, open_capture
-from replay.detect import Cluster, detect
+from evidence.capture.files import EvidenceFile, open_capture
+from replay.findings.windows import Cluster, detect
 from tests.support.detection import Found, Parts, claims, cluster_of, slices, spread, with_topic_ids, without_files
 from tests.support.paths import unpacked
 from tests.support.pure import Decoded, decode, history_of

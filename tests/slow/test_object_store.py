@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from evidence.errors import CaptureError
 from jobs.cli import app
-from jobs.lake import Lake
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from jobs.tables import TABLES
 from tests.spark.conftest import Job
 from tests.support import s3
 from tests.support.digests import digests

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evidence.batches import read_head
 from evidence.errors import Damage
-from jobs.cluster_state import NEWEST_CHECKPOINT
-from jobs.detect import run_detect
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import Replayed, replay
-from jobs.settings import load_settings
+from evidence.wire.batches import read_head
+from jobs.config.settings import load_settings
+from jobs.detect.stage import run_detect
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.replay.cluster_state import NEWEST_CHECKPOINT
+from jobs.replay.stage import Replayed, replay
 from tests.spark.conftest import Job
 from tests.spark.test_incremental import facts
 from tests.support.paths import controllers

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.detect import run_detect
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.detect.stage import run_detect
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support import writer
 

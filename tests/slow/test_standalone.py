@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import Lake
-from jobs.session import build_session
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
+from jobs.spark.session import build_session
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture
 from tests.support.standalone import SPARK_HOME, Cluster, environment, standalone
@@ -116,7 +116,7 @@ def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
     process = submitted(cluster, wheel, folder / "cluster")
     places = set()
     while process.poll() is None:
-        places |= set(cluster.work.glob("*/app-*/*/kf/jobs/records.py"))
+        places |= set(cluster.work.glob("*/app-*/*/kf/jobs/ingest/records.py"))
         time.sleep(0.5)
     lake = finished(process, folder / "cluster")
     assert digests(Lake(spark, lake)) == whole

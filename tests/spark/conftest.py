@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import Lake
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
 from jobs.pipeline import Outcome, Pipeline
-from jobs.session import build_session
-from jobs.settings import load_settings
+from jobs.spark.session import build_session
 from tests.support.paths import capture
 
 CAPTURES = ("unclean", "elr", "churn")

@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.lake import Lake
-from jobs.options import FailOn
+from jobs.console.options import FailOn
+from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from tests.spark.conftest import Job
 from tests.support import writer

@@ -13,12 +13,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from evidence.batches import scan_batches
-from jobs.cluster_state import LogConflictError
-from jobs.detect import Found, run_detect
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from evidence.wire.batches import scan_batches
+from jobs.config.settings import load_settings
+from jobs.detect.stage import Found, run_detect
+from jobs.lake.lake import Lake
+from jobs.replay.cluster_state import LogConflictError
+from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evidence.errors import CaptureError
-from jobs.detect import run_detect
-from jobs.ingest import Ingested, ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.detect.stage import run_detect
+from jobs.ingest.stage import Ingested, ingest
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support.paths import capture
 from tests.support.rows import rows_where

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from evidence.inspect import inspect_file
+from evidence.metadata_log.inspect import inspect_file
 from tests.spark.test_damage import SEGMENT, unpack_controllers
 from tests.support.paths import ORACLE
 

@@ -10,10 +10,10 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from jobs.lake import Lake
-from jobs.lake_files import table_properties
-from jobs.spark_types import spark_schema
-from jobs.tables import TABLES
+from jobs.lake.lake import Lake
+from jobs.lake.lake_files import table_properties
+from jobs.lake.tables import TABLES
+from jobs.spark.types import spark_schema
 
 
 # With a constraint; append-only; neither.

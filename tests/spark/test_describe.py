@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.describe import as_kafka_topics, partitions_at
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.queries.describe import as_kafka_topics, partitions_at
+from jobs.replay.stage import replay
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.paths import ROOT, capture
 
@@ -68,8 +68,9 @@ def lakes(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, tuple[Lake, str]], name: str) -> None:
-    """The tool takes seconds and the broker that it asks may lag, so any state from then would do (jobs/described.py);
-    but in all that was captured the state at the tool's start is what it printed, in every line."""
+    """The tool takes seconds and the broker that it asks may lag, so any state from then would do
+    (jobs/detect/printed_states.py); but in all that was captured the state at the tool's start is what it printed, in
+    every line."""
     texts = printed(name)
     assert [text.count("\n\t") for _, text in sorted(texts.items())] == PRINTED[name]
     for started_ms, text in texts.items():

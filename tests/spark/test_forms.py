@@ -12,10 +12,10 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.replay import replay
-from jobs.settings import load_settings
+from jobs.config.settings import load_settings
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
 from tests.support.facts import EVIDENCE, digests, facts
 from tests.support.paths import ORACLE, unpacked
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.ingest import ingest
-from jobs.lake import Lake
-from jobs.settings import load_settings
-from jobs.tables import TABLES
+from jobs.config.settings import load_settings
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from tests.spark.test_damage import unpack_controllers
 
 # What came first names the capture and the file that a row points at; the facts must not depend on it.

@@ -12,11 +12,11 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
-from jobs.buckets import bucket_count
-from jobs.detect import run_detect
-from jobs.lake import Lake
+from jobs.detect.stage import run_detect
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from jobs.tables import TABLES
+from jobs.spark.buckets import bucket_count
 from tests.spark.conftest import Job
 from tests.support.digests import digests
 

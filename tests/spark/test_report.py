@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import report
-from jobs.lake import Lake
-from jobs.report_html import render_report
-from jobs.report_rows import Section, by_section
-from replay.tables import FINDINGS
+from jobs.lake.lake import Lake
+from jobs.report import stage
+from jobs.report.page import render_report
+from jobs.report.rows import Section, by_section
+from replay.arrow.schemas import FINDINGS
 from tests.spark.conftest import Job
-from tests.unit.test_report_html import broken_rule, counted, cut_log, exposure, fault, finding, prediction
+from tests.unit.jobs.report.test_page import broken_rule, counted, cut_log, exposure, fault, finding, prediction
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 MOST = 4
@@ -49,8 +49,8 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
-    monkeypatch.setattr(report, "MAX_LISTED", MOST)
-    loaded = report.load_report(lake_of(spark, tmp_path, rows), CLUSTER)
+    monkeypatch.setattr(stage, "MAX_LISTED", MOST)
+    loaded = stage.load_report(lake_of(spark, tmp_path, rows), CLUSTER)
     ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
@@ -70,24 +70,24 @@ def test_a_page_is_written_again_only_when_its_tables_changed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, page, said = lake_of(spark, tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
-    report.write_report(lake, CLUSTER, page, said.append)
+    stage.write_report(lake, CLUSTER, page, said.append)
     before = page.stat().st_mtime_ns, page.read_bytes()
     with monkeypatch.context() as nothing_is_asked:
-        nothing_is_asked.delattr(report, "load_report")
-        report.write_report(lake, CLUSTER, page, said.append)
+        nothing_is_asked.delattr(stage, "load_report")
+        stage.write_report(lake, CLUSTER, page, said.append)
     assert (page.stat().st_mtime_ns, page.read_bytes()) == before
     assert [text.removeprefix(f"{CLUSTER}: ") for text in said] == ["writing the report", "the report is up to date"]
     lake_of(spark, tmp_path / "lake", [finding(loss_min=12_345)])
-    report.write_report(lake, CLUSTER, page, said.append)
+    stage.write_report(lake, CLUSTER, page, said.append)
     assert "12345" in page.read_text(encoding="utf-8")
     page.write_text("something else", encoding="utf-8")
-    report.write_report(lake, CLUSTER, page, said.append)
+    stage.write_report(lake, CLUSTER, page, said.append)
     assert "12345" in page.read_text(encoding="utf-8")
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]
 
 
 def test_a_real_page_draws_every_window_with_its_election(job: Job) -> None:
-    loaded = report.load_report(job.lake, job.clusters["unclean"])
+    loaded = stage.load_report(job.lake, job.clusters["unclean"])
     windows = by_section(loaded.findings)[Section.WINDOWS]
     assert len(windows) == 6
     page = render_report(loaded)

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.whatif import Question, WhatifError
-from replay.profiles import PROFILES
-from replay.whatif_compare import WHATIF
+from jobs.queries.whatif import Question, WhatifError
+from replay.controller.profiles import PROFILES
+from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job
 from tests.support.paths import ROOT
 
@@ -34,7 +34,7 @@ def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]
 
 
 def test_nothing_in_the_real_logs_is_unexplained(job: Job) -> None:
-    """725 changes with the fourth capture: tests/unit/replay/test_predictions.py."""
+    """725 changes with the fourth capture: tests/unit/replay/controller/test_predictions.py."""
     assert job.lake.table("rule_differences").count() == 0
     assert job.lake.table("invariant_violations").count() == 0
     elections = job.lake.table("elections").select("leader", "predictions", "difference").toArrow().to_pylist()

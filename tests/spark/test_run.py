@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.lake import Lake
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from jobs.tables import TABLES
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.rows import rows_where

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import Lake
-from jobs.output import say
+from jobs.console.output import say
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from jobs.tables import TABLES
 from tests.support import writer
 
 CONFIGS = ("ssl.keystore.password", "sasl.jaas.config", "listener.name.x.ssl.key.password", "my.plugin.api.key")

@@ -1,5 +1,5 @@
-"""Detection without Spark on what `tests.support.pure` decoded, put together as jobs/detect.py does; and what is found
-with less evidence, held against what is found with all."""
+"""Detection without Spark on what `tests.support.pure` decoded, put together as jobs/detect/stage.py does; and what is
+found with less evidence, held against what is found with all."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.cluster import ClusterState
-from replay.cluster_facts import judged_cluster
-from replay.detect import Cluster, Detected, detect
-from replay.offsets import Clock
+from replay.cluster.state import ClusterState
+from replay.findings.windows import Cluster, Detected, detect
+from replay.loss.cluster_facts import judged_cluster
+from replay.offsets.evidence import Clock
 from tests.support.pure import Decoded
 
 Row = dict[str, Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from jobs.lake import Lake
-from jobs.tables import TABLES
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 
 
 def digests(lake: Lake) -> dict[str, tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from jobs.lake import Lake
+from jobs.lake.lake import Lake
 
 # What came first names the capture and the file that a row points at; the facts must not depend on it.
 ORIGIN = frozenset({"capture", "path", "sha256", "position"})

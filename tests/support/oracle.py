@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from replay.tables import INT32_LIST, PARTITION_HISTORY
+from replay.arrow.schemas import INT32_LIST, PARTITION_HISTORY
 from tests.support.paths import ORACLE
 
 KEY = ("offset", "topic_id", "partition")

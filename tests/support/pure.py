@@ -14,16 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.capture import open_capture
-from evidence.decode import LOG, ByteRange, decode_range, work_of
+from evidence.capture.files import open_capture
+from evidence.capture.static_configs import static_configs
 from evidence.errors import Damage
-from evidence.metrics import MetricNames
-from evidence.offsets import read_offsets
-from evidence.segments import batch_table, scan_files
-from evidence.static_configs import static_configs
+from evidence.metadata_log.rows import LOG, ByteRange, decode_range, work_of
+from evidence.metadata_log.scan import batch_table, scan_files
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
 from evidence.tables import LOG_END_OFFSETS
-from replay.cluster import ClusterState, changes_that_count, log_shape, resolve_cluster
-from replay.history import CHANGES, History, build_history
+from replay.cluster.state import ClusterState, changes_that_count, log_shape, resolve_cluster
+from replay.partitions.reducer import CHANGES, History, build_history
 
 Row = dict[str, Any]
 
@@ -90,7 +90,8 @@ def cluster_state(decoded: Decoded) -> ClusterState:
 
 
 def changes_of(decoded: Decoded, state: ClusterState) -> pa.Table:
-    """replay.history.CHANGES rows that count: of the surviving log, and of the snapshots that runs start from."""
+    """replay.partitions.reducer.CHANGES rows that count: of the surviving log, and of the snapshots that runs start
+    from."""
     cut = set(state.shape.truncated)
     rows = [_change(r, r["offset"], "log") for r in decoded.records if (r["epoch"], r["batch_base_offset"]) not in cut]
     rows += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.lake import Lake
+from jobs.lake.lake import Lake
 
 
 def rows_where(lake: Lake, name: str, cluster: str, where: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:

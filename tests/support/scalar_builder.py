@@ -1,6 +1,6 @@
 """The PartitionChangeRecord that a controller writes, one case at a time: the rules as they are to be read.
 
-The measure of replay.partition_change. Each step is a paragraph of build(), in the order of Kafka's
+The measure of replay.controller.partition_change_builder. Each step is a paragraph of build(), in the order of Kafka's
 PartitionChangeBuilder; where releases differ, the profile says how.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replay.partition_change import (
+from replay.controller.partition_change_builder import (
     KEEP_RECOVERY,
     NO_CHANGE,
     NO_LEADER,
@@ -17,12 +17,13 @@ from replay.partition_change import (
     UNASSIGNED,
     UNCLEAN,
 )
-from replay.profiles import ON_LEADERLESS, Profile
+from replay.controller.profiles import ON_LEADERLESS, Profile
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A state, what triggers a change of it, and the surroundings: the fields of replay.partition_change.Cases."""
+    """A state, what triggers a change of it, and the surroundings: the fields of
+    replay.controller.partition_change_builder.Cases."""
 
     replicas: list[int]
     isr: list[int]

@@ -1,4 +1,5 @@
-"""What kind of election a leader change was, one at a time and from sets: the measure of replay.elections."""
+"""What kind of election a leader change was, one at a time and from sets: the measure of
+replay.partitions.elections."""
 
 from __future__ import annotations
 

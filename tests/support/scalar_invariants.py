@@ -1,5 +1,5 @@
 """The invariants of partitions one state and one offset at a time, with sets: the measure of
-replay.partition_invariants."""
+replay.invariants.partitions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.brokers import BrokerTimeline
-from replay.configs import ConfigChange
+from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import ConfigChange
 
 Row = dict[str, Any]
 # Invariant, topic id, partition, start, end, states, brokers.

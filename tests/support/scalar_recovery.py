@@ -1,6 +1,6 @@
 """KIP-966, one case at a time, with sets and loops: the rules as they are to be read.
 
-The measure of replay.unclean_recovery (elect) and replay.kip966_state (step).
+The measure of replay.whatif.unclean_recovery (elect) and tests.support.kip966_state (step).
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def elected(case: Case, via: str, tied: list[int]) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """replay.kip966_state.States, one partition, with sets."""
+    """tests.support.kip966_state.States, one partition, with sets."""
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
@@ -214,7 +214,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """replay.kip966_state.Events, of one partition. proposed_isr None: nothing is proposed."""
+    """tests.support.kip966_state.Events, of one partition. proposed_isr None: nothing is proposed."""
 
     proposed_isr: frozenset[int] | None = None
     fenced: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""One record at a time, the way Kafka does it: slow, obvious, and the measure of replay.history.
+"""One record at a time, the way Kafka does it: slow, obvious, and the measure of replay.partitions.reducer.
 
 PartitionRegistration's constructor and merge, TopicsDelta's replay of RemoveTopicRecord and ClearElrRecord.
 """
@@ -18,8 +18,8 @@ _FROM_RECORD = ("offset", "timestamp_ms", "controller_epoch", *_PROVENANCE)
 
 
 def reduce_rows(changes: Iterable[Row], topic_events: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """(history rows sorted by topic, partition, offset; orphaned changes). Rows as in replay.history.CHANGES and
-    TOPIC_EVENTS, in any order. Configs and topic names are left out."""
+    """(history rows sorted by topic, partition, offset; orphaned changes). Rows as in replay.partitions.reducer.CHANGES
+    and TOPIC_EVENTS, in any order. Configs and topic names are left out."""
     events = [(c["offset"], c["topic_id"], "change", c) for c in changes]
     events += [(e["offset"], e["topic_id"], "event", e) for e in topic_events]
     current: dict[tuple[str, int], Row] = {}

@@ -30,8 +30,8 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import LOG_END_OFFSETS
-from replay.brokers import BrokerTimeline, broker_timeline
-from replay.tables import PARTITION_HISTORY
+from replay.arrow.schemas import PARTITION_HISTORY
+from replay.cluster.brokers import BrokerTimeline, broker_timeline
 
 Row = dict[str, Any]
 

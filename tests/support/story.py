@@ -1,4 +1,4 @@
-"""One partition told as a story: replay.kip966_state with logs beside it, so that loss can be counted.
+"""One partition told as a story: tests.support.kip966_state with logs beside it, so that loss can be counted.
 
 A step is a list of lines and what must be true after them. The lines:
 
@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from replay import kip966_state
-from replay.kip966_rules import BEFORE_ELR, DELIVERIES, UNCLEAN_RECOVERY_TIMEOUT_MS, election_type, strategy
-from replay.kip966_state import States
-from replay.lists import PAD, Array
-from replay.unclean_recovery import NO_LEADER, Answers, Elections, elect
+from replay.arrow.ragged import PAD, Array
+from replay.whatif.kip966_rules import BEFORE_ELR, DELIVERIES, UNCLEAN_RECOVERY_TIMEOUT_MS, election_type, strategy
+from replay.whatif.unclean_recovery import NO_LEADER, Answers, Elections, elect
+from tests.support import kip966_state
+from tests.support.kip966_state import States
 from tests.support.story_windows import Witness
 
 WORDS = {"fence", "crash", "register", "unfence", "isr", "maximal_isr", "produce", "replicate", "min_isr"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.detect import Cluster, detect
-from replay.offsets import Clock
+from replay.findings.windows import Cluster, detect
+from replay.offsets.evidence import Clock
 from tests.support.replica_log import ReplicaLog, common
 from tests.support.scenario import evidence, offsets_table, sessions, states
 

@@ -21,14 +21,14 @@ from bench.prepared import Prepared, prepare
 from bench.spark_run import between
 from bench.stages import STAGES
 from bench.table import markdown, tables
-from evidence.capture import open_capture
+from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
-from evidence.inspect import inspect_file
-from evidence.metrics import MetricNames
-from evidence.offsets import read_offsets
+from evidence.metadata_log.inspect import inspect_file
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
 from jobs.cli import app
-from jobs.report_html import render_report
-from replay.history import CHANGES
+from jobs.report.page import render_report
+from replay.partitions.reducer import CHANGES
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evidence.batches import scan_batches
-from evidence.capture import open_capture
+from evidence.capture.files import open_capture
 from evidence.errors import Damage
-from evidence.metrics import MetricNames
-from evidence.offsets import read_offsets
-from evidence.records import read_records
-from evidence.segments import scan_files
+from evidence.metadata_log.scan import scan_files
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
+from evidence.wire.batches import scan_batches
+from evidence.wire.records import read_records
 from tests.support.paths import ROOT
 
 CASES = sorted(p.parent for p in (ROOT / "tests" / "cases").glob("*/segment.log"))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from replay.sentences import _WINDOWS, SENTENCES
+from replay.findings.sentences import _WINDOWS, SENTENCES
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")

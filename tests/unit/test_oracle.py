@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence.inspect import inspect_file
+from evidence.metadata_log.inspect import inspect_file
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.paths import ORACLE, capture, controllers
 from tests.support.pure import Decoded, decode, history_of

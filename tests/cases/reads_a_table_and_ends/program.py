@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from jobs.lake_files import LakeFiles
+from jobs.lake.lake_files import LakeFiles
 
 lake = LakeFiles(Path(sys.argv[1]))
 cluster = lake.clusters()[0]

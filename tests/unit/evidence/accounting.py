@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from evidence.batches import Scan, scan_batches
+from evidence.wire.batches import Scan, scan_batches
 
 FUZZ = settings(max_examples=150, deadline=None, database=None)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evidence.batches import read_head
-from evidence.decode import read_range, record_row
-from evidence.inspect import inspect_file
-from evidence.records import Record
+from evidence.metadata_log.inspect import inspect_file
+from evidence.metadata_log.rows import read_range, record_row
 from evidence.redaction import REDACTED, is_secret_config, redact
+from evidence.wire.batches import read_head
+from evidence.wire.records import Record
 from tests.support import writer
 
 SECRET = "hunter2-planted"

@@ -1,0 +1,307 @@
+"""A capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file, opened read-only.
+
+An archive is unpacked into a fresh private folder, member by member and within bounds (evidence/capture/archive.py);
+what must not be unpacked is reported, not followed. What a URL names is first copied into such a folder
+(evidence/capture/remote.py). Nothing of a capture is ever written to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from evidence import kinds
+from evidence.capture import archive, remote
+from evidence.capture.clock_bounds import Modified, round_ms
+from evidence.capture.manifest import NAMES, Manifest, read_manifest
+from evidence.capture.remote import Location, Remote
+from evidence.capture.sniff import HEAD_BYTES, sniff
+from evidence.errors import CaptureError, spelled_out
+from evidence.text_files import read_properties
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """One file of a capture. local: where its bytes can be read; path: its name inside the capture.
+
+    captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: how far that clock may be from the
+    controllers'. snapshot_duration_ms: how long copying took; None: as the settings say. modified_ns: its modification
+    time when it was hashed; None: `read` does not compare it. modified: when the archive that it is from says that the
+    copy was written; None: a file from elsewhere, whose own time may be that of any later copy.
+    """
+
+    local: Path
+    path: str
+    kind: str
+    size_bytes: int
+    sha256: str
+    node_id: int | None
+    captured_at_ms: int | None
+    modified_ns: int | None = None
+    clock_error_ms: int = 0
+    snapshot_duration_ms: int | None = None
+    modified: Modified | None = None
+
+    def read_within_ms(self, assumed_ms: int) -> int | None:
+        """How long after captured_at_ms, by the capturer's clock, it was read at the latest; None if nothing names that
+        time. assumed_ms: how long a round of copying took where the manifest does not say."""
+        if self.captured_at_ms is None:
+            return None
+        duration_ms = assumed_ms if self.snapshot_duration_ms is None else self.snapshot_duration_ms
+        return round_ms(self.captured_at_ms, duration_ms, self.modified)
+
+    def read(self) -> bytes:
+        """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
+        with self.unchanged():
+            return self.local.read_bytes()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """For a file that is read otherwise. Errors: as `read`, when the block ends."""
+        with _readable(self.local):
+            yield
+            now = self.local.stat()
+        if now.st_size != self.size_bytes or self.modified_ns not in (None, now.st_mtime_ns):
+            raise _changed(self.local)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """An opened capture. refused: (name, reason) of what was not taken: links, special files, members of an archive."""
+
+    name: str
+    cluster_id: str | None
+    files: list[EvidenceFile]
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    manifest: Manifest | None = None
+
+    @property
+    def manifest_file(self) -> EvidenceFile | None:
+        """The file that `manifest` was read from: the one in the top folder."""
+        return next((f for f in self.files if f.path in NAMES), None)
+
+    @property
+    def nodes(self) -> set[int]:
+        """Every node that a file is from."""
+        return {f.node_id for f in self.files if f.node_id is not None}
+
+
+def capture_name(location: Location) -> str:
+    """The capture's name: the file or folder name without archive suffixes."""
+    name = location.name
+    suffixes = [s for s in archive.SUFFIXES if name.lower().endswith(s)]
+    return name[: -len(max(suffixes, key=len))] if suffixes else name
+
+
+def check_location(location: Location) -> None:
+    """Errors: CaptureError when nothing is there, or a URL's store cannot be asked."""
+    if isinstance(location, Remote):
+        remote.check(location)
+    elif not location.exists():
+        raise CaptureError(
+            f"{location}: no such file or folder. Name a capture: a folder, an archive or a log segment."
+        )
+
+
+@contextmanager
+def open_capture(location: Location) -> Iterator[Capture]:
+    """Open, hash and classify everything in a capture; private copies, of an archive's members and of what a URL names,
+    are gone when the block ends.
+
+    Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
+    or changes meanwhile, or files of more than one cluster; for a URL as of remote.stage.
+    """
+    if isinstance(location, Remote):
+        with _private_folder() as folder:
+            local, refused = remote.stage(location, folder)
+            with _opened(local, location, refused) as capture:
+                yield capture
+        return
+    check_location(location)
+    location = location.resolve()
+    if not location.is_dir() and not location.is_file():
+        raise CaptureError(
+            f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
+        )
+    with _opened(location, location, []) as capture:
+        yield capture
+
+
+@contextmanager
+def _opened(local: Path, location: Location, refused: list[tuple[str, str]]) -> Iterator[Capture]:
+    """local: where what the location names can be read."""
+    if local.is_dir():
+        yield _register(location, local, refused)
+    elif archive.is_archive(local):
+        with _private_folder() as folder:
+            unpacked = archive.unpack(local, folder, named=str(location))
+            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified)
+    else:
+        yield _single_file(location, local)
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="kraft-forensics-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _single_file(location: Location, local: Path) -> Capture:
+    kind = _kind(PurePosixPath(*local.parts[-3:]), local)
+    kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
+    return Capture(capture_name(location), None, [_entry(local, local.name, kind)])
+
+
+def _kind(path: PurePosixPath, local: Path) -> str:
+    """What a file is: by its name and folder, else by what it begins with. The output of a tool may be called
+    anything."""
+    kind = kinds.classify(path)
+    if kind != kinds.OTHER or kinds.is_unfinished(path):
+        return kind
+    with _readable(local), local.open("rb") as stream:
+        return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
+
+
+def _entry(local: Path, path: str, kind: str) -> EvidenceFile:
+    with _readable(local):
+        before = local.stat()
+        sha256 = sha256_of(local)
+        after = local.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise _changed(local)
+    return EvidenceFile(local, spelled_out(path), kind, before.st_size, sha256, None, None, before.st_mtime_ns)
+
+
+def _changed(local: Path) -> CaptureError:
+    return CaptureError(
+        f"{local}: the file changed while it was read. Evidence must stand still: copy the node's files first, "
+        "then name the copy."
+    )
+
+
+@contextmanager
+def _readable(local: Location) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CaptureError(
+            f"{local}: cannot be read: {error.strerror}. Check the permissions, or copy it again."
+        ) from error
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _strip_single_folder(folder: Path) -> Path:
+    """An archive that holds one folder is that folder: the same capture has the same paths, packed or not."""
+    entries = list(folder.iterdir())
+    return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+
+
+def _register(
+    location: Location, root: Path, refused: list[tuple[str, str]], modified: Mapping[Path, Modified] | None = None
+) -> Capture:
+    found, special = _walk(root)
+    if not found:
+        raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
+    manifest = _manifest(root, location)
+    nodes, clusters = _identities(root, found)
+    if manifest and manifest.cluster_id:
+        clusters.add(manifest.cluster_id)
+    cluster = the_cluster(clusters, str(location))
+    entries = []
+    for local in found:
+        path = PurePosixPath(local.relative_to(root).as_posix())
+        entry = _entry(local, str(path), _kind(path, local))
+        placed = _placed(entry, path, nodes, manifest or Manifest())
+        entries.append(replace(placed, modified=(modified or {}).get(local)))
+    return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest)
+
+
+def the_cluster(named: set[str], capture: str) -> str | None:
+    """The cluster that a capture's files name, None if they name none. Errors: CaptureError when they name several."""
+    if len(named) > 1:
+        raise CaptureError(
+            f"{capture}: files of {len(named)} clusters ({', '.join(sorted(named))}) in one capture. "
+            "Offsets of different clusters must not be mixed: capture each cluster on its own."
+        )
+    return next(iter(named), None)
+
+
+def _placed(
+    entry: EvidenceFile, path: PurePosixPath, nodes: dict[PurePosixPath, int], manifest: Manifest
+) -> EvidenceFile:
+    """The file with its node and time: what a file beside it says, then the manifest, then its path."""
+    named = next((nodes[p] for p in path.parents if p in nodes), None)
+    listed = manifest.node_of(path)
+    node = named if named is not None else listed.id if listed else kinds.node_in_path(path)
+    facts = manifest.facts_of(path, node)
+
+    def first(name: str) -> int | None:
+        return next((value for f in facts if (value := getattr(f, name)) is not None), None)
+
+    at = kinds.captured_at(path)
+    return replace(
+        entry,
+        node_id=node,
+        captured_at_ms=first("captured_at") if at is None else at,
+        clock_error_ms=first("clock_error_ms") or 0,
+        snapshot_duration_ms=first("snapshot_duration_ms"),
+    )
+
+
+def _manifest(root: Path, location: Location) -> Manifest | None:
+    found = [name for name in NAMES if (root / name).is_file()]
+    if len(found) > 1:
+        raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}: which of them holds? Leave one.")
+    with _readable(location):
+        return read_manifest((root / found[0]).read_bytes(), f"{location}/{found[0]}") if found else None
+
+
+def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
+    """The regular files below `root`, sorted; and (name, reason) of everything else. Links are not followed."""
+
+    def unreadable(error: OSError) -> None:
+        raise CaptureError(f"{error.filename}: cannot be read: {error.strerror}. Check the permissions.") from error
+
+    found: list[Path] = []
+    special: list[tuple[str, str]] = []
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        for local in (Path(folder, name) for name in (*folders, *names)):
+            if local.is_symlink():
+                special.append((spelled_out(str(local.relative_to(root))), "a link: not followed"))
+            elif local.is_file():
+                found.append(local)
+            elif not local.is_dir():
+                special.append((spelled_out(str(local.relative_to(root))), "not a regular file"))
+    return sorted(found), sorted(special)
+
+
+def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int], set[str]]:
+    """Node ids by folder, from meta.properties and server.properties; and every cluster id that is named."""
+    nodes: dict[PurePosixPath, int] = {}
+    clusters: set[str] = set()
+    for local in found:
+        path = PurePosixPath(local.relative_to(root).as_posix())
+        if kinds.classify(path) not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
+            continue
+        with _readable(local):
+            properties = read_properties(local.read_bytes())
+        node = kinds.node_id(properties.get("node.id", properties.get("broker.id", "")))
+        if node is not None:
+            nodes[path.parent] = node
+        if properties.get("cluster.id"):
+            clusters.add(properties["cluster.id"])
+    return nodes, clusters

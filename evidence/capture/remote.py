@@ -1,0 +1,246 @@
+"""Captures on an object store or web server: copied, through fsspec, to a private folder, and read there (ADR 9).
+
+Credentials, endpoint and region come from where fsspec and the store's own client look for them (AWS_*, ~/.aws,
+FSSPEC_*). A URL may hold secrets: what is shown or stored of it is `str(remote)`, and of a client's error its class
+alone, since its words may quote a signed request.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evidence.capture.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, Names
+from evidence.errors import CaptureError, spelled_out
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_SPELLINGS = {"s3a": "s3", "s3n": "s3"}  # Hadoop's
+_LOCAL = ("file", "local")
+_WEB = ("http", "https")
+# Here the name in front of the @ is a container's; a password would follow a colon.
+_AT_IS_A_CONTAINER = ("abfs", "abfss")
+# One request an object: all of its bytes are of one version, and no part of a large one is held in memory.
+_OPTIONS: dict[str, dict[str, Any]] = {"s3": {"max_concurrency": 1}}
+_PACKAGES = {"s3": "Install s3fs: pip install 'kraft-forensics[s3]'"}
+_PARALLEL = 16
+# What stores call an object's size, checksum, time and version.
+_IDENTITY = {"size", "etag", "md5hash", "generation", "lastmodified", "last_modified", "last-modified", "updated"}
+_NAMED_PARTS = 3
+
+Info = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A URL that names a capture: a folder (all objects below a prefix), an archive or a single file.
+
+    url: as fsspec takes it, secrets included: never to be shown.
+    """
+
+    url: str = field(repr=False)
+
+    @property
+    def scheme(self) -> str:
+        return self.url.partition("://")[0]
+
+    def __str__(self) -> str:
+        """The URL without user, password, query and fragment."""
+        place, slash, path = self.url.partition("://")[2].partition("/")
+        user, _, host = place.rpartition("@")
+        if user and ":" not in user and self.scheme in _AT_IS_A_CONTAINER:
+            host = place
+        shown = f"{self.scheme}://{host}{slash}{path}".partition("?")[0]
+        return shown.partition("#")[0] if self.scheme in _WEB else shown
+
+    @property
+    def parts(self) -> list[str]:
+        """The host, bucket or container, and the names below it."""
+        return [part for part in str(self).partition("://")[2].split("/") if part]
+
+    @property
+    def name(self) -> str:
+        """The last part, as of a path."""
+        return self.parts[-1] if self.parts else ""
+
+
+Location = Path | Remote
+
+
+def location(given: str | Location) -> Location:
+    """What names a capture: a URL, or else a path. s3a:// and s3n:// are s3://."""
+    match = _URL.fullmatch(given) if isinstance(given, str) else None
+    if match is None:
+        return given if isinstance(given, Remote) else Path(given)
+    scheme = match["scheme"].lower()
+    return Remote(f"{_SPELLINGS.get(scheme, scheme)}://{match['rest']}")
+
+
+def check(remote: Remote) -> None:
+    """One or two requests. Errors: CaptureError when nothing is there, or it cannot be reached."""
+    _Store(remote).info()
+
+
+def size_bytes(remote: Remote) -> int:
+    """Bytes of an object, or of everything below a prefix. Errors: as `check`."""
+    return sum(info.get("size") or 0 for info in _Store(remote).objects().values())
+
+
+def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
+    """Copy what is there below `folder`; return where it lies, a file or a folder, and (name, reason) of what was not
+    copied, since it would lead out of the folder or onto another.
+
+    Errors: CaptureError for what cannot be reached or read, arrives cut off, changes meanwhile, or is beyond the limits
+    of archives (1,000,000 objects, 64 GiB).
+    """
+    store = _Store(remote)
+    found = store.objects()
+    _within_limits(remote, found)
+    names = Names("capture")
+    if list(found) == [store.path]:
+        name = "/".join(remote.parts[-_NAMED_PARTS:])  # what a log is, its folder says
+        if not names.take(name):
+            raise CaptureError(f"{remote}: {names.refused[0][1]}. Give the object another name.")
+        root, targets = folder / name, {store.path: folder / name}
+    else:
+        taken = [path for path in sorted(found) if names.take(store.name_of(path), _refusal(path, found[path]))]
+        root, targets = folder, {path: folder / store.name_of(path) for path in taken}
+    store.copy(targets, found)
+    changed = _changed(found, store.objects())
+    if changed is not None:
+        raise CaptureError(
+            f"{store.shown(changed)}: the object changed while the capture was copied. Evidence must stand still: "
+            "copy what was captured to a place of its own, then name that."
+        )
+    return root, names.refused
+
+
+def _refusal(path: str, info: Info) -> str | None:
+    if info["type"] != "file" or path.endswith("/"):
+        return "not a regular file"
+    return "a name that stands for a version of another object" if "?versionId=" in path else None
+
+
+def _within_limits(remote: Remote, found: dict[str, Info]) -> None:
+    total = sum(info.get("size") or 0 for info in found.values())
+    if len(found) > MAX_MEMBERS or total > MAX_TOTAL_BYTES:
+        raise CaptureError(
+            f"{remote}: {len(found)} objects, {total} bytes: more than {MAX_MEMBERS} or {MAX_TOTAL_BYTES >> 30} GiB. "
+            "Is it the capture's own folder? If it is, copy it to a disk and name that folder."
+        )
+
+
+def _changed(before: dict[str, Info], after: dict[str, Info]) -> str | None:
+    """The first object that is not what it was, is new or is gone."""
+
+    def identity(info: Info | None) -> Info | None:
+        return info and {key: value for key, value in info.items() if key.lower() in _IDENTITY}
+
+    return next((p for p in sorted({*before, *after}) if identity(before.get(p)) != identity(after.get(p))), None)
+
+
+class _Store:
+    """fsspec's file system for a URL. A connection of its own: nothing that was listed before is remembered."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        made = _file_system(remote)
+        with _Border(str(remote)):
+            options = {**made._get_kwargs_from_urls(remote.url), **_OPTIONS.get(remote.scheme, {})}
+            self.fs = made(skip_instance_cache=True, **options)
+            self.path = str(made._strip_protocol(remote.url))
+
+    def info(self) -> Info:
+        with _Border(str(self.remote)):
+            return dict(self.fs.info(self.path))
+
+    def objects(self) -> dict[str, Info]:
+        """By their full paths: the object that the URL names, else every one below it. What stands for a folder (no
+        bytes, a name that ends with a slash) is left out, as in archives."""
+        self.fs.invalidate_cache()
+        info = self.info()
+        if info["type"] == "file":
+            return {self.path: info}
+        with _Border(str(self.remote)):
+            found = self.fs.find(self.path, detail=True)
+        return {p: i for p, i in found.items() if i["type"] != "directory" and (i.get("size") or not p.endswith("/"))}
+
+    def name_of(self, path: str) -> str:
+        return path.removeprefix(self.path.rstrip("/") + "/")
+
+    def shown(self, path: str) -> str:
+        """An object, as it may be shown."""
+        return str(self.remote) if path == self.path else f"{self.remote}/{spelled_out(self.name_of(path))}"
+
+    def copy(self, targets: dict[str, Path], found: dict[str, Info]) -> None:
+        """Some objects at a time where fsspec's implementation knows how to; an error names the object."""
+
+        def one(path: str) -> None:
+            target = targets[path]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _Border(self.shown(path)):
+                self.fs.get_file(path, str(target))
+            size, arrived = found[path].get("size"), target.stat().st_size
+            if size not in (None, arrived):
+                raise CaptureError(
+                    f"{self.shown(path)}: {arrived} bytes arrived, and the store names {size}: the download was cut "
+                    "off, or the object changed. Try again."
+                )
+
+        with ThreadPoolExecutor(_PARALLEL if self.fs.async_impl else 1) as pool:
+            for _ in pool.map(one, targets):
+                pass  # an error is raised here, and what has not begun is not begun any more
+
+
+def _file_system(remote: Remote) -> Any:
+    """The class that fsspec has for a scheme. Errors: CaptureError when there is none, or its package is missing."""
+    import fsspec  # here, since few commands need it
+    from fsspec.registry import known_implementations
+
+    if remote.scheme in _LOCAL:
+        raise CaptureError(f"{remote}: name a capture on this machine by its path.")
+    try:
+        return fsspec.get_filesystem_class(remote.scheme)
+    except ImportError:
+        named = known_implementations[remote.scheme].get("err") or "The package for this store is not installed"
+        raise CaptureError(f"{remote}: {_PACKAGES.get(remote.scheme, named).rstrip('.')}.") from None
+    except ValueError:
+        raise CaptureError(f"{remote}: fsspec knows no store {remote.scheme}://. s3:// is one that it knows.") from None
+
+
+class _Border:
+    """Where fsspec's errors, and those of the clients below it, become the project's, without their words."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, Exception):
+            raise CaptureError(f"{self.shown}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """A sentence that quotes nothing. s3fs keeps botocore's error as the cause, fsspec's HTTP aiohttp's."""
+    origin = error.__cause__ or error
+    code = getattr(origin, "response", None) or {}
+    code = code.get("Error", {}).get("Code", "") if isinstance(code, dict) else ""
+    status = getattr(origin, "status", None)
+    kind = type(origin).__name__
+    if "Credential" in kind:
+        return "no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or what the store has."
+    if code == "NoSuchBucket":
+        return "no such bucket. Check the name, and the endpoint (AWS_ENDPOINT_URL) and region."
+    if isinstance(error, PermissionError) or status in (401, 403):
+        return "no permission to read it, or the credentials are wrong. It takes the right to list and to get objects."
+    if isinstance(error, FileNotFoundError) and (error is origin or code or status):
+        return "no such object or folder. Name a capture: a folder, an archive or a log segment."
+    if isinstance(error, OSError) and error.errno:
+        kind += f", {os.strerror(error.errno)}"
+    return f"cannot be read ({kind}). Check endpoint, region, network, and the space in the temporary folder."

@@ -1,0 +1,42 @@
+"""Static configs: captured server.properties, and what the manifest adds for files that were not captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from evidence import kinds
+from evidence.capture.files import Capture
+from evidence.metadata_log.scan import provenance
+from evidence.redaction import REDACTED, is_secret_config
+from evidence.text_files import read_properties
+
+Row = dict[str, Any]
+
+
+def static_configs(capture: Capture) -> list[Row]:
+    """A row (node_id, name, value, provenance) for each config; secrets redacted. A node's own file wins over the
+    manifest. A properties file of an unknown node is left out: its configs would be nobody's."""
+    rows = list(_captured(capture))
+    known = {(row["node_id"], row["name"]) for row in rows}
+    return rows + [row for row in _from_manifest(capture) if (row["node_id"], row["name"]) not in known]
+
+
+def _captured(capture: Capture) -> Iterator[Row]:
+    for file in capture.files:
+        if file.kind == kinds.SERVER_PROPERTIES and file.node_id is not None:
+            for name, value in read_properties(file.read()).items():
+                yield _row(file.node_id, name, value, provenance(capture.name, file, 0))
+
+
+def _from_manifest(capture: Capture) -> Iterator[Row]:
+    file = capture.manifest_file
+    if capture.manifest is None or file is None:
+        return
+    for node, configs in capture.manifest.static_configs(capture.nodes).items():
+        for name, value in configs.items():
+            yield _row(node, name, value, provenance(capture.name, file, 0))
+
+
+def _row(node: int, name: str, value: str, place: dict[str, object]) -> Row:
+    return {"node_id": node, "name": name, "value": REDACTED if is_secret_config(name) else value, **place}

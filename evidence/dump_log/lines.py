@@ -1,0 +1,349 @@
+"""The lines that `kafka-dump-log --cluster-metadata-decoder` prints: what each is, and what it says.
+
+Facts: Kafka's DumpLogSegments (4.3.1, run; and its source of October 2024), its JSON by the generated JsonConverter
+classes: a tagged field with its default is left out, bytes are base64, NaN and the infinities are strings.
+Every function takes one line without its end and raises DecodeError (or says so by its result), whatever the bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from evidence.errors import DecodeError, spelled_out
+from evidence.kinds import checkpoint_name
+from evidence.redaction import excerpt
+from evidence.strict_json import read_object
+from evidence.text_files import MAX_INT32, MAX_INT64
+from evidence.wire.batches import CODECS, HEAD_BYTES, MAX_BATCH_BYTES, Batch
+from evidence.wire.schema import camel, default_of, upper_snake
+
+MAX_LINE_BYTES = 16 << 20
+
+RECORD, BATCH, HEADER, START, BARE, BLANK, KNOWN, UNKNOWN = (
+    "record", "batch", "header", "start", "bare", "blank", "known", "unknown",
+)  # fmt: skip
+BATCH_MARK = b"baseOffset: "
+BOOTSTRAP = "bootstrap.checkpoint"
+_STARTS = (b"Log starting offset: ", b"Snapshot end offset: ", b"KRaft bootstrap snapshot")
+_START = re.compile(rb"Log starting offset: (\d{1,19})|Snapshot end offset: (\d{1,19}), epoch: (\d{1,10})")
+# What a batch line still holds when its beginning was damaged.
+_BATCH_WORDS = (b" partitionLeaderEpoch: ", b" isvalid: ", b" lastOffset: ")
+# What else the tool, its index dumps and the JVM print, to stdout and stderr.
+_KNOWN = re.compile(
+    rb"Found \d+ invalid bytes at the end of |Non-consecutive offsets in |  \d+ is followed by \d+$|"
+    rb"Ignoring unknown file |Mismatches in :|  Index offset: \d+, log offset: \d+$|Found timestamp mismatch in :|"
+    rb"  Index timestamp: -?\d+, |Found out of order timestamp in :|Indexed offset: \d+, found log offset: |"
+    rb"The following indexed offsets are not found in the log\.|offset: \d+ position: \d+$|"
+    rb"timestamp: -?\d+ offset: \d+$|producerId: \d+ producerEpoch: |version: \d+ producerId: |"
+    rb"\S{1,4096} (is empty|passed sanity check)\.$|SLF4J|Exception in thread |Caused by: |\tat |\t\.\.\. \d+ more|"
+    rb"Picked up \w+: |(OpenJDK|Java HotSpot).{1,40} warning: |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ "
+)
+_MAX_HEAD_BYTES = 4096
+_INT = re.compile(rb"-?[0-9]{1,19}")
+_UNTOLD = b" controlType: LEADER_CHANGE(2)"
+_RECORD_NAMES = (b"offset:", b"keySize:", b"valueSize:", b"sequence:")
+_UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+_INT_BITS = {"INT8": 7, "INT16": 15, "INT32": 31, "INT64": 63}
+_SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
+_MAX_STRING_BYTES = 0x7FFF
+
+Shape = Callable[[Any], Any]
+
+
+def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(start, end without the line end, start of the next line) of every line in data[start:end)."""
+    while start < end:
+        newline = data.find(b"\n", start, end)
+        following = end if newline < 0 else newline + 1
+        stop = end if newline < 0 else newline
+        yield start, stop - 1 if stop > start and data[stop - 1] == 13 else stop, following
+        start = following
+
+
+def kind_of(data: bytes, start: int, stop: int) -> str:
+    """What the line data[start:stop) is, by how it begins; UNKNOWN for one that the tool does not print."""
+    if stop - start > MAX_LINE_BYTES:
+        return UNKNOWN
+    if data.startswith(b"|", start, stop):
+        return RECORD
+    if data.startswith(BATCH_MARK, start, stop):
+        return BATCH
+    if data.startswith(b"{", start, stop):
+        return BARE
+    line = data[start:stop]
+    if not line.strip():
+        return BLANK
+    if line.startswith(b"Dumping "):
+        return HEADER
+    if line.startswith(_STARTS):
+        return START
+    if any(word in line for word in _BATCH_WORDS):
+        return BATCH
+    return KNOWN if _KNOWN.match(line) else UNKNOWN
+
+
+def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
+    """A line 'Dumping <path>' -> (the file's base name, (end offset, epoch) if that is the name of a snapshot)."""
+    base = line.removeprefix(b"Dumping ").replace(b"\\", b"/").rsplit(b"/", 1)[-1]
+    name = spelled_out(base.decode("utf-8", "surrogateescape"))
+    named = checkpoint_name(name)
+    return name, named if named and named[0] <= MAX_INT64 and named[1] <= MAX_INT32 else None
+
+
+def parse_start(line: bytes) -> tuple[str, tuple[int, int] | None] | None:
+    """The line behind 'Dumping ...' -> (Kafka's name for such a file, (end offset, epoch) of a snapshot)."""
+    if line == b"KRaft bootstrap snapshot":
+        return BOOTSTRAP, None
+    found = _START.fullmatch(line)
+    if found is None:
+        return None
+    if found[1]:
+        return f"{int(found[1]):020d}.log", None
+    end, epoch = int(found[2]), int(found[3])
+    return (f"{end:020d}-{epoch:010d}.checkpoint", (end, epoch)) if end <= MAX_INT64 and epoch <= MAX_INT32 else None
+
+
+def _number(word: bytes, name: bytes, low: int, high: int) -> int:
+    if _INT.fullmatch(word) is None or not low <= int(word) <= high:
+        raise DecodeError("bad_batch_line", f"{name.decode()} is not a number from {low} to {high}", 0)
+    return int(word)
+
+
+def parse_batch(line: bytes, position: int) -> tuple[Batch, bool]:
+    """A batch line -> the batch (its text's extent not yet known) and what the tool says about its CRC.
+
+    The base timestamp is not printed: the largest stands for it, as a KRaft controller gives a batch only one.
+    """
+    words = line[:_MAX_HEAD_BYTES].split(b" ")
+    fields = dict(zip(words[::2], words[1::2], strict=False))
+    if len(words) != 2 * len(fields) or len(line) > _MAX_HEAD_BYTES:
+        raise DecodeError("bad_batch_line", "a batch line whose words do not pair", 0)
+    clock = b"LogAppendTime:" if b"LogAppendTime:" in fields else b"CreateTime:"
+    wanted = {b"isTransactional:": {b"true": 0x10, b"false": 0}, b"isControl:": {b"true": 0x20, b"false": 0}}
+    try:
+        base = _number(fields[b"baseOffset:"], b"baseOffset:", 0, MAX_INT64 - 1)
+        last = _number(fields[b"lastOffset:"], b"lastOffset:", base, MAX_INT64 - 1)
+        count = _number(fields[b"count:"], b"count:", 0, MAX_INT32)
+        epoch = _number(fields[b"partitionLeaderEpoch:"], b"partitionLeaderEpoch:", 0, MAX_INT32)
+        timestamp = _number(fields[clock], clock, -MAX_INT64 - 1, MAX_INT64)
+        size = _number(fields[b"size:"], b"size:", HEAD_BYTES, MAX_BATCH_BYTES)
+        crc = _number(fields[b"crc:"], b"crc:", 0, 0xFFFFFFFF)
+        _number(fields[b"magic:"], b"magic:", 2, 2)
+        codec = CODECS.index(fields[b"compresscodec:"].decode("ascii", "replace").lower())
+        flags = sum(values[fields[name]] for name, values in wanted.items())
+        is_valid = {b"true": True, b"false": False}[fields[b"isvalid:"]]
+    except KeyError as error:
+        raise DecodeError("bad_batch_line", f"a batch line without a good {str(error)[:60]}", 0) from None
+    except ValueError:
+        raise DecodeError("bad_batch_line", "a compression codec that does not exist", 0) from None
+    if count != last - base + 1 or (codec == 0 and count > (size - HEAD_BYTES) // 7):
+        message = f"record count {count} does not fit {size} bytes and offsets {base} to {last}"
+        raise DecodeError("bad_count", message, 0)
+    horizon = fields.get(b"deleteHorizonMs:", b"").startswith(b"OptionalLong[")
+    attributes = codec | flags | (0x08 if clock == b"LogAppendTime:" else 0) | (0x40 if horizon else 0)
+    return Batch(position, size, base, last, epoch, crc, attributes, timestamp, timestamp, count), is_valid
+
+
+def is_untold(line: bytes) -> bool:
+    """Whether a control record's line does not hold the record: empty by --skip-record-metadata, or (releases before
+    4.x) a LeaderChange by its type only."""
+    return not line or line.endswith(_UNTOLD)
+
+
+def claimed_offset(line: bytes) -> int | None:
+    """The offset that a record line names, or None."""
+    word = line[10 : line.find(b" ", 10)] if line.startswith(b"| offset: ") else b""
+    return int(word) if word.isdigit() and len(word) <= 19 else None
+
+
+def parse_record(line: bytes, batch: Batch) -> tuple[int, str, int, dict[str, Any]]:
+    """A record line of `batch` -> (timestamp in ms, type, version, data). Its offset is not looked at."""
+    timestamp, body = batch.max_timestamp_ms, line[2:]
+    if not line.startswith(b"| payload: "):
+        timestamp, body = _record_head(line, batch)
+    if batch.is_control:
+        label, _, text = body.partition(b" ")
+        name = label.rstrip(b":").decode("ascii", "replace")
+        if name in ("controlType", "endTxnMarker"):
+            raise DecodeError("unknown_record", f"a control record whose content is not in the text: {_short(text)}", 0)
+        return (timestamp, *_control(upper_snake(name), text))
+    if not body.startswith(b"payload: "):
+        raise DecodeError("bad_record_line", f"no payload in a record line: {_short(body)}", 0)
+    return (timestamp, *parse_payload(body[9:]))
+
+
+def _record_head(line: bytes, batch: Batch) -> tuple[int, bytes]:
+    head, found, body = line.partition(b" headerKeys: [] ")
+    if not found and line.endswith(b" headerKeys: []"):
+        raise DecodeError("no_payload", "the text does not hold the record (made without a decoder)", 0)
+    if not found and b" headerKeys: [" in line and b" headerKeys: []" not in line:
+        raise DecodeError("not_kraft", "the record has headers: no KRaft controller writes that", 0)
+    words = head[:_MAX_HEAD_BYTES].split(b" ")
+    clock = b"LogAppendTime:" if batch.log_append_time else b"CreateTime:"
+    if len(words) != 11 or (words[1], *words[5::2]) != _RECORD_NAMES or words[3] != clock:
+        raise DecodeError("bad_record_line", f"not a record line: {_short(head)}", 0)
+    timestamp, key_size, value_size = words[4], words[6], words[8]
+    if not all(_INT.fullmatch(word) for word in words[2::2]) or not -MAX_INT64 - 1 <= int(timestamp) <= MAX_INT64:
+        raise DecodeError("bad_record_line", f"a record line with a bad number: {_short(head)}", 0)
+    if (int(key_size) >= 0) != batch.is_control:
+        key = "no key in a control batch" if batch.is_control else "a key"
+        raise DecodeError("not_kraft", f"the record has {key}: no KRaft controller writes that", 0)
+    if int(value_size) < 0:
+        raise DecodeError("bad_value", f"value length {int(value_size)}", 0)
+    return int(timestamp), body
+
+
+def _short(text: bytes) -> str:
+    return excerpt(text, 160)
+
+
+def payload_of(line: bytes) -> bytes:
+    """The JSON of a line that belongs to no batch: the line itself, or what stands behind 'payload: '."""
+    return line.partition(b" payload: ")[2] if line.startswith(b"|") else line
+
+
+def parse_payload(text: bytes) -> tuple[str, int, dict[str, Any]]:
+    """A payload {"type": ..., "version": ..., "data": {...}} -> (type, version, data in the byte decoder's order)."""
+    if text.startswith(b"Error at "):
+        reason = "unknown_record" if b"Unknown metadata id" in text else "undecoded"
+        raise DecodeError(reason, f"kafka-dump-log could not decode the record: {_short(text)}", 0)
+    value = read_object(text)
+    if value.keys() != {"type", "version", "data"}:
+        raise DecodeError("bad_payload", "a payload has type, version and data, and nothing else", 0)
+    return _shaped("metadata", value["type"], value["version"], value["data"])
+
+
+def _control(name: str, text: bytes) -> tuple[str, int, dict[str, Any]]:
+    if name not in _shapes("control"):
+        raise DecodeError("bad_record_line", f"not a control record: {name[:40]!a}", 0)
+    value = read_object(text)
+    return _shaped("control", name, value.get("version"), value)
+
+
+def _shaped(kind: str, name: Any, version: Any, data: Any) -> tuple[str, int, dict[str, Any]]:
+    versions = _shapes(kind).get(name) if type(name) is str else None
+    shape = versions.get(version) if versions is not None and type(version) is int else None
+    if shape is None:
+        what = f"record type {str(name)[:60]!a}, version {str(version)[:20]!a}"
+        raise DecodeError("unknown_record", f"{what} is not known, and the text does not hold its bytes", 0)
+    return name, version, shape(data)
+
+
+@cache
+def _shapes(kind: str) -> dict[str, dict[int, Shape]]:
+    """Kafka's record name -> version -> the shape of its JSON; `kind` is 'metadata' or 'control'."""
+    schemas = json.loads(files("evidence.wire.schemas").joinpath(f"{kind}_records.json").read_text())
+    return {
+        upper_snake(s["name"]): {int(v): _struct(s["name"], s["name"], fields) for v, fields in s["versions"].items()}
+        for s in schemas
+    }
+
+
+def _bad(name: str, what: str) -> DecodeError:
+    return DecodeError("bad_payload", f"field {name} {what}", 0)  # never the value: it may be a secret
+
+
+def _struct(record: str, where: str, fields: list[dict[str, Any]]) -> Shape:
+    plain = [(camel(f["name"]), _field(record, f)) for f in fields if f["type"] != "tagged_fields"]
+    tags: dict[str, Any] = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
+    in_order = [f for _, f in sorted(tags.items(), key=_by_tag)]
+    tagged = [(camel(f["name"]), _field(record, f), default_of(record, f)) for f in in_order]
+
+    def shape(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise _bad(where, "is not an object")
+        values: dict[str, Any] = {}
+        for name, check in plain:
+            if name not in value:
+                raise _bad(name, "is missing")
+            values[name] = check(value[name])
+        left = len(value) - len(values)
+        for name, check, default in tagged if left else ():
+            if name in value:
+                left -= 1
+                found = check(value[name])
+                if found != default:
+                    values[name] = found
+        if left:
+            raise _bad(where, f"has {left} more fields than this version of the record")
+        return values
+
+    return shape
+
+
+def _by_tag(item: tuple[str, Any]) -> int:
+    return int(item[0])
+
+
+def _field(record: str, field: dict[str, Any]) -> Shape:
+    name, kind = camel(field["name"]), field["type"]
+    inner = kind.rsplit("ARRAY(", 1)[-1].rstrip(")")
+    value = _struct(record, name, field["fields"]) if "fields" in field else _primitive(name, inner)
+    is_nullable = "NULLABLE" in kind.split("(", 1)[0]
+    is_array = "ARRAY(" in kind
+    if not is_nullable and not is_array:
+        return value
+
+    def shape(found: Any) -> Any:
+        if found is None and is_nullable:
+            return None
+        if not is_array:
+            return value(found)
+        if type(found) is not list:
+            raise _bad(name, "is not an array")
+        return [value(item) for item in found]
+
+    return shape
+
+
+def _primitive(name: str, kind: str) -> Shape:
+    if kind in _INT_BITS:
+        return _integer(name, kind, -(1 << _INT_BITS[kind]), (1 << _INT_BITS[kind]) - 1)
+    if kind == "UINT16":
+        return _integer(name, kind, 0, 0xFFFF)
+    checks: dict[str, Callable[[Any], bool]] = {
+        "BOOLEAN": lambda v: type(v) is bool,
+        "FLOAT64": lambda v: (type(v) is float and v - v == 0) or v in _SPECIAL_FLOATS,
+        "UUID": lambda v: type(v) is str and _UUID.fullmatch(v) is not None,
+        "STRING": _is_string,
+        "BYTES": _is_base64,
+    }
+    check = checks[kind.rsplit("_", 1)[-1]]
+
+    def shape(value: Any) -> Any:
+        if not check(value):
+            raise _bad(name, f"is no {kind}")
+        return value
+
+    return shape
+
+
+def _integer(name: str, kind: str, low: int, high: int) -> Shape:
+    def shape(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise _bad(name, f"is no {kind}")
+        return value
+
+    return shape
+
+
+def _is_string(value: Any) -> bool:
+    if type(value) is not str:
+        return False
+    try:
+        return len(value if value.isascii() else value.encode()) <= _MAX_STRING_BYTES
+    except UnicodeEncodeError:  # half of a surrogate pair: no text that Kafka wrote
+        return False
+
+
+def _is_base64(value: Any) -> bool:
+    try:
+        return type(value) is str and base64.b64encode(base64.b64decode(value, validate=True)).decode() == value
+    except ValueError:
+        return False

@@ -1,0 +1,375 @@
+"""Compiled loops over the records of uncompressed batches: partition records straight into the buffers of columns.
+
+Only what is beyond doubt is read here: PartitionRecord and PartitionChangeRecord, versions 0 to 2, with known tagged
+fields in ascending order and nothing unusual about them, and NoOpRecord. Everything else is left to
+evidence/wire/records.py, which is the reference. Sources: as there; the field layout is that of
+evidence/schemas/metadata_records.json. Every read is checked against the end of what holds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evidence.metadata_log.batch_kernel import (
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    COUNT,
+    CRC,
+    EPOCH,
+    POSITION,
+    SIZE,
+    Array,
+    compiled,
+    inlined,
+)
+
+# What a record turned out to be.
+NO_OP, CHANGE, FULL = 0, 1, 2
+# The fields of a partition record that may be absent, and their bits in Columns.given; all but the last four are lists:
+# rows of Columns.ends and, but for DIRECTORIES, of Columns.numbers.
+REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES, LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY = (
+    range(11)
+)
+LISTS, FIELDS = 7, 11
+# Rows of Columns.ints, behind one for each of the last four fields; of Columns.longs; of Columns.flags, behind one for
+# each field that says whether it is not null.
+PARTITION, BATCH_EPOCH, INTS = 4, 5, 6
+OFFSET, TIMESTAMP, FIRST_OFFSET, BATCH_CRC, AT = range(5)
+CHANGE_VALID, KIND, VERSION = range(FIELDS, FIELDS + 3)
+FLAGS = FIELDS + 3
+# The bit of Columns.given for directories that are not the record's own.
+FILLED = 1 << FIELDS
+# Columns of Columns.left: the head's number, the record's (-1: the whole batch), where its length prefix, its body and
+# the record behind it begin.
+LEFT_FIELDS = 5
+UUID_TEXT = 22
+# What may be read and written behind a copied text.
+SLACK = 32
+
+_BAD = -1
+_HEAD_BYTES = 61
+_SAFE_DELTA = 1 << 61
+_NO_LEADER, _NO_RECOVERY = -2, -1
+# What one record says, before it is known to be sound: where each list's elements begin, or the value of each other
+# field; how many elements it has, or 0, _BAD where it is absent; and the rest.
+_COUNTS = FIELDS
+_PARTITION, _TOPIC_AT, _KIND, _VERSION, _DELTA, _FOUND = range(2 * FIELDS, 2 * FIELDS + 6)
+
+
+class Columns(NamedTuple):
+    """Buffers of a table of records; the last index is the row, but for what has many elements a row: those of a list
+    end at ends[list, row + 1], in numbers[list] or, of DIRECTORIES, in directories. UUIDs are UUID_TEXT bytes of text.
+    """
+
+    longs: Array
+    ints: Array
+    flags: Array
+    given: Array
+    ends: Array
+    numbers: Array
+    topics: Array
+    directories: Array
+    left: Array
+
+
+def columns(rows: int, size: int) -> Columns:
+    """Room for so many records that take `size` bytes. What is not written costs no memory."""
+    return Columns(
+        longs=np.empty((5, rows), dtype=np.int64),
+        ints=np.empty((INTS, rows), dtype=np.int32),
+        flags=np.empty((FLAGS, rows), dtype=np.uint8),
+        given=np.empty(rows, dtype=np.uint16),
+        ends=np.zeros((LISTS, rows + 1), dtype=np.int32),
+        numbers=np.empty((DIRECTORIES, size // 4 + 1), dtype=np.int32),
+        topics=np.empty(rows * _PAIRS + SLACK, dtype=np.uint16),
+        directories=np.empty(size // 4 * _PAIRS + SLACK, dtype=np.uint16),
+        left=np.empty((rows, LEFT_FIELDS), dtype=np.int64),
+    )
+
+
+# Two letters of URL-safe base64 for every 12 bits.
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_LETTERS = np.frombuffer(b"".join(bytes((a, b)) for a in _ALPHABET for b in _ALPHABET), dtype=np.uint16)
+_PAIRS = UUID_TEXT // 2
+
+
+@inlined
+def _uvarint(data: Array, at: int, end: int, max_bytes: int) -> Any:
+    """(value, position behind it); position _BAD when it ends early or is too long."""
+    value = np.int64(0)
+    shift = 0
+    for _ in range(max_bytes):
+        if at >= end:
+            return np.int64(0), _BAD
+        byte = np.int64(data[np.uint64(at)])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return np.int64(0), _BAD
+
+
+@inlined
+def _varint(data: Array, at: int, end: int, max_bytes: int) -> Any:
+    """As `_uvarint`, of a zigzag varint."""
+    value, at = _uvarint(data, at, end, max_bytes)
+    return (value >> 1) ^ -(value & 1), at
+
+
+@inlined
+def _int32(data: Array, at: int) -> Any:
+    u = np.uint64(at)
+    high = (np.uint32(data[u]) << np.uint32(24)) | (np.uint32(data[u + np.uint64(1)]) << np.uint32(16))
+    low = (np.uint32(data[u + np.uint64(2)]) << np.uint32(8)) | np.uint32(data[u + np.uint64(3)])
+    return np.int32(high | low)
+
+
+@inlined
+def _is_framed(data: Array, at: int, end: int, count: int) -> bool:
+    """Whether data[at:end) is so many records, their lengths written as Kafka's writer does."""
+    for _ in range(count):
+        length, body = _varint(data, at, end, 5)
+        if body == _BAD or length < 1 or body + length > end or (body - at > 1 and data[body - 1] == 0):
+            return False
+        at = body + length
+    return at == end
+
+
+@compiled
+def parse(
+    data: Array,
+    heads: Array,
+    resume: Array,
+    room: int,
+    longs: Array,
+    ints: Array,
+    flags: Array,
+    given: Array,
+    ends: Array,
+    numbers: Array,
+    topics: Array,
+    directories: Array,
+    left: Array,
+) -> Any:
+    """Read records of the batches `heads` (batch_kernel.find_heads) from `resume` (head, record in it, its position) on
+    until there are no more, the columns (Columns, in its order) are full or `room` bytes are read. Returns (rows
+    written, records left); `resume` then says where to go on.
+    """
+    i, lefts, taken = 0, 0, 0
+    found = np.zeros(_FOUND, dtype=np.int64)
+    while resume[0] < len(heads):
+        h, number, at = resume[0], resume[1], resume[2]
+        count, end = heads[h, COUNT], heads[h, POSITION] + heads[h, SIZE]
+        if number == 0:
+            at = heads[h, POSITION] + _HEAD_BYTES
+            if lefts == len(left):
+                return i, lefts
+            if not _is_framed(data, at, end, count):
+                left[lefts, 0], left[lefts, 1] = h, -1
+                lefts += 1
+                number = count
+        while number < count:
+            length, body = _varint(data, at, end, 5)
+            stop = body + length
+            too_big = stop - at > room
+            if i == longs.shape[1] or lefts == len(left) or (taken + stop - at > room and not too_big):
+                resume[1], resume[2] = number, at
+                return i, lefts
+            if too_big or not _is_plain(data, body, stop, number, found):
+                left[lefts, 0], left[lefts, 1], left[lefts, 2] = h, number, at
+                left[lefts, 3], left[lefts, 4] = body, stop
+                lefts += 1
+            else:
+                longs[OFFSET, i], longs[FIRST_OFFSET, i] = heads[h, BASE_OFFSET] + number, heads[h, BASE_OFFSET]
+                longs[TIMESTAMP, i], longs[BATCH_CRC, i] = heads[h, BASE_TIMESTAMP] + found[_DELTA], heads[h, CRC]
+                longs[AT, i] = at
+                kind = found[_KIND]
+                flags[KIND, i], flags[VERSION, i], flags[CHANGE_VALID, i] = kind, found[_VERSION], kind != NO_OP
+                ints[BATCH_EPOCH, i], ints[PARTITION, i] = heads[h, EPOCH], found[_PARTITION]
+                _uuid(data, found[_TOPIC_AT], topics, i)
+                bits = 0
+                for field in range(FIELDS):
+                    is_given = found[_COUNTS + field] >= 0
+                    bits |= is_given << field
+                    flags[field, i] = is_given or kind == FULL
+                for field in range(LEADER, FIELDS):
+                    ints[field - LISTS, i] = found[field]
+                for field in range(DIRECTORIES):
+                    to = ends[field, i]
+                    for k in range(found[_COUNTS + field]):
+                        numbers[field, to] = _int32(data, found[field] + 4 * k)
+                        to += 1
+                    ends[field, i + 1] = to
+                to = ends[DIRECTORIES, i]
+                for k in range(found[_COUNTS + DIRECTORIES]):
+                    _uuid(data, found[DIRECTORIES] + 16 * k, directories, to)
+                    to += 1
+                if kind == FULL:
+                    # A recovery state of 0 is the default, which Kafka's JSON form leaves out. Directories that are
+                    # absent or empty mean MIGRATING, the zero UUID (see decode.partition_change).
+                    bits ^= (found[RECOVERY] == 0) << RECOVERY
+                    if found[_COUNTS + DIRECTORIES] <= 0:
+                        bits |= FILLED
+                        for _ in range(found[_COUNTS + REPLICAS]):
+                            _uuid(data, _BAD, directories, to)
+                            to += 1
+                ends[DIRECTORIES, i + 1] = to
+                given[i] = bits
+                i += 1
+                taken += stop - at
+            number += 1
+            at = stop
+        resume[0], resume[1] = h + 1, 0
+    return i, lefts
+
+
+@inlined
+def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool:
+    """Whether data[at:end), a record without its length, is one that this module reads; what it says is put in `found`.
+    number: of the record in its batch."""
+    found[_DELTA], at = _varint(data, at + 1, end, 9)
+    if at == _BAD or found[_DELTA] >= _SAFE_DELTA or found[_DELTA] <= -_SAFE_DELTA:
+        return False
+    offset_delta, at = _varint(data, at, end, 5)
+    if at == _BAD or offset_delta != number:
+        return False
+    key_length, at = _varint(data, at, end, 5)
+    if at == _BAD or key_length >= 0:
+        return False
+    size, at = _varint(data, at, end, 5)
+    if at == _BAD or size < 0 or at + size > end:
+        return False
+    headers, behind = _varint(data, at + size, end, 5)
+    if behind != end or headers != 0:
+        return False
+    end = at + size
+    frame, at = _uvarint(data, at, end, 5)
+    if at == _BAD or frame != 1:
+        return False
+    key, at = _uvarint(data, at, end, 5)
+    if at == _BAD:
+        return False
+    version, at = _uvarint(data, at, end, 5)
+    if at == _BAD or version > 2:
+        return False
+    found[_VERSION] = version
+    found[_COUNTS : _COUNTS + FIELDS] = _BAD
+    if key == 20 and version == 0:
+        found[_KIND], found[_PARTITION], found[_TOPIC_AT] = NO_OP, 0, _BAD
+        tags, at = _uvarint(data, at, end, 5)
+        return tags == 0 and at == end
+    if (key != 3 and key != 5) or at + 20 > end:
+        return False
+    found[_KIND], found[_PARTITION], found[_TOPIC_AT] = FULL if key == 3 else CHANGE, _int32(data, at), at + 4
+    at += 20
+    if key == 3:
+        found[RECOVERY], found[_COUNTS + RECOVERY] = 0, 0
+        at = _plain_fields(data, at, end, version, found)
+    if at != _BAD:
+        at = _tagged(data, at, end, key == 3, version, found)
+    return at == end
+
+
+@inlined
+def _plain_fields(data: Array, at: int, end: int, version: int, found: Array) -> Any:
+    """The fields of a PartitionRecord behind its topic id; returns the position behind them, or _BAD."""
+    for which in range(ADDING + 1):
+        at = _list(data, at, end, which, found)
+        if found[_COUNTS + which] < 0:
+            return _BAD
+    if at + 12 > end:
+        return _BAD
+    for field in range(LEADER, RECOVERY):
+        found[field], found[_COUNTS + field] = _int32(data, at), 0
+        at += 4
+    if version >= 1:
+        at = _list(data, at, end, DIRECTORIES, found)
+        if found[_COUNTS + DIRECTORIES] < 0:
+            return _BAD
+    return at
+
+
+@inlined
+def _list(data: Array, at: int, end: int, which: int, found: Array) -> Any:
+    """A compact array, nullable; returns the position behind it, or _BAD."""
+    size, at = _uvarint(data, at, end, 5)
+    if at == _BAD or size == 0:
+        return at
+    taken = (size - 1) * (16 if which == DIRECTORIES else 4)
+    if taken > end - at:
+        return _BAD
+    found[which], found[_COUNTS + which] = at, size - 1
+    return at + taken
+
+
+@inlined
+def _tagged(data: Array, at: int, end: int, full: bool, version: int, found: Array) -> Any:
+    """The tagged fields: all of them known to the version, each once, in ascending order; returns the position behind
+    them, or _BAD."""
+    count, at = _uvarint(data, at, end, 5)
+    last = np.int64(-1)
+    for _ in range(count):
+        if at == _BAD:
+            return _BAD
+        tag, at = _uvarint(data, at, end, 5)
+        if at == _BAD or tag <= last:
+            return _BAD
+        last = tag
+        size, at = _uvarint(data, at, end, 5)
+        if at == _BAD or at + size > end:
+            return _BAD
+        stop = at + size
+        field = _field(tag, full, version)
+        if field < LISTS:
+            if _list(data, at, stop, field, found) != stop:
+                return _BAD
+        elif field == RECOVERY and size == 1:
+            found[RECOVERY] = np.int8(data[at])
+            found[_COUNTS + RECOVERY] = 0 if full or found[RECOVERY] != _NO_RECOVERY else _BAD
+        elif field == LEADER and size == 4:
+            found[LEADER] = _int32(data, at)
+            found[_COUNTS + LEADER] = 0 if found[LEADER] != _NO_LEADER else _BAD
+        else:
+            return _BAD
+        at = stop
+    return at
+
+
+@inlined
+def _field(tag: int, full: bool, version: int) -> int:
+    """The field that a tag means; FIELDS for none that is known."""
+    if full:
+        if tag == 0:
+            return RECOVERY
+        return ELR - 1 + tag if tag <= 2 and version == 2 else FIELDS
+    if tag == 0:
+        return ISR
+    if tag == 1:
+        return LEADER
+    if tag <= 4:
+        return REPLICAS if tag == 2 else REMOVING - 3 + tag
+    if tag == 5:
+        return RECOVERY
+    if tag <= 7:
+        return ELR - 6 + tag if version == 2 else FIELDS
+    return DIRECTORIES if tag == 8 and version >= 1 else FIELDS
+
+
+@inlined
+def _uuid(data: Array, at: int, out: Array, to: int) -> None:
+    """URL-safe base64 of 16 bytes without padding, as the `to`-th element; at _BAD: of the zero UUID."""
+    v = np.uint64(to) * np.uint64(_PAIRS)
+    if at == _BAD:
+        for k in range(_PAIRS):
+            out[v + np.uint64(k)] = _LETTERS[0]
+        return
+    high = (np.uint64(_int32(data, at)) << np.uint64(32)) | np.uint64(np.uint32(_int32(data, at + 4)))
+    low = (np.uint64(_int32(data, at + 8)) << np.uint64(32)) | np.uint64(np.uint32(_int32(data, at + 12)))
+    mask = np.uint64(4095)
+    for k in range(5):
+        out[v + np.uint64(k)] = _LETTERS[(high >> np.uint64(52 - 12 * k)) & mask]
+        out[v + np.uint64(6 + k)] = _LETTERS[((low << np.uint64(4)) >> np.uint64(48 - 12 * k)) & mask]
+    out[v + np.uint64(5)] = _LETTERS[((high & np.uint64(15)) << np.uint64(8)) | (low >> np.uint64(56))]

@@ -1,0 +1,198 @@
+"""Decode ranges of batches into Arrow: tables.METADATA_RECORDS / SNAPSHOT_RECORDS rows and the damage beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evidence import kinds
+from evidence.dump_log.records import batches_in, read_dumped, read_unplaced
+from evidence.errors import CaptureError, Damage, DecodeError
+from evidence.metadata_log.scan import DistinctBatch, Scanned
+from evidence.wire.batches import Batch, read_head
+from evidence.wire.records import Record, read_records
+
+MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
+SPLIT_BYTES = 8 << 20
+LOG, SNAPSHOT, PAYLOADS = "log", "snapshot", "payloads"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Consecutive batches of one file, [start, end) in bytes: the unit of work of one decoding task.
+
+    kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields name it; null for
+    bootstrap.checkpoint, which is of no place in the log) or PAYLOADS (records without offsets).
+    """
+
+    local: str
+    path: str
+    sha256: str
+    kind: str
+    start: int
+    end: int
+    holds: str = LOG
+    snapshot_end_offset: int | None = None
+    snapshot_epoch: int | None = None
+
+
+def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
+    """Everything to decode: distinct batches of the log, distinct snapshots, records without a place."""
+    work = byte_ranges(scanned.batches, split_bytes)
+    seen: set[str] = set()
+    for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in seen):
+        seen.add(snapshot.file.sha256)
+        end, epoch = snapshot.end_offset, snapshot.epoch
+        ranges = byte_ranges([DistinctBatch(b, snapshot.file) for b in snapshot.batches], split_bytes)
+        work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
+    for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in seen):
+        seen.add(file.sha256)
+        work.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, start, stop, PAYLOADS))
+    return work
+
+
+def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
+    """The distinct batches as contiguous ranges of at most about `split_bytes` each."""
+    ranges: list[ByteRange] = []
+    ordered = sorted(batches, key=lambda d: (d.file.path, d.batch.position))
+    for entry in ordered:
+        begin, end = entry.batch.position, entry.batch.end
+        last = ranges[-1] if ranges else None
+        if last and last.path == entry.file.path and last.end == begin and end - last.start <= split_bytes:
+            ranges[-1] = replace(last, end=end)
+        else:
+            file = entry.file
+            ranges.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, begin, end))
+    return ranges
+
+
+def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[str, Any] | Damage]:
+    """tables.SNAPSHOT_RECORDS rows of a range, damage in its place. data: the whole file.
+
+    The two snapshot columns are null for records of the log; what tells a place is null for payloads.
+    Errors: CaptureError when the file is not what was framed any more.
+    """
+    if work.holds == PAYLOADS:
+        for line in read_unplaced(data, work.start, work.end):
+            yield line if isinstance(line, Damage) else _unplaced_row(work, capture, *line)
+        return
+    snapshot = {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
+    for batch, item in read_range(data, work.start, work.end, work.kind, work.path):
+        if isinstance(item, Damage):
+            yield item
+            continue
+        yield {**snapshot, **record_row(capture, work.path, work.sha256, batch, item)}
+
+
+def read_range(
+    data: bytes, start: int, end: int, kind: str = kinds.METADATA_SEGMENT, path: str = "the file"
+) -> Iterator[tuple[Batch, Record | Damage]]:
+    """Every record (or damage) of the batches that lie in data[start:end), of a segment or of kafka-dump-log's text.
+
+    Errors: CaptureError when there is no batch where one was framed: the file changed meanwhile.
+    """
+    if kind == kinds.DUMP_LOG:
+        try:
+            dumped = batches_in(data, start, end)
+        except DecodeError as error:
+            raise CaptureError(f"{path}: no batch where one was: the file changed ({error})") from error
+        for batch in dumped:
+            for item in read_dumped(data, batch):
+                yield batch, item
+        return
+    for batch in heads(data, start, end, path):
+        for item in read_records(data, batch):
+            yield batch, item
+
+
+def heads(data: bytes, start: int, end: int, path: str) -> Iterator[Batch]:
+    """The batches of data[start:end), CRCs checked. Errors: CaptureError when there is none where one was framed."""
+    position = start
+    while position < end:
+        head = read_head(data, position)
+        if isinstance(head, Damage):
+            raise CaptureError(f"{path}: no batch at byte {position} any more: the file changed ({head.message})")
+        yield head
+        position = head.end
+
+
+def partition_change(record: Record) -> dict[str, Any] | None:
+    """The typed fields of a partition record (tables.PARTITION_CHANGE), None for every other type.
+
+    Source: PartitionRegistration: null ELR fields of a PartitionRecord mean empty, directories that are absent or empty
+    mean MIGRATING for every replica; in a PartitionChangeRecord an absent field (leader -2, recovery state -1) keeps.
+    """
+    data = record.data
+    if not record.is_known or record.type not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
+        return None
+    row = {
+        "topic_id": data["topicId"],
+        "partition": data["partitionId"],
+        "replicas": data.get("replicas"),
+        "isr": data.get("isr"),
+        "elr": data.get("eligibleLeaderReplicas"),
+        "last_known_elr": data.get("lastKnownElr"),
+        "removing_replicas": data.get("removingReplicas"),
+        "adding_replicas": data.get("addingReplicas"),
+        "directories": data.get("directories"),
+        "leader": data.get("leader"),
+        "leader_epoch": data.get("leaderEpoch"),
+        "partition_epoch": data.get("partitionEpoch"),
+        "leader_recovery_state": data.get("leaderRecoveryState"),
+    }
+    if record.type == "PARTITION_RECORD":
+        row["elr"] = row["elr"] or []
+        row["last_known_elr"] = row["last_known_elr"] or []
+        row["directories"] = row["directories"] or [MIGRATING] * len(data["replicas"])
+        row["leader_recovery_state"] = row["leader_recovery_state"] or 0
+    return row
+
+
+def to_json(data: dict[str, Any]) -> str:
+    """A record's data as the JSON text that is stored and printed."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+_PLACE = ("offset", "epoch", "batch_base_offset", "batch_crc")
+
+
+def _unplaced_row(
+    work: ByteRange, capture: str, position: int, type_name: str, version: int, data: dict[str, Any]
+) -> dict[str, Any]:
+    """The row of a bare payload line."""
+    record = Record(0, 0, 0, type_name, version, data, position, is_control=False, is_known=True)
+    return {
+        "timestamp_ms": None,
+        **dict.fromkeys(_PLACE),
+        "type": type_name,
+        "version": version,
+        "is_control": False,
+        "payload": to_json(data),
+        "partition_change": partition_change(record),
+        "capture": capture,
+        "path": work.path,
+        "sha256": work.sha256,
+        "position": position,
+    }
+
+
+def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Record) -> dict[str, Any]:
+    """A tables.METADATA_RECORDS row."""
+    return {
+        "offset": record.offset,
+        "epoch": record.epoch,
+        "timestamp_ms": record.timestamp_ms,
+        "type": record.type,
+        "version": record.version,
+        "is_control": record.is_control,
+        "payload": to_json(record.data),
+        "partition_change": partition_change(record),
+        "batch_base_offset": batch.base_offset,
+        "batch_crc": batch.crc,
+        "capture": capture,
+        "path": path,
+        "sha256": sha256,
+        "position": record.position,
+    }

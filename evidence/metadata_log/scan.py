@@ -1,0 +1,318 @@
+"""Metadata logs and snapshots of a capture, as bytes or as kafka-dump-log's text: which batches they hold, which bytes
+could not be used.
+
+The same batch held by several nodes is one batch with several holders. Records are decoded later, once per distinct
+batch (evidence/metadata_log/rows.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+
+from evidence import kinds, tables
+from evidence.capture.files import EvidenceFile
+from evidence.dump_log.scan import scan_dump
+from evidence.errors import Damage
+from evidence.redaction import may_hold_secrets
+from evidence.wire.batches import Batch, Scan, check_continuity, scan_batches
+from evidence.wire.records import Record, read_records
+
+MAX_RAW_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of a file's bytes: parsed + quarantined + trailing = its length."""
+
+    parsed_bytes: int
+    quarantined_bytes: int = 0
+    trailing_bytes: int = 0
+    note: str | None = None
+    damage: Sequence[Damage] = ()
+    is_read: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The batches of one log that a file holds. lacks: what the file does not say of them (kafka-dump-log's text)."""
+
+    file: EvidenceFile
+    batches: list[Batch]
+    lacks: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A whole snapshot; its name says end offset (exclusive) and epoch. Both are None for bootstrap.checkpoint: what
+    the first controller writes into an empty log."""
+
+    file: EvidenceFile
+    batches: list[Batch]
+    end_offset: int | None
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A stretch [start, end) of bytes with records of the metadata log whose offsets nothing tells."""
+
+    file: EvidenceFile
+    start: int
+    end: int
+
+
+@dataclass
+class Scanned:
+    """All metadata files of a capture, framed. accounts: by path."""
+
+    logs: list[Log] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    unplaced: list[Unplaced] = field(default_factory=list)
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    @cached_property
+    def batches(self) -> list[DistinctBatch]:
+        """Every batch once. Of a batch that several files hold, the fullest counts: bytes, then the fuller text."""
+        return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctBatch:
+    """A batch, the file that its rows point at, and every node that holds it."""
+
+    batch: Batch
+    file: EvidenceFile
+    nodes: set[int] = field(default_factory=set)
+
+
+def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
+    """Frame every metadata segment, snapshot and dump; other files are left alone. A file is read whole, one at a
+    time."""
+    scanned = Scanned()
+    files = list(files)
+    newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
+    for file in files:
+        if file.kind == kinds.METADATA_SEGMENT:
+            _scan_segment(scanned, file, is_newest=file.path in newest)
+        elif file.kind in (kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT):
+            _scan_snapshot(scanned, file)
+        elif file.kind == kinds.DUMP_LOG:
+            _scan_dump(scanned, file)
+    return scanned
+
+
+def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
+    """Of each folder of segments (of one kind) the last: the one with the log's end. All others were closed."""
+    last: dict[PurePosixPath, str] = {}
+    for path in sorted(f.path for f in files if f.kind == kind):
+        last[PurePosixPath(path).parent] = path
+    return set(last.values())
+
+
+def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
+    """Frame a segment. A name that is not its first offset is reported, the bytes are trusted. A log whose records have
+    another frame version is refused as a whole: nothing in it can be read as what it seems to say."""
+    data = file.read()
+    scan = scan_batches(data)
+    if refusal := _other_frame(data, scan.batches):
+        refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
+        scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
+        return
+    if not is_newest and any(d.reason == "torn_batch" for d in scan.damage):
+        note = f"{scan.note}, although later segments follow: records are missing"
+        scan = replace(
+            scan, quarantined_bytes=scan.quarantined_bytes + scan.trailing_bytes, trailing_bytes=0, note=note
+        )
+    damage = list(scan.damage)
+    path = PurePosixPath(file.path)
+    if scan.batches and kinds.is_segment(path) and int(path.stem) != scan.batches[0].base_offset:
+        first = scan.batches[0].base_offset
+        message = f"the name says base offset {int(path.stem)}, the first batch has {first}; the bytes are trusted"
+        damage.append(Damage(0, 0, first, "name_mismatch", message))
+    scanned.accounts[file.path] = _account(scan, damage)
+    scanned.logs.append(Log(file, scan.batches))
+
+
+def _other_frame(data: bytes, batches: list[Batch]) -> str | None:
+    """Why the first record that is not a control record refuses the whole file, or None."""
+    first = next((b for b in batches if not b.is_control), None)
+    found = read_records(data, first) if first else iter(())
+    item = next((i for i in found if isinstance(i, Record) or i.length_bytes), None)
+    return item.message if isinstance(item, Damage) and item.reason == "frame_version" else None
+
+
+def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
+    """Frame a snapshot. One without its header first and its footer last is quarantined whole: it is not a state.
+
+    Source: Kafka's SnapshotFileReader / RecordsSnapshotReader; KIP-630 for the layout.
+    """
+    data = file.read()
+    scan = scan_batches(data)
+    problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
+    if problem is not None:
+        message = f"the snapshot is not whole: {problem}; it is not used as state"
+        damage = Damage(0, len(data), None, "bad_snapshot", message)
+        scanned.accounts[file.path] = Account(0, len(data), note=scan.note, damage=[damage])
+        return
+    end_offset, epoch = kinds.checkpoint_name(PurePosixPath(file.path).name) or (None, None)
+    remarks: list[Damage] = []
+    if epoch is not None and scan.batches[-1].epoch != epoch:
+        message = f"the name says epoch {epoch}, the batches have {scan.batches[-1].epoch}; the name is trusted"
+        remarks.append(Damage(0, 0, end_offset, "snapshot_name_mismatch", message))
+    scanned.accounts[file.path] = _account(scan, remarks)
+    scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
+
+
+def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
+    if not batches:
+        return "it holds no batch"
+    first = next(iter(read_records(data, batches[0])), None)
+    *_, last = [None, *read_records(data, batches[-1])]
+    if not isinstance(first, Record) or first.type != "SNAPSHOT_HEADER":
+        return "it does not begin with a snapshot header"
+    if not isinstance(last, Record) or last.type != "SNAPSHOT_FOOTER":
+        return "it does not end with a snapshot footer"
+    if batches[0].base_offset != 0:
+        return f"its records are numbered from {batches[0].base_offset}, not from 0"
+    return None
+
+
+def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
+    scan = scan_dump(file.read())
+    lacks = [log.lacks for log in scan.logs if log.lacks]
+    if scan.unplaced:
+        scanned.unplaced.append(Unplaced(file, *scan.unplaced))
+        lacks.append("bare payloads: neither offsets nor epochs nor times; the records cannot be placed in the log")
+    flipped: list[Damage] = []
+    for log in scan.logs:
+        if log.snapshot is None:
+            good, damage = check_continuity(log.batches)
+            flipped += damage
+            scanned.logs.append(Log(file, good, log.lacks))
+        elif log.batches:
+            scanned.snapshots.append(Snapshot(file, log.batches, *log.snapshot))
+    note = "; ".join([*([scan.note] if scan.note else []), *lacks]) or None
+    damage = _with_flipped(scan.damage, flipped, file.size_bytes - scan.trailing_bytes)
+    quarantined = sum(d.length_bytes for d in damage)
+    parsed = file.size_bytes - scan.trailing_bytes - quarantined
+    scanned.accounts[file.path] = Account(parsed, quarantined, scan.trailing_bytes, note, damage)
+
+
+def _with_flipped(damage: list[Damage], flipped: list[Damage], end: int) -> list[Damage]:
+    """Damage together with batches that were taken out afterwards: what is damaged inside of one goes with it."""
+    flipped = sorted(
+        (replace(f, length_bytes=min(f.length_bytes, end - f.position)) for f in flipped), key=lambda f: f.position
+    )
+    begins = [f.position for f in flipped]
+
+    def is_inside(item: Damage) -> bool:
+        index = bisect_right(begins, item.position) - 1
+        return index >= 0 and item.position < begins[index] + flipped[index].length_bytes
+
+    return sorted([*(d for d in damage if not is_inside(d)), *flipped], key=lambda d: d.position)
+
+
+def _account(scan: Scan, damage: Sequence[Damage]) -> Account:
+    note = scan.note or (damage[0].message if damage else None)
+    return Account(scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes, note, damage)
+
+
+def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
+    """Every batch once, in (epoch, base offset) order, with its holders. The first log that has it counts."""
+    found: dict[tuple[int, int, int], DistinctBatch] = {}
+    for log in logs:
+        for batch in log.batches:
+            entry = found.setdefault(batch.key, DistinctBatch(batch, log.file))
+            if log.file.node_id is not None:
+                entry.nodes.add(log.file.node_id)
+    return [found[key] for key in sorted(found)]
+
+
+def provenance(capture: str, file: EvidenceFile, position: int) -> dict[str, object]:
+    """The columns of tables.PROVENANCE."""
+    return {"capture": capture, "path": file.path, "sha256": file.sha256, "position": position}
+
+
+def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
+    """tables.LOG_BATCHES, one row a distinct batch."""
+    rows = [
+        {
+            "base_offset": d.batch.base_offset,
+            "last_offset": d.batch.last_offset,
+            "epoch": d.batch.epoch,
+            "base_timestamp_ms": d.batch.base_timestamp_ms,
+            "max_timestamp_ms": d.batch.max_timestamp_ms,
+            "crc": d.batch.crc,
+            "record_count": d.batch.record_count,
+            "is_control": d.batch.is_control,
+            "codec": d.batch.codec,
+            "size_bytes": d.batch.size_bytes,
+            "nodes": sorted(d.nodes),
+            **provenance(capture, d.file, d.batch.position),
+        }
+        for d in batches
+    ]
+    return pa.Table.from_pylist(rows, schema=tables.LOG_BATCHES)
+
+
+def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) -> list[dict[str, object]]:
+    """tables.QUARANTINE rows for a file's damage."""
+    if not damage:
+        return []
+    data = file.read()
+    place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
+    return [{**place, **damage_columns(data, file.path, d)} for d in damage]
+
+
+def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
+    """What tables.QUARANTINE says of one stretch of a file: with its raw bytes, unless they may hold a secret."""
+    raw = data[damage.position : damage.position + damage.length_bytes]
+    return {
+        "position": damage.position,
+        "length_bytes": damage.length_bytes,
+        "offset": damage.offset,
+        "reason": damage.reason,
+        "message": damage.describe(path),
+        "raw": None if may_hold_secrets(raw) else raw[:MAX_RAW_BYTES],
+    }
+
+
+def file_row(
+    capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log], assumed_ms: int = 0
+) -> dict[str, object]:
+    """The tables.EVIDENCE_FILES row. account None: a file that is only registered: all of it is declared not to be
+    read. logs: those that the file holds. assumed_ms: how long a round of copying took, where nothing else says."""
+    account = account or Account(0, trailing_bytes=file.size_bytes, is_read=False)
+    batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
+    return {
+        "capture": capture,
+        "path": file.path,
+        "kind": file.kind,
+        "sha256": file.sha256,
+        "size_bytes": file.size_bytes,
+        "node_id": file.node_id,
+        "captured_at_ms": file.captured_at_ms,
+        "uncertainty_ms": file.read_within_ms(assumed_ms),
+        "last_timestamp_ms": max((b.max_timestamp_ms for log in logs for b in log.batches), default=None),
+        "base_offset": min((b.base_offset for b in batches), default=None),
+        "end_offset": max((b.last_offset + 1 for b in batches), default=None),
+        "status": _status(account),
+        "parsed_bytes": account.parsed_bytes,
+        "quarantined_bytes": account.quarantined_bytes,
+        "trailing_bytes": account.trailing_bytes,
+        "note": account.note,
+    }
+
+
+def _status(account: Account) -> str:
+    if not account.is_read:
+        return "registered"
+    if account.quarantined_bytes:
+        return "quarantined"
+    return "note" if account.note else "ok"

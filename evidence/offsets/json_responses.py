@@ -1,0 +1,329 @@
+"""Kafka's answers as JSON: kafka-log-dirs, and responses of the protocol as Kafka's own JsonConverter writes them.
+
+Each reader takes a file's bytes and gives rows, and damage over the whole file when it is not that answer. An entry
+that carries an error code says nothing: it is remarked on (a Damage of no bytes) and left out. -1 where Kafka means
+"not known" gives no value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from evidence.errors import Damage, DecodeError
+from evidence.offsets.tool_output import METADATA_TOPIC
+from evidence.strict_json import read_object
+from evidence.text_files import MAX_INT32
+
+Row = dict[str, Any]
+
+MAX_BYTES = 256 << 20
+# The object begins on a line of its own: braces in what a tool logged before it are not its beginning.
+_START = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*(?=\{)", re.MULTILINE)
+
+Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
+Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+Id = Annotated[int, Field(ge=0, lt=1 << 31)]
+
+
+class _Answer(BaseModel):
+    """Fields in snake_case, JSON in Kafka's camelCase; fields that are not needed are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, extra="ignore")
+
+
+class _DirPartition(_Answer):
+    partition: str
+    offset_lag: Int64
+    is_future: bool
+
+
+class _Dir(_Answer):
+    partitions: list[_DirPartition]
+    error: str | None = None
+
+
+class _DirsOfBroker(_Answer):
+    broker: Id
+    log_dirs: list[_Dir]
+
+
+class _LogDirs(_Answer):
+    brokers: list[_DirsOfBroker]
+
+
+class _Error(_Answer):
+    error_code: Int32 = 0
+    error_message: str | None = None
+
+
+class _LogDirPartition(_Answer):
+    partition_index: Id
+    offset_lag: Int64
+    is_future_key: bool
+
+
+class _LogDirTopic(_Answer):
+    name: str
+    partitions: list[_LogDirPartition]
+
+
+class _LogDirResult(_Error):
+    topics: list[_LogDirTopic]
+
+
+class _DescribeLogDirs(_Error):
+    results: list[_LogDirResult]
+
+
+class _PartitionLogInfo(_Error):
+    partition: Id
+    last_written_leader_epoch: Int32
+    current_leader_epoch: Int32
+    log_end_offset: Int64
+
+
+class _TopicLogInfo(_Answer):
+    topic_id: str
+    partition_log_info: list[_PartitionLogInfo]
+
+
+class _ReplicaLogInfo(_Answer):
+    broker_epoch: Int64
+    topic_partition_log_info_list: list[_TopicLogInfo]
+
+
+class _Replica(_Answer):
+    replica_id: Id
+    log_end_offset: Int64
+
+
+class _QuorumPartition(_Error):
+    partition_index: Id
+    leader_id: Int32
+    leader_epoch: Int32
+    high_watermark: Int64
+    current_voters: list[_Replica]
+    observers: list[_Replica]
+
+
+class _QuorumTopic(_Answer):
+    topic_name: str
+    partitions: list[_QuorumPartition]
+
+
+class _DescribeQuorum(_Error):
+    topics: list[_QuorumTopic]
+
+
+class _DescribedPartition(_Error):
+    partition_index: Id
+    leader_id: Int32
+    leader_epoch: Int32 = -1
+    replica_nodes: list[Int32]
+    isr_nodes: list[Int32]
+    eligible_leader_replicas: list[Int32] | None = None
+    last_known_elr: list[Int32] | None = None
+
+
+class _DescribedTopic(_Error):
+    name: str | None
+    topic_id: str | None = None
+    partitions: list[_DescribedPartition]
+
+
+class _DescribeTopicPartitions(_Answer):
+    topics: list[_DescribedTopic]
+
+
+class _Voter(_Answer):
+    voter_id: Id
+
+
+class _QuorumState(_Answer):
+    cluster_id: str | None = None
+    leader_id: Int32
+    leader_epoch: Int32
+    voted_id: Int32 = -1
+    current_voters: list[_Voter] | None = None
+
+
+class _CleanShutdown(_Answer):
+    version: Int32
+    broker_epoch: Int64
+
+
+_PARTITION = re.compile(r"[0-9]{1,10}")
+A = TypeVar("A", bound=_Answer)
+_NO_TOPIC_ID = "A" * 22
+
+
+def _read(
+    data: bytes, model: type[A], rows_of: Callable[[A, list[Damage]], Iterator[Row]]
+) -> tuple[list[Row], list[Damage]]:
+    """The rows of one JSON object; lines in front of it (the tool's chatter) are skipped."""
+    remarks: list[Damage] = []
+    try:
+        if len(data) > MAX_BYTES:
+            raise DecodeError("bad_response", f"{len(data)} bytes, at most {MAX_BYTES} are read", 0)
+        found = _START.search(data)
+        start = found.end() if found else 0
+        answer = model.model_validate(read_object(data[start:].strip()))
+    except DecodeError as error:
+        return [], [Damage(0, len(data), None, error.reason, str(error))]
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return [], [Damage(0, len(data), None, "bad_response", f"field {place}: {first['msg']}")]
+    return [{**row, "position": start} for row in rows_of(answer, remarks)], remarks
+
+
+def _failed(answer: _Error, what: str, remarks: list[Damage]) -> bool:
+    if answer.error_code:
+        message = f"{what}: error code {answer.error_code}: says nothing"
+        remarks.append(Damage(0, 0, None, "error_code", message))
+    return answer.error_code != 0
+
+
+def _known(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def _has_lag(lag: int, remarks: list[Damage]) -> bool:
+    """Whether a lag is known: -1 is that of a replica that its broker has not or that is offline (ReplicaManager)."""
+    if lag < -1:
+        remarks.append(Damage(0, 0, None, "bad_response", f"an entry with a lag of {lag}: left out"))
+    return lag >= 0
+
+
+def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-log-dirs --describe: `offset_lag` of every replica: how far its LEO is behind the partition's high
+    watermark. It gives no LEO: that would take a high watermark of the same moment. Future replicas are left out."""
+
+    def rows(answer: _LogDirs, remarks: list[Damage]) -> Iterator[Row]:
+        for broker in answer.brokers:
+            for folder in broker.log_dirs:
+                if folder.error:
+                    remarks.append(Damage(0, 0, None, "error_code", f"broker {broker.broker}: a log directory failed"))
+                    continue
+                for entry in (e for e in folder.partitions if not e.is_future):
+                    topic, _, partition = entry.partition.rpartition("-")
+                    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+                        remarks.append(Damage(0, 0, None, "bad_response", "an entry that names no partition"))
+                        continue
+                    place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}
+                    if _has_lag(entry.offset_lag, remarks):
+                        yield {**place, "offset_lag": entry.offset_lag}
+
+    return _read(data, _LogDirs, rows)
+
+
+def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """DescribeLogDirsResponse: as `read_log_dirs`, of the broker that answered."""
+
+    def rows(answer: _DescribeLogDirs, remarks: list[Damage]) -> Iterator[Row]:
+        if _failed(answer, "the response", remarks):
+            return
+        for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
+            for topic in result.topics:
+                for entry in (p for p in topic.partitions if not p.is_future_key):
+                    if _has_lag(entry.offset_lag, remarks):
+                        yield {"topic": topic.name, "partition": entry.partition_index, "offset_lag": entry.offset_lag}
+
+    return _read(data, _DescribeLogDirs, rows)
+
+
+def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """GetReplicaLogInfoResponse (KIP-966; no release has shipped it): LEO and epochs of the broker that answered."""
+
+    def rows(answer: _ReplicaLogInfo, remarks: list[Damage]) -> Iterator[Row]:
+        for topic in answer.topic_partition_log_info_list:
+            for entry in topic.partition_log_info:
+                if _failed(entry, f"{topic.topic_id}-{entry.partition}", remarks):
+                    continue
+                yield {
+                    "topic_id": topic.topic_id,
+                    "partition": entry.partition,
+                    "broker_epoch": answer.broker_epoch,
+                    "log_end_offset": _known(entry.log_end_offset),
+                    "last_written_leader_epoch": _known(entry.last_written_leader_epoch),
+                    "current_leader_epoch": _known(entry.current_leader_epoch),
+                }
+
+    return _read(data, _ReplicaLogInfo, rows)
+
+
+def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage]]:
+    """DescribeQuorumResponse: (log_end_offsets rows of every replica, quorum_reports rows, damage)."""
+    replicas: list[Row] = []
+
+    def rows(answer: _DescribeQuorum, remarks: list[Damage]) -> Iterator[Row]:
+        for part in (p for t in answer.topics if t.topic_name == METADATA_TOPIC for p in t.partitions):
+            if _failed(answer, "the response", remarks) or _failed(part, "the partition", remarks):
+                continue
+            for replica in (r for r in (*part.current_voters, *part.observers) if r.log_end_offset >= 0):
+                place = {"broker_id": replica.replica_id, "topic": METADATA_TOPIC, "partition": part.partition_index}
+                replicas.append({**place, "log_end_offset": replica.log_end_offset})
+            yield {
+                "leader_id": part.leader_id,
+                "leader_epoch": part.leader_epoch,
+                "high_watermark": _known(part.high_watermark),
+                "voters": sorted({r.replica_id for r in part.current_voters}),
+                "observers": sorted({r.replica_id for r in part.observers}),
+            }
+
+    reports, damage = _read(data, _DescribeQuorum, rows)
+    # Every replica stands in a report, so that there is one.
+    return [{**row, "position": reports[0]["position"]} for row in replicas], reports, damage
+
+
+def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """DescribeTopicPartitionsResponse: described_partitions rows."""
+
+    def rows(answer: _DescribeTopicPartitions, remarks: list[Damage]) -> Iterator[Row]:
+        for topic in (t for t in answer.topics if not _failed(t, f"topic {t.name}", remarks)):
+            for part in topic.partitions:
+                # LEADER_NOT_AVAILABLE and the like are told beside a state that is complete all the same.
+                yield {
+                    "topic": topic.name,
+                    "topic_id": None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
+                    "partition": part.partition_index,
+                    "leader": part.leader_id,
+                    "leader_epoch": _known(part.leader_epoch),
+                    "replicas": part.replica_nodes,
+                    "isr": part.isr_nodes,
+                    "elr": part.eligible_leader_replicas,
+                    "last_known_elr": part.last_known_elr,
+                }
+
+    return _read(data, _DescribeTopicPartitions, rows)
+
+
+def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """A controller's quorum-state file (QuorumStateData): a quorum_reports row. Only version 0 names the voters."""
+
+    def rows(answer: _QuorumState, _: list[Damage]) -> Iterator[Row]:
+        voters = answer.current_voters
+        yield {
+            "quorum_cluster_id": answer.cluster_id or None,
+            "leader_id": answer.leader_id,
+            "leader_epoch": _known(answer.leader_epoch),
+            "voted_id": answer.voted_id,
+            "voters": None if voters is None else sorted(v.voter_id for v in voters),
+        }
+
+    return _read(data, _QuorumState, rows)
+
+
+def read_clean_shutdown(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """A broker's .kafka_cleanshutdown: a log_end_offsets row with its broker epoch and no partition. The file is there
+    only between a clean stop and the next start; older releases leave it empty."""
+
+    def rows(answer: _CleanShutdown, _: list[Damage]) -> Iterator[Row]:
+        yield {"broker_epoch": _known(answer.broker_epoch)}
+
+    return _read(data, _CleanShutdown, rows) if data.strip() else ([{"position": 0}], [])

@@ -1,0 +1,291 @@
+"""Log-end offsets, printed partition states and quorum views, from every source a capture has -> three tables.
+
+A source proves only what it says: replication-offset-checkpoint is the replica's high watermark (ReplicaManager),
+leader-epoch-checkpoint's start offset of an epoch is the log end offset of that epoch's leader at its election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+
+from evidence import kinds, tables
+from evidence.capture.files import EvidenceFile
+from evidence.errors import Damage
+from evidence.metadata_log.scan import Account, last_of_each_folder, provenance
+from evidence.offsets import json_responses, tool_output
+from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
+from evidence.offsets.columns import OffsetColumns, Row
+from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
+from evidence.offsets.jmx_tool import read_jmx_tool
+from evidence.offsets.replica_log import read_tail
+from evidence.redaction import excerpt
+from evidence.text_files import MAX_INT32, Line, partition_topic_id, read_checkpoint
+
+_CHECKPOINT_COLUMN = {
+    kinds.REPLICATION_OFFSET: "high_watermark",
+    kinds.RECOVERY_POINT: "recovery_point_offset",
+    kinds.LOG_START_OFFSET: "log_start_offset",
+}
+# Sources that name the nodes they speak of themselves, or speak of no node.
+_NAME_NODES = frozenset(
+    {
+        kinds.LOG_DIRS,
+        kinds.GET_OFFSETS,
+        kinds.TOPICS_DESCRIBE,
+        kinds.DESCRIBE_TOPIC_PARTITIONS,
+        kinds.QUORUM_STATUS,
+        kinds.QUORUM_REPLICATION,
+        kinds.DESCRIBE_QUORUM,
+    }
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note. offsets:
+    columns, of a checkpoint file or an exporter's text that is clean; of_file: what is the same in all its rows."""
+
+    offsets: list[Row] | pa.RecordBatch = field(default_factory=list)
+    of_file: Row = field(default_factory=dict)
+    partitions: list[Row] = field(default_factory=list)
+    quorum: list[Row] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    trailing_bytes: int = 0
+    note: str | None = None
+
+
+Reader = Callable[[EvidenceFile], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTables:
+    """tables.LOG_END_OFFSETS (with its texts encoded, as offset_columns.ENCODED), DESCRIBED_PARTITIONS and
+    QUORUM_REPORTS of a capture; accounts: of every file read."""
+
+    log_end_offsets: pa.Table
+    described_partitions: pa.Table
+    quorum_reports: pa.Table
+    accounts: dict[str, Account]
+
+
+def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int) -> OffsetTables:
+    """Read every file that is no metadata log, snapshot or dump.
+
+    uncertainty_ms: how long one round of capturing may have taken, unless the manifest or an archive says: a value was
+    read within that time after the file's capture time; the clock's error widens it on both sides. Rows of one replica
+    and source are kept apart, nothing is joined here.
+    """
+    files = list(files)
+    readers = _readers(files, names)
+    offsets = OffsetColumns()
+    partitions: list[Row] = []
+    quorum: list[Row] = []
+    accounts: dict[str, Account] = {}
+    for file in files:
+        if file.kind not in readers:
+            continue
+        found = readers[file.kind](file)
+        if file.node_id is None and file.kind not in _NAME_NODES and (found.offsets or found.quorum):
+            message = (
+                "nothing says which node this is from: put meta.properties beside it or name the folder broker-<id>"
+            )
+            found = Found(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
+        accounts[file.path] = _account(file, found)
+        common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
+        speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
+        same = {**common, **speaker, **found.of_file, **provenance(capture, file, 0)}
+        if isinstance(found.offsets, pa.RecordBatch):
+            offsets.add_columns(same, found.offsets)
+        else:
+            offsets.add_rows({**same, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
+        partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
+        node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
+        quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
+    accounts |= {f.path: Account(f.size_bytes) for f in files if f.kind in _READ_ELSEWHERE}
+    return OffsetTables(
+        offsets.table(),
+        pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
+        pa.Table.from_pylist(quorum, schema=tables.QUORUM_REPORTS),
+        accounts,
+    )
+
+
+# Small files that are read where a capture is opened, or beside others.
+_READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
+
+
+def _account(file: EvidenceFile, found: Found) -> Account:
+    quarantined = sum(d.length_bytes for d in found.damage)
+    note = found.note or (found.damage[0].message if found.damage else None)
+    parsed = file.size_bytes - quarantined - found.trailing_bytes
+    return Account(parsed, quarantined, found.trailing_bytes, note, found.damage)
+
+
+def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None) -> Row:
+    """The earliest time a value was read and how long after that it may have been. within_ms: the same, by the
+    capturer's clock."""
+    if at_ms is None or within_ms is None:
+        return {"captured_at_ms": None, "uncertainty_ms": None}
+    return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": within_ms + 2 * file.clock_error_ms}
+
+
+def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
+    """When a row's value was read, where the row says so itself; when the file was copied says nothing of that."""
+    if "captured_at_ms" not in row:
+        return {}
+    duration_ms = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
+    return _when(file, row["captured_at_ms"], duration_ms)
+
+
+def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]:
+    """The reader of each kind."""
+    topic_ids = {
+        str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
+        for f in files
+        if f.kind == kinds.PARTITION_METADATA
+    }
+    last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
+    stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
+    lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
+        kinds.GET_OFFSETS: tool_output.read_get_offsets,
+        kinds.QUORUM_REPLICATION: tool_output.read_quorum_replication,
+        kinds.LOG_DIRS: json_responses.read_log_dirs,
+        kinds.DESCRIBE_LOG_DIRS: json_responses.read_describe_log_dirs,
+        kinds.REPLICA_LOG_INFO: json_responses.read_replica_log_info,
+        kinds.CLEAN_SHUTDOWN: json_responses.read_clean_shutdown,
+    }
+    result: dict[str, Reader] = {kind: partial(_offset_file, read) for kind, read in lines.items()}
+    return {
+        **result,
+        **dict.fromkeys(_CHECKPOINT_COLUMN, partial(_offset_checkpoint, stopped)),
+        kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
+        kinds.JMX_EXPORTER: partial(_exporter, names),
+        kinds.JMX_TOOL: _jmx_tool,
+        kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last, stopped),
+        kinds.TOPICS_DESCRIBE: partial(_described, tool_output.read_topics),
+        kinds.DESCRIBE_TOPIC_PARTITIONS: partial(_described, json_responses.read_describe_topic_partitions),
+        kinds.QUORUM_STATUS: partial(_reported, tool_output.read_quorum_status),
+        kinds.QUORUM_STATE: partial(_reported, json_responses.read_quorum_state),
+        kinds.DESCRIBE_QUORUM: _describe_quorum,
+    }
+
+
+def _offset_file(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(offsets=rows, damage=damage)
+
+
+def _described(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(partitions=rows, damage=damage)
+
+
+def _reported(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+    rows, damage = read(file.read())
+    return Found(quorum=rows, damage=damage)
+
+
+def _describe_quorum(file: EvidenceFile) -> Found:
+    replicas, reports, damage = json_responses.read_describe_quorum(file.read())
+    return Found(offsets=replicas, quorum=reports, damage=damage)
+
+
+def _exporter(names: MetricNames, file: EvidenceFile) -> Found:
+    data = file.read()
+    of_file = {"process_start_ms": process_start_ms(data, names)}
+    clean = clean_metrics(data, names)
+    if clean is not None:
+        return Found(offsets=clean, of_file=of_file)
+    samples, damage = read_metrics(data, names)
+    return Found(offsets=[s.row() for s in samples], of_file=of_file, damage=damage)
+
+
+def _jmx_tool(file: EvidenceFile) -> Found:
+    samples, damage = read_jmx_tool(file.read())
+    rows = [
+        {
+            "topic": s.topic,
+            "partition": s.partition,
+            s.field: s.value,
+            "position": s.position,
+            # A report with a formatted date has no time that can be placed; the file's own is not the report's.
+            "captured_at_ms": s.captured_at_ms,
+        }
+        for s in samples
+    ]
+    return Found(offsets=rows, damage=damage)
+
+
+def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Found:
+    data, column = file.read(), _CHECKPOINT_COLUMN[file.kind]
+    of_file: Row = {}
+    if file.kind == kinds.RECOVERY_POINT:
+        # Written before the marker of a clean stop (LogManager.shutdown), and next by the session after it.
+        of_file = {"broker_epoch": stopped.get(str(PurePosixPath(file.path).parent))}
+    clean = clean_checkpoint(data, column)
+    if clean is not None:
+        return Found(offsets=clean, of_file=of_file)
+    lines, damage = read_checkpoint(data, 2)
+    rows = []
+    for line in lines:
+        partition, value = int(line.words[-2]), int(line.words[-1])
+        if len(line.words) != 3 or not 0 <= partition <= MAX_INT32 or value < 0:
+            damage.append(_not_an("offset", line))
+            continue
+        topic = line.words[0].decode("utf-8", "replace")
+        rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
+    return Found(offsets=rows, of_file=of_file, damage=damage)
+
+
+def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Found:
+    path, data = PurePosixPath(file.path), file.read()
+    is_metadata = path.parent.name == kinds.METADATA_LOG_DIR
+    place = (tool_output.METADATA_TOPIC, 0) if is_metadata else kinds.partition_of(path)
+    if place is None:
+        return Found(damage=[Damage(0, len(data), None, "unknown_partition", "the folder names no partition")])
+    lines, damage = read_checkpoint(data, 2)
+    topic_id = None if is_metadata else topic_ids.get(str(path.parent))
+    rows = []
+    for line in lines:
+        epoch, start = (int(w) for w in line.words[-2:])
+        if len(line.words) != 2 or not 0 <= epoch <= MAX_INT32 or start < 0:
+            damage.append(_not_an("epoch", line))
+            continue
+        row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "position": line.position}
+        rows.append({**row, "leader_epoch": epoch, "epoch_start_offset": start})
+    return Found(offsets=rows, damage=damage)
+
+
+def _not_an(what: str, line: Line) -> Damage:
+    message = f"not an entry with a valid {what}: {excerpt(b' '.join(line.words))}"
+    return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)
+
+
+def _stopped(file: EvidenceFile) -> int | None:
+    """The broker epoch in a .kafka_cleanshutdown: what lies beside it is as that session left it."""
+    rows, _ = json_responses.read_clean_shutdown(file.read())
+    return next((row.get("broker_epoch") for row in rows), None)
+
+
+def _replica_segment(
+    topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
+) -> Found:
+    """The log end of a replica, from its last segment; the others hold nothing but records."""
+    path = PurePosixPath(file.path)
+    place = kinds.partition_of(path)
+    if place is None or file.path not in last:
+        return Found(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
+    with file.unchanged():
+        tail = read_tail(file.local, int(path.stem))
+    found = Found(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
+    if tail.log_end_offset is not None:
+        row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
+        end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
+        end["broker_epoch"] = stopped.get(str(path.parent.parent))
+        found.offsets.append({**row, **end, "position": tail.position})
+    return found

@@ -1,0 +1,185 @@
+"""Where a replica's log ends, from its last segment file: a topic's data, not the metadata log.
+
+Facts: Kafka's DefaultRecordBatch (record batch v2: a head of 61 bytes, CRC32C from the attributes on),
+FileLogInputStream (what is too short for the size in its head ends the file), LogSegment.recover (a broker that was
+not stopped cleanly cuts the log at the first batch that is not valid), LogCleaner (compaction keeps a batch's offsets,
+so that it may hold fewer records than they span, or none), LogSegment.canConvertToRelativeOffset (a segment holds
+no offset more than an int32 above its base offset), LeaderEpochFileCache (epochs never go back in a log).
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import google_crc32c
+
+from evidence.errors import Damage
+from evidence.text_files import MAX_INT32, MAX_INT64
+from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
+
+# What Kafka needs to tell a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
+_SIZED_BYTES = 17
+_LENGTH_BEHIND = 12
+_CRC_FROM = 21
+_LEAST_RECORD_BYTES = 7
+# What the search for a batch behind a torn one may cost: bytes of CRC work for each byte of the file, and tries.
+_BUDGET = 8
+_TRIES = 1 << 20
+_CHUNK_BYTES = 1 << 20
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic
+_SIZED = struct.Struct(">qiib")
+# A head from its magic byte on: magic 2, CRC, attributes with an empty high byte, last offset delta >= 0.
+_LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of one segment: parsed bytes + damage + trailing bytes = the file's length.
+
+    log_end_offset: the offset that the next record would get; None if the file cannot tell. last_written_leader_epoch:
+    of the last valid batch, None without one. position: the byte position of the last valid batch, 0 without one.
+    note: why there are trailing bytes, or no batches; None if the file ends with a whole batch.
+    """
+
+    log_end_offset: int | None
+    last_written_leader_epoch: int | None
+    position: int
+    damage: list[Damage]
+    trailing_bytes: int
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    size_bytes: int
+    last_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Torn:
+    """A last batch that was not written as a whole. size_bytes: what its head promises, 0 without one."""
+
+    size_bytes: int
+    note: str
+
+
+def read_tail(path: Path, base_offset: int) -> Tail:
+    """The end of the segment `path`, whose name says `base_offset`. Every batch's CRC is checked.
+
+    Behind damage nothing is read: a broker that recovers cuts the log there, one that keeps running does not, so that
+    log_end_offset is None.
+    Errors: OSError if the file cannot be read; none for what is in it.
+    """
+    with path.open("rb") as file:
+        if not file.seek(0, 2):
+            return _Segment(b"", base_offset).tail()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _Segment(data, base_offset).tail()
+
+
+class _Segment:
+    """One segment's bytes, read from the front. next_offset and epoch: the least that the next batch may have."""
+
+    def __init__(self, data: bytes | mmap.mmap, base_offset: int) -> None:
+        self.data = data
+        self.end = len(data)
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.epoch: int | None = None
+
+    def tail(self) -> Tail:
+        position = last_position = 0
+        while position < self.end:
+            found = self._batch(position)
+            if not isinstance(found, _Batch):
+                return self._stopped(found, position, last_position)
+            last_position, self.next_offset, self.epoch = position, found.last_offset + 1, found.epoch
+            position += found.size_bytes
+        note = None if self.end else "empty file: legal for an active segment"
+        return Tail(self.next_offset, self.epoch, last_position, [], 0, note)
+
+    def _stopped(self, found: _Torn | Damage, position: int, last_position: int) -> Tail:
+        """The tail where what stands at `position` is no batch."""
+        left = self.end - position
+        if self._only_zeros(position):
+            note = f"{left} zero bytes {'behind the last batch' if position else 'and nothing else'}: preallocated"
+            return Tail(self.next_offset, self.epoch, last_position, [], left, note)
+        if isinstance(found, Damage):
+            return Tail(None, self.epoch, last_position, [found], 0, None)
+        if found.size_bytes and self._batch_behind(position):
+            message = f"the head promises {found.size_bytes} bytes, {left} are left, and they may hold a later batch"
+            return Tail(None, self.epoch, last_position, [self._damage(position, "bad_length", message)], 0, None)
+        return Tail(self.next_offset, self.epoch, last_position, [], left, found.note)
+
+    def _damage(self, position: int, reason: str, message: str) -> Damage:
+        """From `position` to the end of the file, at the offset that the batches before it lead to."""
+        return Damage(position, self.end - position, self.next_offset, reason, message)
+
+    def _batch(self, position: int) -> _Batch | _Torn | Damage:
+        """The batch at `position`, or what is wrong with it."""
+        left = self.end - position
+        if left < _SIZED_BYTES:
+            return _Torn(0, f"torn batch at the end: {left} bytes, a batch head has {HEAD_BYTES}")
+        base, length, epoch, magic = _SIZED.unpack_from(self.data, position)
+        size = length + _LENGTH_BEHIND
+        if magic != 2:
+            return self._damage(position, "bad_magic", f"magic {magic}: only record batches v2 are read")
+        if size < HEAD_BYTES:
+            return self._damage(position, "bad_length", f"batch length {length} is below the least possible")
+        if base < self.next_offset or base - self.base_offset > MAX_INT32:
+            message = f"base offset {base} in segment {self.base_offset}, {self.next_offset} or later must follow"
+            return self._damage(position, "bad_offset", message)
+        if epoch < (self.epoch or 0):
+            return self._damage(position, "bad_epoch", f"leader epoch {epoch}, at least {self.epoch or 0} must follow")
+        if size > left:
+            return _Torn(size, f"torn batch of {left} bytes at the end, its head promises {size}")
+        _, _, _, _, crc, attributes, delta, _, _, _, _, _, count = HEAD.unpack_from(self.data, position)
+        actual = self._crc32c(position + _CRC_FROM, position + size)
+        if actual != crc:
+            message = f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}"
+            return self._damage(position, "crc_mismatch", message)
+        codec = attributes & 0x07
+        if codec >= len(CODECS):
+            return self._damage(position, "bad_codec", f"compression codec {codec} does not exist")
+        if delta < 0 or base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
+            return self._damage(position, "bad_offset", f"base offset {base}, last offset delta {delta}")
+        if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
+            message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
+            return self._damage(position, "bad_count", message)
+        return _Batch(size, base + delta, epoch)
+
+    def _batch_behind(self, position: int) -> bool:
+        """Whether a good batch begins behind `position`: what looks torn there is then a length that was damaged.
+        True as well where the search becomes too dear: the end then cannot be told either."""
+        budget = _BUDGET * max(self.end - position, 1 << 20)
+        match = _LIKE_A_HEAD.search(self.data, position + 1 + MAGIC_AT)
+        for _ in range(_TRIES):
+            if match is None:
+                return False
+            found = self._batch(match.start() - MAGIC_AT)
+            if isinstance(found, _Batch):
+                return True
+            if isinstance(found, Damage) and found.reason == "crc_mismatch":
+                length: int = _SIZED.unpack_from(self.data, found.position)[1]
+                budget -= length
+                if budget <= 0:
+                    return True
+            match = _LIKE_A_HEAD.search(self.data, match.start() + 1)
+        return True
+
+    def _crc32c(self, begin: int, end: int) -> int:
+        """CRC32C of a stretch, in chunks: a damaged head may claim a batch as large as the file."""
+        crc: int = google_crc32c.value(self.data[begin : min(begin + _CHUNK_BYTES, end)])
+        for at in range(begin + _CHUNK_BYTES, end, _CHUNK_BYTES):
+            crc = google_crc32c.extend(crc, self.data[at : min(at + _CHUNK_BYTES, end)])
+        return crc
+
+    def _only_zeros(self, position: int) -> bool:
+        chunks = (self.data[at : at + _CHUNK_BYTES] for at in range(position, self.end, _CHUNK_BYTES))
+        return not any(chunk.strip(b"\0") for chunk in chunks)

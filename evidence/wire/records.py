@@ -1,0 +1,182 @@
+"""Records inside a batch: bytes -> Record with Kafka's JSON form, damage for what cannot be read.
+
+Facts: Kafka's DefaultRecord (record framing), AbstractApiMessageSerde / MetadataRecordSerde (value frame: frame version
+1, api key, version, body, nothing after it), RecordsIterator (what a KRaft controller never writes), ControlRecordType.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.errors import Damage, DecodeError
+from evidence.redaction import redact
+from evidence.wire.batches import HEAD_BYTES, Batch
+from evidence.wire.compression import decompress
+from evidence.wire.schema import read_uvarint, read_varint, record_types
+
+_MAX_INT64 = (1 << 63) - 1
+_MAX_INT16 = (1 << 15) - 1
+_CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decoded record.
+
+    position: byte position of the record in the file; of its batch when the batch is compressed.
+    type: Kafka's name; UNKNOWN_<key> or UNKNOWN_CONTROL_<type> when this release does not know it.
+    data: Kafka's JSON form; for an unknown type or version {"raw": <hex of the value>}.
+    """
+
+    offset: int
+    timestamp_ms: int
+    epoch: int
+    type: str
+    version: int
+    data: dict[str, Any]
+    position: int
+    is_control: bool
+    is_known: bool
+
+
+def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Iterator[Record | Damage]:
+    """Every record of `batch`, whose head lies in `data` at batch.position.
+
+    Yields a Damage for a record that cannot be used and goes on with the next; when the framing itself is lost, one
+    Damage covers the rest of the batch. A Damage of no bytes is a remark on a record that is used. Never raises for
+    damaged bytes.
+    """
+    body = data[batch.position + HEAD_BYTES : batch.position + batch.size_bytes]
+    try:
+        body = decompress(batch.codec, body)
+    except DecodeError as error:
+        yield Damage(batch.position, batch.size_bytes, batch.base_offset, error.reason, str(error))
+        return
+    if batch.codec != "none":
+        message = f"compressed with {batch.codec}: no KRaft controller writes that"
+        yield Damage(batch.position, 0, batch.base_offset, "unexpected_codec", message)
+    # Positions inside a compressed batch do not exist in the file: its records are found by their batch.
+    start = batch.position + HEAD_BYTES if batch.codec == "none" else None
+    position = 0
+    for index in range(batch.record_count):
+        offset = batch.base_offset + index
+        at = batch.position if start is None else start + position
+        try:
+            length, value_at = read_varint(body, position)
+            if length < 0 or value_at + length > len(body):
+                raise DecodeError(
+                    "bad_frame", f"record length {length}, {len(body) - value_at} bytes are left", position
+                )
+        except DecodeError as error:
+            rest = batch.size_bytes if start is None else len(body) - position
+            yield Damage(at, rest, offset, error.reason, f"{error}; the rest of the batch is unreadable")
+            return
+        end = value_at + length
+        size = batch.size_bytes if start is None else end - position
+        if length > batch.size_bytes:
+            message = (
+                f"record length {length} in a batch of {batch.size_bytes} compressed bytes: Kafka's reader refuses it"
+            )
+            yield Damage(at, 0, offset, "larger_than_batch", message)
+        if _is_overlong(body, position, value_at):
+            yield Damage(at, 0, offset, "overlong_varint", "its length is written with more bytes than it needs")
+        yield _record_or_damage(body[value_at:end], batch, index, at, size, show_secrets)
+        position = end
+    if position != len(body):
+        at = batch.position if start is None else start + position
+        left = len(body) - position
+        message = f"{left} bytes after the last of {batch.record_count} records"
+        yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
+
+
+def read_record(data: bytes, batch: Batch, index: int, position: int, body: int, end: int) -> Record | Damage:
+    """One record of an uncompressed batch, whose frame is known to be sound: data[position:end), its length prefix up
+    to `body`; index is its number in the batch."""
+    return _record_or_damage(data[body:end], batch, index, position, end - position, False)
+
+
+def _record_or_damage(
+    body: bytes, batch: Batch, index: int, position: int, size: int, show_secrets: bool
+) -> Record | Damage:
+    try:
+        return _read_record(body, batch, index, position, show_secrets)
+    except DecodeError as error:
+        return Damage(position, size, batch.base_offset + index, error.reason, str(error))
+
+
+def _is_overlong(data: bytes, start: int, end: int) -> bool:
+    """Whether the varint data[start:end) ends with a byte that says nothing; Kafka's writer never does that."""
+    return end - start > 1 and data[end - 1] == 0
+
+
+def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secrets: bool) -> Record:
+    timestamp_delta, at = read_varint(body, 1, 10)
+    offset_delta, at = read_varint(body, at)
+    key_length, at = read_varint(body, at)
+    key = body[at : at + max(key_length, 0)]
+    at += len(key)
+    value_length, at = read_varint(body, at)
+    if value_length < 0 or at + value_length > len(body):
+        raise DecodeError("bad_value", f"value length {value_length} in a record of {len(body)} bytes", at)
+    value = body[at : at + value_length]
+    headers, end = read_varint(body, at + value_length)
+    if offset_delta != index:
+        raise DecodeError("bad_offset", f"offset delta {offset_delta} in the record that has number {index}", 0)
+    unusual = _not_kraft(batch, key_length, headers, len(body) - end)
+    if unusual:
+        raise DecodeError("not_kraft", f"the record has {unusual}: no KRaft controller writes that", 0)
+    offset = batch.base_offset + offset_delta
+    timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
+    if not -_MAX_INT64 - 1 <= timestamp <= _MAX_INT64:
+        raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} leads out of 64 bits", 0)
+    type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
+    if not show_secrets:
+        data = redact(type_name, data)
+    return Record(offset, timestamp, batch.epoch, type_name, version, data, position, batch.is_control, known)
+
+
+def _not_kraft(batch: Batch, key_length: int, headers: int, left: int) -> str | None:
+    """What a record has that Kafka's RecordsIterator refuses, or None."""
+    if (key_length >= 0) != batch.is_control:
+        return "no key in a control batch" if batch.is_control else "a key"
+    if headers:
+        return "headers"
+    return f"{left} bytes behind its headers" if left else None
+
+
+def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
+    """A metadata record's value -> (type, version, data, known). Errors: DecodeError for anything malformed."""
+    frame_version, at = read_uvarint(value, 0)
+    if frame_version != 1:
+        raise DecodeError(
+            "frame_version", f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)", 0
+        )
+    key, at = read_uvarint(value, at)
+    version, at = read_uvarint(value, at)
+    if key > _MAX_INT16 or version > _MAX_INT16:
+        raise DecodeError("bad_frame", f"record type {key}, version {version}: Kafka's largest are {_MAX_INT16}", 0)
+    known = record_types("metadata").get(key)
+    if known is None or version not in known.readers:
+        return known.name if known else f"UNKNOWN_{key}", version, {"raw": value.hex()}, False
+    data, end = known.readers[version](value, at)
+    if end != len(value):
+        raise DecodeError("trailing_bytes", f"found {len(value) - end} byte(s) of garbage after {known.name}", end)
+    return known.name, version, data, True
+
+
+def decode_control(key: bytes, value: bytes) -> tuple[str, int, dict[str, Any], bool]:
+    """A control record's key and value -> (type, version, data, known)."""
+    if len(key) < 4:
+        raise DecodeError("bad_control_key", f"a control record's key has {len(key)} bytes, 4 are needed", 0)
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    version = int.from_bytes(value[:2], "big", signed=True)
+    known = record_types("control").get(kind)
+    if known is None or version not in known.readers:
+        name = known.name if known else _CONTROL_MARKERS.get(kind, f"UNKNOWN_CONTROL_{kind}")
+        return name, version, {"raw": value.hex()}, kind in _CONTROL_MARKERS
+    data, end = known.readers[version](value, 0)
+    if end != len(value):
+        raise DecodeError("trailing_bytes", f"found {len(value) - end} byte(s) of garbage after {known.name}", end)
+    return known.name, version, data, True

@@ -1,0 +1,90 @@
+"""`doctor`: what this machine needs for the job, checked one by one, without starting Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from jobs.config.settings import Settings
+
+_PACKAGES = ("pyspark", "delta-spark", "pyarrow", "pandas", "numpy", "great_expectations")
+_MIN_FREE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. advice: what to do when it is not ok."""
+
+    what: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+def run_checks(settings: Settings, lake: Path) -> list[Check]:
+    """Every check, in the order in which they matter."""
+    return [_python(), _java(), *map(_package, _PACKAGES), _jars(settings), _disk(lake), _writable(lake)]
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Check("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
+
+
+def _java() -> Check:
+    home = os.environ.get("JAVA_HOME")
+    binary = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = "install Java 17 (Spark 4 needs 17 or newer) and set JAVA_HOME or PATH"
+    if not binary:
+        return Check("Java", False, "not found", advice)
+    try:
+        out = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("Java", False, f"{binary}: {error}", advice)
+    match = re.search(r'version "(\d+)', out)
+    return Check(
+        "Java", bool(match) and int(match[1]) >= 17 if match else False, out.splitlines()[0] if out else "?", advice
+    )
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, True, version(name))
+    except PackageNotFoundError:
+        return Check(name, False, "not installed", "run `make setup`")
+
+
+def _jars(settings: Settings) -> Check:
+    if settings.spark.jars_mode != "jars":
+        return Check("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
+    folder = settings.spark.jars_path()
+    count = len(list(folder.glob("*.jar")))
+    return Check("Delta's jars", count > 0, f"{count} in {folder}", "run `make jars`, or set spark.jars_dir")
+
+
+def _existing(path: Path) -> Path:
+    path = path.resolve()
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def _disk(lake: Path) -> Check:
+    free = shutil.disk_usage(_existing(lake)).free
+    return Check(
+        "disk",
+        free > _MIN_FREE_BYTES,
+        f"{free / 2**30:.1f} GiB free for {lake}",
+        "free at least 1 GiB, or choose another --lake",
+    )
+
+
+def _writable(lake: Path) -> Check:
+    place = _existing(lake)
+    return Check("permissions", os.access(place, os.W_OK), f"{place}", "choose a --lake that you may write to")

@@ -1,0 +1,144 @@
+"""Settings: conf/defaults.toml, then a site's own file, then environment variables; the last one wins."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from evidence.errors import KraftForensicsError
+from evidence.limits import MAX_DURATION_MS
+from evidence.offsets.jmx_exporter import MetricNames
+
+CONF_VARIABLE = "KRAFT_FORENSICS_CONF"
+
+
+def conf_dir() -> Path:
+    """The folder with the project's data files: conf/ of a checkout, jobs/conf of an installed wheel."""
+    jobs = Path(__file__).resolve().parents[1]
+    checkout = jobs.parent / "conf"
+    return checkout if (checkout / "defaults.toml").is_file() else jobs / "conf"
+
+
+class SettingsError(KraftForensicsError):
+    """A setting is not what it must be."""
+
+    exit_code = 2
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SparkSettings(_Section):
+    """[spark]: how the session is made."""
+
+    master: str
+    driver_memory: str
+    driver_java_options: str
+    shuffle_partitions: int = Field(ge=1)
+    codegen_from_mib: int = Field(ge=0)
+    jars_mode: Literal["jars", "packages", "provided"]
+    jars_dir: str
+    conf: dict[str, str]
+
+    def jars_path(self) -> Path:
+        """The folder with Delta's jars."""
+        return Path(self.jars_dir) if self.jars_dir else Path(__file__).resolve().parents[2] / ".jars"
+
+
+class EvidenceSettings(_Section):
+    """[evidence]: what is known of how captures were made."""
+
+    snapshot_duration_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+    clock_error_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+
+
+class ReplaySettings(_Section):
+    """[replay]: how work is divided."""
+
+    partitions_per_bucket: int = Field(ge=1)
+    rows_per_bucket: int = Field(ge=1)
+
+
+class CounterfactualSettings(_Section):
+    """[counterfactuals]: what is asked of every window beside the fixed policies."""
+
+    deprioritized: tuple[tuple[int, ...], ...]
+    min_isr: tuple[PositiveInt, ...]
+
+
+class MetricSettings(_Section):
+    """[metrics]: the exporter's spellings."""
+
+    log_end_offset: tuple[str, ...]
+    log_start_offset: tuple[str, ...]
+    in_sync_replicas_count: tuple[str, ...]
+    under_min_isr: tuple[str, ...]
+    process_start_time_seconds: tuple[str, ...]
+    topic_label: str
+    partition_label: str
+
+    def names(self) -> MetricNames:
+        return MetricNames(**self.model_dump())
+
+
+class Settings(BaseSettings):
+    """All settings. Frozen; made by `load_settings`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="KRAFT_FORENSICS_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    spark: SparkSettings
+    evidence: EvidenceSettings
+    replay: ReplaySettings
+    counterfactuals: CounterfactualSettings
+    metrics: MetricSettings
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **sources: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment variables win over the files, whose values come in as init arguments."""
+        return sources["env_settings"], init_settings
+
+
+def default_values() -> dict[str, Any]:
+    """What conf/defaults.toml says."""
+    return tomllib.loads((conf_dir() / "defaults.toml").read_text(encoding="utf-8"))
+
+
+def site_values() -> dict[str, Any]:
+    """What the site's own file says; nothing where no file is named. Errors: SettingsError when it cannot be read."""
+    site = os.environ.get(CONF_VARIABLE)
+    if not site:
+        return {}
+    try:
+        return tomllib.loads(Path(site).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{CONF_VARIABLE}={site}: cannot be read: {error}") from error
+
+
+def load_settings() -> Settings:
+    """The effective settings. Errors: SettingsError naming the setting or the file that is wrong."""
+    values = _merged(default_values(), site_values())
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(p) for p in first["loc"])
+        raise SettingsError(f"setting {place}: {first['msg']} (defaults and meanings: conf/defaults.toml)") from error
+
+
+def _merged(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The values with a site's own in place of those that it names, however deep."""
+    result = dict(values)
+    for name, value in own.items():
+        known = values.get(name)
+        result[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result

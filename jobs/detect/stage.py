@@ -1,0 +1,241 @@
+"""Detect: partition_history + log_end_offsets -> elections, rule_differences, findings, counterfactuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from evidence.capture.clock_bounds import minimum_clock_error_ms
+from evidence.tables import LOG_END_OFFSETS
+from jobs.config.settings import Settings
+from jobs.detect.printed_states import compare_with_described
+from jobs.detect.snapshots import compare_with_snapshots
+from jobs.lake import fingerprint
+from jobs.lake.lake import Lake
+from jobs.replay.cluster_state import control_records, load_cluster_state, static_files
+from jobs.replay.stage import changes_frame, replayed_from
+from jobs.spark.buckets import bucket_count, map_both
+from jobs.spark.stacked_tables import Parts, fetched, part
+from replay.arrow import schemas
+from replay.bucket import JUDGED, Told, judge
+from replay.cluster.log import Problem
+from replay.cluster.state import ClusterState, changes_that_count
+from replay.controller.transitions import surroundings_of
+from replay.findings.broken_rules import invariant_findings
+from replay.findings.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
+from replay.findings.windows import Asked, ClusterEvents
+from replay.invariants.partitions import cluster_facts
+from replay.invariants.quorum import quorum_violations
+from replay.loss.cluster_facts import judged_cluster
+from replay.offsets.clock_anchors import least_clock_error_ms
+from replay.offsets.evidence import Clock
+from replay.partitions.reducer import CHANGES
+
+_INPUTS = (
+    "partition_history",
+    "log_end_offsets",
+    "snapshot_records",
+    "metadata_records",
+    "log_batches",
+    "quarantine",
+    "described_partitions",
+    "captures",
+    "static_configs",
+    "broker_history",
+    "evidence_files",
+)
+MAX_ORPHANS = 100_000
+
+_PARTS = Parts(**JUDGED)
+_WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
+    contradicted: against what Kafka's tools printed. predicted: partition changes held against the rules; differences:
+    those that are not as predicted, by class. violations: of invariants, by name."""
+
+    cluster_id: str
+    up_to_date: bool
+    compared: int = 0
+    mismatches: int = 0
+    described: int = 0
+    contradicted: int = 0
+    predicted: int = 0
+    differences: dict[str, int] = field(default_factory=dict)
+    violations: dict[str, int] = field(default_factory=dict)
+
+
+def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
+    """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
+    lake.create()  # tables that a newer release has and this lake does not
+    asked = Asked(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
+    mark = fingerprint.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, asked))
+    if lake.mark("findings", cluster) == mark:
+        return Found(cluster, True)
+    lake.start()
+    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
+    clock = measured_clock(lake, cluster, settings)
+    end_ms = log_end_ms(lake, cluster, state)
+    static = static_files(lake, cluster)
+    context = judged_cluster(cluster, state, clock, end_ms, static)
+    history = lake.table("partition_history", cluster)
+    progress(f"{cluster}: judging elections and windows")
+    offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
+    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
+    events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
+    told = Told(context, events, cluster_facts(state, static), asked)
+    buckets = bucket_count(history, settings)
+    results = _Results(lake, cluster, _judged(history, offsets, told, buckets), buckets)
+    for own, name in _WRITTEN.items():
+        results.write(own, name)
+    of_log = quorum_violations(state.shape, control_records(lake, cluster))
+    results.write("violation", "invariant_violations", of_log)
+    progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
+    compared, mismatches = compare_with_snapshots(lake, cluster, state)
+    printed = compare_with_described(lake, cluster, history, clock, end_ms)
+    problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
+    rows = [fault(cluster, problem) for problem in problems]
+    rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
+    rows += [_mismatch(cluster, state, row) for row in mismatches]
+    rows += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
+    rows += printed.findings
+    more = [pa.Table.from_pylist(rows, schema=schemas.FINDINGS), invariant_findings(of_log, cluster)]
+    # Last: the mark on findings says that the other tables are made, too.
+    results.write("finding", "findings", pa.concat_tables(more), {"mark": mark})
+    predicted = results.predicted()
+    results.forget()
+    return Found(
+        cluster_id=cluster,
+        up_to_date=False,
+        compared=compared,
+        mismatches=len(mismatches),
+        described=printed.compared,
+        contradicted=len(printed.findings),
+        predicted=predicted,
+        differences=_counts(lake.read("rule_differences", cluster, ["difference"])),
+        violations=_counts(lake.read("invariant_violations", cluster, ["invariant"])),
+    )
+
+
+_OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "origin"]
+_LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
+
+
+def measured_clock(lake: Lake, cluster: str, settings: Settings) -> Clock:
+    """The clocks' error that the settings name, or what the evidence itself shows, whichever is more."""
+    files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
+    lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
+    measured = minimum_clock_error_ms(files)
+    if len(lines):
+        opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
+        measured = max(measured, least_clock_error_ms(opened, lines))
+    return Clock(max(settings.evidence.clock_error_ms, measured), measured)
+
+
+def _counts(rows: pa.Table) -> dict[str, int]:
+    """How often each value of the table's one column occurs."""
+    return {c["values"]: c["counts"] for c in rows.column(0).value_counts().to_pylist()}
+
+
+def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
+    """The finding of a partition state that is not the captured snapshot's."""
+    end = int(row["snapshot_end_offset"])
+    message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
+    found = fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
+    topic = state.context.topic_names.get(row["topic_id"])
+    return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
+
+
+def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
+    """The time of the log's last batch; behind it nothing is known."""
+    inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
+    return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
+
+
+def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
+    """Offsets with the topic id filled in: named by the source, or the one topic of that name that existed when the
+    value was read. A name that several topics could mean at that time is left out: it proves nothing."""
+    lifetimes = history.groupBy("topic_id").agg(
+        F.max("topic").alias("topic"),
+        F.min("timestamp_ms").alias("created_ms"),
+    )
+    named = offsets.where("topic_id is not null")
+    open_end = F.col("captured_at_ms") + F.col("uncertainty_ms")
+    # A removed topic counts, too: the checkpoint file of a broker that is down may still speak of it.
+    existed = F.coalesce(F.col("created_ms") <= open_end, F.lit(True))
+    unnamed = offsets.where("topic_id is null").drop("topic_id")
+    matched = unnamed.join(
+        F.broadcast(lifetimes.withColumnRenamed("topic", "name")), (F.col("topic") == F.col("name")) & existed
+    )
+    row = ["broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "path", "position"]
+    ambiguous = matched.groupBy(row).agg(F.count_distinct("topic_id").alias("n")).where("n > 1")
+    clear = matched.join(ambiguous, [matched[c].eqNullSafe(ambiguous[c]) for c in row], "left_anti")
+    return named.unionByName(clear.select(named.columns))
+
+
+def _judged(history: DataFrame, offsets: DataFrame, told: Told, buckets: int) -> DataFrame:
+    """What every bucket of partitions gives (JUDGED)."""
+
+    def of_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
+        return _PARTS.stacked(judge(left, right, told))
+
+    sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
+    return map_both(*sides, buckets, of_bucket, _PARTS.spark_schema)
+
+
+class _Results:
+    """What the buckets gave, written table by table. Of one bucket the driver fetches it; of several Spark keeps it."""
+
+    def __init__(self, lake: Lake, cluster: str, judged: DataFrame, buckets: int) -> None:
+        self.lake = lake
+        self.cluster = cluster
+        self.fetched = judged.toArrow() if buckets == 1 else None
+        self.kept = None if buckets == 1 else judged.persist()
+
+    def write(self, own: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None) -> None:
+        """Replace a table by what the buckets gave for it, and `more`."""
+        if self.fetched is not None:
+            rows = fetched(self.fetched, own)
+            if more is not None:
+                rows = pa.concat_tables([rows, more.cast(rows.schema)])
+            self.lake.put(name, self.cluster, rows, about)
+            return
+        frame = part(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
+        if more is not None:
+            frame = frame.unionByName(self.lake.frame(name, self.cluster, more))
+        self.lake.replace(name, self.cluster, frame, about)
+
+    def predicted(self) -> int:
+        """How many changes were held against the rules."""
+        if self.fetched is not None:
+            return int(pc.sum(fetched(self.fetched, "predicted")["changes"]).as_py() or 0)
+        return int(self.kept.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
+
+    def forget(self) -> None:
+        if self.kept is not None:
+            self.kept.unpersist()
+
+
+def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:
+    """Records that count but made no state: they speak of a partition that nobody created, or that was removed."""
+    changes = changes_frame(lake, cluster, state).where("origin = 'log'")
+    place = ["topic_id", "partition", "offset"]
+    events = lake.spark.createDataFrame(pa.table({"at": state.topic_events["offset"].unique()}), "at bigint")
+    of_records = history.where("origin = 'log'").join(F.broadcast(events), F.col("offset") == F.col("at"), "left_anti")
+    # A record makes one state at the most: where there are as many of both, no record is left over.
+    if changes.count() == of_records.count():
+        return []
+    unused = changes.join(history.select(place), place, "left_anti").limit(MAX_ORPHANS).toArrow()
+    rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(place).to_pylist()
+    return [
+        Problem("unknown_partition", r["offset"], f"a change of {r['topic_id']}-{r['partition']}, which does not exist")
+        for r in rows
+    ]

@@ -1,0 +1,193 @@
+"""Every Delta table: its columns (from the Arrow schemas of evidence and replay), keys and comment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from evidence import tables as evidence
+from replay.arrow import schemas as replay
+from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.invariants.catalogue import INVARIANT_VIOLATIONS
+
+_CLUSTER = evidence.column("cluster_id", pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
+_COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
+
+STATIC_CONFIGS = pa.schema(
+    [
+        evidence.column("node_id", pa.int32(), "node whose server.properties this is"),
+        evidence.column("name", pa.string(), "config name"),
+        evidence.column("value", pa.string(), "value; secrets redacted"),
+        *evidence.PROVENANCE,
+    ]
+)
+
+QUALITY_RESULTS = pa.schema(
+    [
+        evidence.column("suite", pa.string(), "expectation suite"),
+        evidence.column("table", pa.string(), "table that was checked"),
+        evidence.column("expectation", pa.string(), "expectation type"),
+        evidence.column("column", pa.string(), "column, or columns joined by a comma"),
+        evidence.column("success", pa.bool_(), "whether the expectation was met"),
+        evidence.column("unexpected_count", pa.int64(), "rows that broke it"),
+        evidence.column("element_count", pa.int64(), "rows that were looked at"),
+        evidence.column("details", pa.string(), "the expectation's own result, JSON"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table. key: the columns (besides cluster_id) that make a row the same row. checks: constraints that Delta
+    holds every row to, by name."""
+
+    name: str
+    comment: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    append_only: bool = False
+    checks: tuple[tuple[str, str], ...] = ()
+
+
+def _table(
+    name: str,
+    comment: str,
+    schema: pa.Schema,
+    key: tuple[str, ...],
+    append_only: bool = False,
+    checks: tuple[tuple[str, str], ...] = (),
+) -> Table:
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks)
+
+
+def _with_commit(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, _COMMIT])
+
+
+_PLACE = ("sha256", "path", "position")
+
+_ALL = (
+    _table(
+        "evidence_files",
+        "A file of a capture and what became of its bytes",
+        evidence.EVIDENCE_FILES,
+        ("capture", "path", "sha256"),
+        append_only=True,
+        checks=(("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes"),),
+    ),
+    _table(
+        "quarantine",
+        "A stretch of bytes that could not be used",
+        evidence.QUARANTINE,
+        (*_PLACE, "offset", "reason"),
+        append_only=True,
+    ),
+    _table(
+        "static_configs",
+        "A line of a captured server.properties",
+        STATIC_CONFIGS,
+        ("node_id", "name", "value"),
+        append_only=True,
+    ),
+    _table(
+        "captures",
+        "What a capture's manifest says of it",
+        evidence.CAPTURES,
+        ("capture", "sha256"),
+        append_only=True,
+    ),
+    _table(
+        "log_batches",
+        "A distinct record batch of the metadata log and who holds it",
+        _with_commit(evidence.LOG_BATCHES),
+        ("epoch", "base_offset", "crc"),
+    ),
+    _table(
+        "metadata_records",
+        "A record of the metadata log, once however many nodes hold it",
+        _with_commit(evidence.METADATA_RECORDS),
+        ("epoch", "offset", "batch_crc"),
+    ),
+    _table(
+        "snapshot_records",
+        "A record of a metadata snapshot (.checkpoint), numbered from 0",
+        evidence.SNAPSHOT_RECORDS,
+        ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"),
+        append_only=True,
+    ),
+    _table(
+        "log_end_offsets",
+        "A replica's log end, high watermark or epoch as one source saw it",
+        evidence.LOG_END_OFFSETS,
+        ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "described_partitions",
+        "A partition's state as one of Kafka's tools printed it",
+        evidence.DESCRIBED_PARTITIONS,
+        ("source", "captured_at_ms", "topic", "partition", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "quorum_reports",
+        "The metadata quorum as one node or tool saw it",
+        evidence.QUORUM_REPORTS,
+        ("source", "captured_at_ms", "node_id", "sha256", "position"),
+        append_only=True,
+    ),
+    _table(
+        "partition_history",
+        "A partition's whole state after one record",
+        replay.PARTITION_HISTORY,
+        ("topic_id", "partition", "offset"),
+    ),
+    _table(
+        "feature_history",
+        "A feature's finalized level from one record on",
+        replay.FEATURE_HISTORY,
+        ("name", "offset"),
+    ),
+    _table(
+        "config_history",
+        "A config of one resource from one record on",
+        replay.CONFIG_HISTORY,
+        ("resource_type", "resource_name", "name", "offset"),
+    ),
+    _table(
+        "broker_history",
+        "A broker's registration from one record on, and how its session began",
+        replay.BROKER_HISTORY,
+        ("broker_id", "offset"),
+    ),
+    _table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
+    _table(
+        "cluster_metrics",
+        "One of KIP-966's metrics from one record on",
+        replay.CLUSTER_METRICS,
+        ("metric", "topic_id", "partition", "offset"),
+    ),
+    _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
+    _table(
+        "rule_differences",
+        "A partition change that is not what Kafka's rules predict, or a known bug of its release",
+        RULE_DIFFERENCES,
+        ("topic_id", "partition", "offset"),
+    ),
+    _table(
+        "invariant_violations",
+        "A stretch of states, or of the log, that breaks an invariant",
+        INVARIANT_VIOLATIONS,
+        ("invariant", "topic_id", "partition", "start_offset"),
+    ),
+    _table(
+        "counterfactuals",
+        "What a policy would have done in a window: a prediction",
+        replay.COUNTERFACTUALS,
+        ("finding_id", "policy"),
+    ),
+    _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+    _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
+)
+TABLES = {t.name: t for t in _ALL}

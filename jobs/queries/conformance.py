@@ -1,0 +1,98 @@
+"""`conformance`: are the rules what Kafka's own classes do? Cases in, `N matched, M differ` out. Starts no JVM."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evidence.errors import KraftForensicsError
+from replay.controller.conformance import CaseError, differences
+from replay.controller.profiles import PROFILES, Profile
+
+_CHUNK_CASES = 5_000
+_GZIP = b"\x1f\x8b"
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Conformance:
+    """What came of a file's cases. differing: line number and what was expected and predicted."""
+
+    matched: int = 0
+    differing: list[tuple[int, Row]] = field(default_factory=list)
+
+
+def named_profile(name: str | None) -> Profile | None:
+    """Errors: KraftForensicsError for a name that no profile has."""
+    if name is not None and name not in PROFILES:
+        raise KraftForensicsError(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+    return PROFILES[name] if name else None
+
+
+def check_cases(file: Path, profile: Profile | None) -> Conformance:
+    """Predict and compare. file: a JSON object a line, gzipped or not; profile: of all cases, None: by their release.
+
+    Errors: KraftForensicsError naming file, line and byte position of what is no case.
+    """
+    result = Conformance()
+    for chunk in _chunks(file):
+        try:
+            found = differences([case for _, _, case in chunk], profile)
+        except CaseError:
+            found = [_alone(file, place, profile) for place in chunk]
+        for (line, _, _), difference in zip(chunk, found, strict=True):
+            if difference is None:
+                result.matched += 1
+            else:
+                result.differing.append((line, difference))
+    return result
+
+
+def _alone(file: Path, place: tuple[int, int, Row], profile: Profile | None) -> Row | None:
+    """One case by itself: to name the one that cannot be predicted."""
+    line, position, case = place
+    try:
+        return differences([case], profile)[0]
+    except CaseError as error:
+        raise KraftForensicsError(f"{file}: line {line}, byte {position}: {error}") from error
+
+
+def _chunks(file: Path) -> Iterator[list[tuple[int, int, Row]]]:
+    """(line number, byte position, case) of every line, in chunks."""
+    chunk: list[tuple[int, int, Row]] = []
+    for place in _cases(file):
+        chunk.append(place)
+        if len(chunk) == _CHUNK_CASES:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _cases(file: Path) -> Iterator[tuple[int, int, Row]]:
+    position = 0
+    try:
+        with file.open("rb") as raw:
+            is_gzip = raw.read(2) == _GZIP
+        with gzip.open(file) if is_gzip else file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, position, _parsed(file, number, position, line)
+                position += len(line)
+    except (OSError, EOFError) as error:
+        raise KraftForensicsError(f"{file}: cannot be read: {error}") from error
+
+
+def _parsed(file: Path, number: int, position: int, line: bytes) -> Row:
+    try:
+        case = json.loads(line)
+    except ValueError as error:
+        raise KraftForensicsError(f"{file}: line {number}, byte {position}: no JSON: {error}") from error
+    if not isinstance(case, dict):
+        raise KraftForensicsError(f"{file}: line {number}, byte {position}: no case, but a {type(case).__name__}")
+    return case

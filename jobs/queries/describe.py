@@ -1,0 +1,89 @@
+"""`describe`: a cluster's partitions at any point of history, as `kafka-topics --describe` prints them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from jobs.console.output import printable, utc
+from jobs.lake.lake_files import LakeFiles
+
+COLUMNS = (
+    "topic",
+    "topic_id",
+    "partition",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+    "replicas",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "adding_replicas",
+    "removing_replicas",
+    "leader_recovery_state",
+    "min_isr",
+    "min_isr_source",
+    "offset",
+    "timestamp_ms",
+)
+
+
+def partitions_at(
+    lake: LakeFiles, cluster: str, topic: str | None, at_offset: int | None, at_time_ms: int | None
+) -> list[dict[str, Any]]:
+    """The states in force after the record at an offset (or time); the newest ones without either. Starts no JVM.
+
+    Errors: KraftForensicsError when the topic never existed.
+    """
+    point, begin, end = at_offset, pc.field("offset"), pc.field("end_offset")
+    if at_time_ms is not None:
+        point, begin, end = at_time_ms, pc.field("timestamp_ms"), pc.field("end_timestamp_ms")
+    valid = end.is_null() if point is None else (begin <= point) & (end.is_null() | (end > point))
+    of_topic = None if topic is None else pc.field("topic") == topic
+    wanted = valid & ~pc.field("removed")
+    rows = lake.read("partition_history", cluster, COLUMNS, wanted if of_topic is None else of_topic & wanted)
+    if not len(rows) and topic is not None and not len(lake.read("partition_history", cluster, ["topic"], of_topic)):
+        raise KraftForensicsError(
+            f"topic {topic!r} never existed in cluster {cluster}, as far as the captured log goes"
+        )
+    order = [(name, "ascending") for name in ("topic", "topic_id", "partition", "offset")]
+    result: list[dict[str, Any]] = rows.sort_by(order).to_pylist()
+    return result
+
+
+def as_kafka_topics(rows: list[dict[str, Any]]) -> str:
+    """The rows in the form of `kafka-topics --describe`: a line a topic, an indented line a partition."""
+    lines = []
+    for topic_id, partitions in groupby(rows, key=lambda r: r["topic_id"]):
+        mine = list(partitions)
+        counts = f"PartitionCount: {len(mine)}", f"ReplicationFactor: {len(mine[0]['replicas'])}"
+        lines.append(_line([f"Topic: {mine[0]['topic']}", f"TopicId: {topic_id}", *counts]))
+        lines += ["\t" + _line(_partition(row)) for row in mine]
+    return "\n".join(lines)
+
+
+def _partition(row: dict[str, Any]) -> list[str]:
+    leader = "none" if row["leader"] == -1 else row["leader"]
+    fields = [
+        f"Topic: {row['topic']}", f"Partition: {row['partition']}", f"Leader: {leader}",
+        f"Replicas: {_ids(row['replicas'])}", f"Isr: {_ids(row['isr'])}", f"Elr: {_ids(row['elr'])}",
+        f"LastKnownElr: {_ids(row['last_known_elr'])}",
+    ]  # fmt: skip
+    if row["adding_replicas"]:
+        fields.append(f"Adding Replicas: {_ids(row['adding_replicas'])}")
+    if row["removing_replicas"]:
+        fields.append(f"Removing Replicas: {_ids(row['removing_replicas'])}")
+    return [*fields, f"SinceOffset: {row['offset']}", f"Since: {utc(row['timestamp_ms'])}"]
+
+
+def _line(fields: list[str]) -> str:
+    """Nothing that a captured name may hold ends the line or a field."""
+    return "\t".join(map(printable, fields))
+
+
+def _ids(replicas: list[int]) -> str:
+    return ",".join(map(str, replicas))

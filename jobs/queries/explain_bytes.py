@@ -1,0 +1,169 @@
+"""The bytes behind a finding: the commands that show them, and the bytes themselves out of the capture. No Spark.
+
+Facts: Kafka's DumpLogSegments (a decoder prints every record, `--print-data-log` with it or not; a line `| offset: N` a
+record, `baseOffset: N` a batch, with its `position: P` in the file; a snapshot's records are numbered from 0).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from evidence import kinds
+from evidence.capture.files import Capture, EvidenceFile, open_capture
+from evidence.capture.remote import Location
+from evidence.errors import DecodeError
+from evidence.redaction import REDACTED, may_hold_secrets
+from evidence.wire.batches import HEAD_BYTES, Batch, read_head
+from evidence.wire.schema import read_varint
+
+Row = dict[str, Any]
+
+SHOWN_BYTES = 64
+SHOWN_CHARACTERS = 200
+_LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
+# Whose rows say all that their bytes do: numbers and names.
+_OPEN_TABLES = ("log_end_offsets", "described_partitions", "quorum_reports")
+
+
+def commands(row: Mapping[str, Any]) -> list[str]:
+    """Shell commands, for the capture's folder, that show what a piece of evidence stands on. row: as in
+    `explain.Explained.evidence`."""
+    path, position, kind = row["path"], row["position"], row["file_kind"]
+    if path is None or position is None:
+        return []
+    file = shell_word(path)
+    if kind in _LOGS:
+        return [*_dump_log(row, file), _od(file, position, SHOWN_BYTES)]
+    if kind == kinds.REPLICA_SEGMENT:
+        # The batch's line, and its head: the records are the site's own data.
+        return [f"kafka-dump-log.sh --files {file} | grep ' position: {position} '", _od(file, position, HEAD_BYTES)]
+    if kind in (None, kinds.OTHER):
+        return [_od(file, position, SHOWN_BYTES)]
+    return [f"tail -c +{position + 1} {file} | head -n 1"]
+
+
+def _od(file: str, position: int, count: int) -> str:
+    return f"od -A d -t x1 -j {position} -N {count} {file}"
+
+
+def _dump_log(row: Mapping[str, Any], file: str) -> list[str]:
+    """What kafka-dump-log prints of a record or batch; it takes no segment that is not named by its base offset, and
+    stops where bytes are damaged."""
+    record, path = row["record"], PurePosixPath(row["path"])
+    if row["table"] == "quarantine":
+        return []
+    if row["file_kind"] == kinds.METADATA_SEGMENT and not kinds.is_segment(path):
+        return [f"kraft-forensics inspect {file}" + (f" | grep '\"offset\":{record['offset']},'" if record else "")]
+    command = f"kafka-dump-log.sh --cluster-metadata-decoder --print-data-log --files {file}"
+    if row["table"] == "log_batches":
+        return [f"{command} | grep '^baseOffset: {row['offset']} '"]
+    return [f"{command} | grep '^| offset: {record['offset']} '" if record else command]
+
+
+def shell_word(path: str) -> str:
+    """A path as one word of a shell's command, which neither the shell nor the terminal takes for more."""
+    path = f"./{path}" if path.startswith("-") else path
+    if path.isprintable():
+        return shlex.quote(path)
+    escaped = (c if c.isprintable() and c not in "'\\" else _escaped(c) for c in path)
+    return f"$'{''.join(escaped)}'"
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
+    """The evidence, each piece with `bytes`: what stands at its place in a capture (`_shown`). Every file is read once.
+
+    Errors: CaptureError, as `open_capture`.
+    """
+    result = [dict(row) for row in evidence]
+    with open_capture(location) as capture:
+        rows_of: dict[str, list[Row]] = defaultdict(list)
+        for row in result:
+            file, note = _find(capture, row)
+            row["bytes"] = _nothing(note)
+            if file is not None:
+                rows_of[file.path].append(row)
+        for file in capture.files:
+            if file.path in rows_of:
+                data = file.read()
+                for row in rows_of[file.path]:
+                    row["bytes"] = {**_shown(row, data), "file": file.path, "sha256": file.sha256}
+    return result
+
+
+def _nothing(note: str | None) -> Row:
+    return {"file": None, "sha256": None, "note": note, "hex": None, "text": None}
+
+
+def _find(capture: Capture, row: Row) -> tuple[EvidenceFile | None, str | None]:
+    """The file with the evidence's SHA-256, at its path or, if need be, another; or why there is none."""
+    if row["sha256"] is None:
+        return None, "this evidence names no file"
+    same = [f for f in capture.files if f.sha256 == row["sha256"]]
+    at_path = next((f for f in capture.files if f.path == row["path"]), None)
+    if same:
+        return (at_path if at_path in same else same[0]), None
+    if at_path is None:
+        return None, f"there is no such file in {capture.name}; the evidence is of capture {row['capture']}"
+    message = f"the file's SHA-256 is {at_path.sha256}: not the file that was ingested. Nothing of it is shown"
+    return None, message
+
+
+def _shown(row: Row, data: bytes) -> Row:
+    """hex: lines of a dump; text: a line of the file; note: why neither is shown."""
+    position, kind = row["position"], row["file_kind"]
+    if position is None or position >= len(data):
+        return _nothing("the file has no byte at that position")
+    if kind in (*_LOGS, kinds.REPLICA_SEGMENT, kinds.OTHER, None):
+        head = _head(row, data)
+        raw = head or _stretch(row, data)
+        hexed = None if not head and _is_secret(row, raw) else hex_lines(raw[:SHOWN_BYTES], position)
+        return {**_nothing(None if hexed else "held back: these bytes may hold a secret"), "hex": hexed}
+    end = data.find(b"\n", position)
+    line = data[position : len(data) if end < 0 else end].rstrip(b"\r")
+    if _is_secret(row, line):
+        return _nothing("held back: this line may hold a secret")
+    return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]}
+
+
+def _head(row: Row, data: bytes) -> bytes | None:
+    """The head of the batch that begins there, which holds nothing of anybody's; None if none does."""
+    position = row["position"]
+    is_batch = row["file_kind"] == kinds.REPLICA_SEGMENT or isinstance(read_head(data, position), Batch)
+    return data[position : position + HEAD_BYTES] if is_batch else None
+
+
+def _stretch(row: Row, data: bytes) -> bytes:
+    """A record, or as many bytes as were quarantined."""
+    position = row["position"]
+    if row["table"] == "quarantine" and row["row"]:
+        return data[position : position + max(row["row"]["length_bytes"], 1)]
+    try:
+        length, begin = read_varint(data, position)
+    except DecodeError:
+        return data[position : position + SHOWN_BYTES]
+    return data[position : begin + max(length, 0)]
+
+
+def _is_secret(row: Row, raw: bytes) -> bool:
+    if row["record"]:
+        return REDACTED in row["record"]["payload"]
+    is_known = row["table"] in _OPEN_TABLES and row["row"] is not None
+    return not is_known and may_hold_secrets(raw)
+
+
+def hex_lines(raw: bytes, position: int) -> list[str]:
+    """A dump, 16 bytes a line: decimal position, bytes, ASCII."""
+    lines = []
+    for begin in range(0, len(raw), 16):
+        part = raw[begin : begin + 16]
+        text = "".join(chr(b) if 0x20 <= b < 0x7F else "." for b in part)
+        lines.append(f"{position + begin:08d}  {part.hex(' '):<47}  |{text}|")
+    return lines

@@ -1,0 +1,218 @@
+"""A finding for people and programs: prose by nature, counterfactuals, and the evidence with the commands that show it.
+
+Facts, bounds, assumptions, meanings and predictions stand under headings of their own, never mixed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import TextWrapper
+from typing import TYPE_CHECKING, Any
+
+from jobs.console.options import DocumentFormat
+from jobs.console.output import Format, print_rows, printable, utc
+from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
+from replay.findings.statements import prose
+
+if TYPE_CHECKING:
+    from jobs.queries.explain import Explained
+
+Row = dict[str, Any]
+
+_HEADINGS = {
+    FACT: "What the log and files show",
+    BOUND: "What that proves",
+    ASSUMPTION: "Taken for true, and not shown",
+    MEANING: "What it means",
+    PREDICTION: "Predictions (hypothetical: nothing of this happened)",
+}
+_WIDTH = 120
+_LABEL = 10
+_PROVENANCE = ("capture", "path", "sha256", "position", "batch_base_offset", "topic_id", "topic", "partition")
+# The columns that are shown of a row, where not all are.
+_SHOWN = {
+    "partition_history": (
+        *("offset", "leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr"),
+        *("leader_recovery_state", "min_isr", "unclean_leader_election_enable", "removed"),
+    )
+}
+_TIMES = ("timestamp_ms", "captured_at_ms")
+
+
+def print_explained(found: Explained, form: DocumentFormat) -> None:
+    """On stdout. json: one array with one object: the finding, `counterfactuals`, `evidence`, `commands`."""
+    if form is DocumentFormat.JSON:
+        print_rows([], [as_object(found)], Format.JSON)
+        return
+    _print(_head(found))
+    _print(_reason(found.finding))
+    _print(_picks(found.counterfactuals))
+    _print(_evidence(found.evidence))
+
+
+def as_object(found: Explained) -> Row:
+    """The finding as one object."""
+    commands = list(dict.fromkeys(c for row in found.evidence for c in row["commands"]))
+    counterfactuals = [{k: v for k, v in row.items() if k != "cluster_id"} for row in found.counterfactuals]
+    finding = {k: v for k, v in found.finding.items() if k != "evidence"}
+    return {**finding, "counterfactuals": counterfactuals, "evidence": found.evidence, "commands": commands}
+
+
+def _print(lines: Sequence[str]) -> None:
+    for line in lines:
+        sys.stdout.write(f"{printable(line)}\n")
+
+
+def _head(found: Explained) -> list[str]:
+    finding = found.finding
+    about = finding["topic"] or finding["topic_id"]
+    place = "" if about is None else f" of {about}-{finding['partition']}"
+    lines = [
+        f"{finding['kind']}{place}: {finding['verdict']}, {finding['severity']}",
+        _line("finding", f"{finding['finding_id']} in cluster {finding['cluster_id']}"),
+    ]
+    lines += [_line(label, text) for label, text in _when(finding, found.evidence) if text]
+    lines += [_line(label, text) for label, text in _loss(finding)]
+    return [*lines, _line("judged by", f"rule {finding['rule']}, version {finding['rule_version']}"), ""]
+
+
+def _when(finding: Row, evidence: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """The finding's offsets of the metadata log, and their times."""
+    at = {row["offset"]: row["captured_at_ms"] for row in evidence if row["table"] == "partition_history"}
+    election = finding["election_offset"]
+    yield "from", _moment(finding["start_offset"], finding["start_timestamp_ms"])
+    if election is not None:
+        leader = "nobody" if finding["recorded_leader"] in (None, -1) else f"broker {finding['recorded_leader']}"
+        yield "elected", f"{_moment(election, at.get(election))}: {leader}"
+    yield "until", _moment(finding["end_offset"], finding["end_timestamp_ms"])
+    if election is not None and finding["end_offset"] is None:
+        yield "until", "the end of the log at least: |ISR| is below min ISR to the last"
+
+
+def _moment(offset: int | None, timestamp_ms: int | None) -> str:
+    at = [] if offset is None else [f"metadata offset {offset}"]
+    return ", ".join([*at, *([utc(timestamp_ms)] if timestamp_ms is not None else [])])
+
+
+def _loss(finding: Row) -> Iterator[tuple[str, str]]:
+    """Bounds on what was lost, for findings that judge a loss."""
+    if all(finding[name] is None for name in ("loss_min", "loss_max", "unacked_min", "unacked_max")):
+        return
+    yield "lost", f"acks=all: {_bounds(finding['loss_min'], finding['loss_max'], finding['first_lost_offset'])}"
+    yield "", f"acks=0 or 1: {_bounds(finding['unacked_min'], finding['unacked_max'])}"
+
+
+def _bounds(low: int | None, high: int | None, first: int | None = None) -> str:
+    begin = "" if first is None else f", from offset {first} on"
+    if low is None and high is None:
+        return "no bound is known"
+    if low == high:
+        return f"{high}{begin}" if high else "nothing"
+    top = "no upper bound is known" if high is None else f"at most {high}"
+    return f"at least {low}{begin}; {top}" if low else f"nothing is proven; {top}"
+
+
+def _reason(finding: Row) -> list[str]:
+    reason = finding["reason"]
+    if not reason:
+        # A finding of an earlier release.
+        return ["Explanation", *_wrapped(finding["explanation"] or ""), ""]
+    lines: list[str] = []
+    for nature, heading in _HEADINGS.items():
+        said = [prose([statement]) for statement in reason if statement["nature"] == nature]
+        lines += [heading, *(line for sentence in said for line in _wrapped(sentence)), ""] if said else []
+    return lines
+
+
+def _wrapped(text: str, first: str = "  ", indent: int = 2) -> list[str]:
+    width = min(shutil.get_terminal_size().columns, _WIDTH) if sys.stdout.isatty() else _WIDTH
+    wrapper = TextWrapper(width, first, " " * indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)
+
+
+def _picks(counterfactuals: Sequence[Row]) -> list[str]:
+    if not counterfactuals:
+        return []
+    lines = ["What other policies would have done (hypothetical: nothing of this happened)"]
+    for row in counterfactuals:
+        lines += [*_wrapped(_pick(row)), *_wrapped(row["explanation"] or "", " " * 4, 4)]
+    return [*lines, ""]
+
+
+def _pick(row: Row) -> str:
+    low, high = row["loss_min"], row["loss_max"]
+    leader = "" if row["leader"] is None else f", broker {row['leader']}"
+    parts = [f"{row['policy']}: {row['outcome']}{leader}"]
+    if row["log_end_offset"] is not None:
+        parts.append(f"(epoch, log end) last seen: ({row['last_written_leader_epoch']}, {row['log_end_offset']})")
+    if low is not None or high is not None:
+        count = str(low) if low == high else f"{low or 0} or more" if high is None else f"{low or 0} to {high}"
+        parts.append(f"would lose {count} offsets")
+    return "; ".join(parts)
+
+
+def _evidence(evidence: Sequence[Row]) -> list[str]:
+    """Pieces of evidence that are the same row and value are one entry, with all their roles."""
+    roles: dict[str, list[str]] = {}
+    entries: dict[str, Row] = {}
+    for row in evidence:
+        key = json.dumps({k: v for k, v in row.items() if k != "role"}, default=str)
+        entries.setdefault(key, row)
+        roles.setdefault(key, []).append(row["role"] or "evidence")
+    if not entries:
+        return ["Evidence: the explanation is all there is"]
+    lines = ["Evidence (commands are for the capture's folder, unpacked)"]
+    for number, (key, row) in enumerate(entries.items(), 1):
+        lines += ["", f"{number}. {', '.join(roles[key])}", *_entry(row)]
+    return lines
+
+
+def _entry(row: Row) -> Iterator[str]:
+    yield from _folded("row", f"{row['table']}: {_fields(row) if row['row'] else 'this row is not in the lake'}")
+    if row["value"] is not None:
+        yield _line("value", str(row["value"]))
+    record = row["record"]
+    if record:
+        yield _line("record", f"{record['type']} {record['payload']}")
+    if row["path"] is not None:
+        yield _line("file", f"{row['path']} in capture {row['capture']}")
+        yield _line("SHA-256", row["sha256"])
+        batch = f", in the batch that begins at offset {record['batch_base_offset']}" if record else ""
+        yield _line("position", f"byte {row['position']}{batch}")
+    for label, command in zip(["show it", *[""] * len(row["commands"])], row["commands"], strict=False):
+        yield _line(label, command)
+    if "bytes" in row:
+        yield from _bytes(row["bytes"], row["path"])
+
+
+def _fields(row: Row) -> str:
+    """The row's columns that say something, by name."""
+    found: Mapping[str, Any] = row["row"]
+    names = _SHOWN.get(row["table"]) or [n for n in found if n not in (*_PROVENANCE, *_TIMES)]
+    values = [f"{n} {_value(found[n])}" for n in names if found.get(n) is not None]
+    times = [utc(found[n]) for n in _TIMES if found.get(n) is not None]
+    return "; ".join([", ".join(values), *times])
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _bytes(shown: Row, path: str | None) -> Iterator[str]:
+    lines = [shown["note"]] if shown["note"] else shown["hex"] or [shown["text"] or ""]
+    if shown["file"] not in (None, path):
+        lines = [f"of {shown['file']}, which has this SHA-256:", *lines]
+    for label, line in zip(["bytes", *[""] * len(lines)], lines, strict=False):
+        yield _line(label, line)
+
+
+def _line(label: str, text: str) -> str:
+    """Not wrapped: what people copy stays one line."""
+    return f"   {label:<{_LABEL}}{text}"
+
+
+def _folded(label: str, text: str) -> list[str]:
+    return _wrapped(text, _line(label, ""), 3 + _LABEL)

@@ -1,0 +1,56 @@
+"""What a command prints and exits by: the flagged windows, and the levels that --fail-on looks at. Needs no JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.lake.lake_files import LakeFiles
+from jobs.report.rows import OTHER_KINDS
+from replay.findings.windows import KIND
+
+WINDOW_COLUMNS = (
+    "topic",
+    "partition",
+    "verdict",
+    "loss_min",
+    "loss_max",
+    "first_lost_offset",
+    "start_offset",
+    "election_offset",
+    "end_offset",
+    "start_timestamp_ms",
+    "recorded_leader",
+    "would_be_leader",
+    "finding_id",
+)
+_GRAVE = ("critical", "high")
+
+
+def flagged_windows(lake: LakeFiles) -> list[dict[str, Any]]:
+    """Every cluster's windows (WINDOW_COLUMNS) that are not excluded: proven ones first, the largest loss first."""
+    flagged = (pc.field("kind") == KIND) & (pc.field("verdict") != "excluded")
+    rows: list[dict[str, Any]] = lake.read("findings", None, WINDOW_COLUMNS, flagged).to_pylist()
+    return sorted(rows, key=_gravity)
+
+
+def _gravity(row: dict[str, Any]) -> tuple[Any, ...]:
+    loss = -1 if row["loss_min"] is None else row["loss_min"]
+    place = ((row[name] is not None, row[name] or 0) for name in ("partition", "election_offset"))
+    return row["verdict"] != "proven", -loss, row["topic"] or "", *place
+
+
+def levels(lake: LakeFiles) -> set[str]:
+    """The verdicts of windows and of other grave findings, and the severities of all findings that are not excluded.
+
+    A verdict is looked at where it is about a loss, or about a grave fault of the log: OTHER_KINDS say neither.
+    """
+    found = lake.read("findings", None, ("kind", "verdict", "severity"))
+    grave = pc.is_in(found["severity"], pa.array(_GRAVE))
+    other = pc.is_in(found["kind"], pa.array(OTHER_KINDS))
+    judged = found.filter(pc.or_(pc.equal(found["kind"], KIND), pc.and_not(grave, other)))
+    stands = found.filter(pc.not_equal(found["verdict"], "excluded"))
+    both = {*judged["verdict"].unique().to_pylist(), *stands["severity"].unique().to_pylist()}
+    return {level for level in both if level is not None}

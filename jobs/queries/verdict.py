@@ -1,0 +1,164 @@
+"""The verdict document: what was found in one cluster, as one JSON object for programs (docs/verdict.md).
+
+As Jepsen has it, `valid` is true, false or "unknown": where evidence is missing, nothing is called valid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from jobs.lake.files import write_whole
+from jobs.lake.lake_files import LakeFiles
+from replay.findings.faults import EVIDENCE_GAP, GAPS
+from replay.loss.verdict import SEVERITIES, VERDICTS
+
+Row = dict[str, Any]
+
+WITNESSES = 3
+UNKNOWN = "unknown"
+_WINDOW = "hwm_regression"
+# Lakes of earlier releases have a kind for every sort of gap.
+_GAPS = {EVIDENCE_GAP, *GAPS}
+
+_GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
+_WITNESS = (
+    "kind",
+    "finding_id",
+    "topic",
+    "partition",
+    "verdict",
+    "severity",
+    "start_offset",
+    "start_timestamp_ms",
+    "loss_min",
+    "loss_max",
+    "explanation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A cluster's findings, counted. groups: a row for each kind, verdict, severity and rule (_GROUPS). witnesses: of
+    every kind the gravest, in order. captures: how many files each has. states: rows of partition_history."""
+
+    cluster_id: str
+    groups: Sequence[Mapping[str, Any]]
+    witnesses: Sequence[Row]
+    captures: Mapping[str, int]
+    quarantined: int
+    states: int
+
+
+def summarize(lake: LakeFiles, cluster: str) -> Summary:
+    """What `document` needs. Of every finding some columns are held, its prose only of the witnesses."""
+    columns = tuple(dict.fromkeys((*_GROUP, "loss_min", "loss_max", "start_offset", "finding_id")))
+    findings = lake.read("findings", cluster, columns)
+    chosen = _places(findings)
+    rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
+    return Summary(
+        cluster_id=cluster,
+        groups=_groups(findings),
+        witnesses=[rows[finding_id] for finding_id in chosen.to_pylist()],
+        captures=lake.captures(cluster),
+        quarantined=lake.count("quarantine", cluster),
+        states=lake.count("partition_history", cluster),
+    )
+
+
+def _groups(findings: pa.Table) -> list[Row]:
+    # Sums as decimals: what damaged files claim may not fit into 64 bits.
+    losses = {name: findings[name].cast(pa.decimal128(38, 0)) for name in ("loss_min", "loss_max")}
+    table = pa.table({**{name: findings[name] for name in _GROUP}, **losses, "open": findings["loss_max"].is_null()})
+    wanted = [("loss_min", "sum"), ("loss_max", "sum"), ("open", "sum"), ([], "count_all")]
+    named = {"loss_min_sum": "loss_min", "loss_max_sum": "loss_max", "open_sum": "open_losses", "count_all": "findings"}
+    counted = table.group_by(_GROUP).aggregate(wanted)
+    rows: list[Row] = counted.rename_columns([named.get(n, n) for n in counted.column_names]).to_pylist()
+    return rows
+
+
+def _places(findings: pa.Table) -> pa.Array:
+    """The ids of the witnesses, kind by kind the gravest ones, each kind's in order."""
+    rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
+    order = [(name, "ascending") for name in ("kind", "rank", "start_offset", "finding_id")]
+    ordered = findings.append_column("rank", rank).sort_by(order)
+    ids = [
+        ordered["finding_id"].filter(pc.equal(ordered["kind"], kind)).slice(0, WITNESSES)
+        for kind in ordered["kind"].unique()
+    ]
+    return pa.array([finding_id for kind in ids for finding_id in kind.to_pylist()], pa.string())
+
+
+def document(found: Summary) -> Row:
+    """The document, its keys in the order of docs/verdict.md."""
+    windows = [g for g in found.groups if g["kind"] == _WINDOW]
+    kinds = sorted({g["kind"] for g in found.groups})
+    judged = _by(windows, "verdict", VERDICTS)
+    return {
+        "valid": _valid(found),
+        "cluster_id": found.cluster_id,
+        "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
+        "kinds": kinds,
+        "counts": {k: _seen(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
+        "severities": _by(found.groups, "severity", SEVERITIES),
+        "windows": {"judged": sum(judged.values()), **judged},
+        "loss": _loss(windows),
+        "witnesses": {kind: [_witness(w) for w in found.witnesses if w["kind"] == kind] for kind in kinds},
+        "evidence": {
+            "captures": sorted(found.captures),
+            "files": sum(found.captures.values()),
+            "quarantined": found.quarantined,
+            "partition_states": found.states,
+        },
+    }
+
+
+def _valid(found: Summary) -> bool | str:
+    """false: a loss, or a contradiction of the log with itself, is proven. "unknown": none is, and something may hide
+    one: a window that the evidence does not decide, a gap, or nothing that could have been judged."""
+    proven = [g for g in found.groups if g["verdict"] == "proven"]
+    if any(g["kind"] == _WINDOW or g["severity"] == "critical" for g in proven):
+        return False
+    undecided = any(g["kind"] == _WINDOW and g["verdict"] != "excluded" for g in found.groups)
+    gap = any(g["kind"] in _GAPS for g in found.groups)
+    return UNKNOWN if undecided or gap or not found.states else True
+
+
+def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) -> dict[str, int]:
+    counts = dict.fromkeys(names, 0)
+    for group in groups:
+        counts[group[column]] += group["findings"]
+    return counts
+
+
+def _seen(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Summed over all windows; the most is null as soon as one of them has no upper bound."""
+    is_open = any(g["open_losses"] for g in windows)
+    least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
+    return {"acks_all_min": least, "acks_all_max": None if is_open else most}
+
+
+def _witness(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "kind"}
+
+
+def write_verdict(found: Row, path: Path) -> None:
+    """Write a document: all of it or nothing. Errors: KraftForensicsError when that cannot be done."""
+    try:
+        # json.dumps writes ASCII: what a captured name may hold drives no terminal.
+        write_whole(path, json.dumps(found, indent=2) + "\n")
+    except OSError as error:
+        raise KraftForensicsError(
+            f"{path}: cannot be written: {error.strerror}. Name another file with --verdict."
+        ) from error

@@ -1,0 +1,174 @@
+"""What if: the recorded triggers under other rules (replay/whatif/simulation.py), over one cluster's partitions in a
+lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from evidence.errors import KraftForensicsError
+from evidence.tables import LOG_END_OFFSETS
+from jobs.config.settings import Settings
+from jobs.detect.stage import log_end_ms, measured_clock, with_topic_ids
+from jobs.lake.lake import Lake
+from jobs.replay.cluster_state import load_cluster_state, static_files
+from jobs.replay.stage import replayed_from
+from jobs.spark.buckets import bucket_count, map_both
+from jobs.spark.types import spark_schema
+from replay.arrow import schemas
+from replay.cluster.state import ClusterState
+from replay.controller.profiles import PROFILES
+from replay.controller.transitions import Cut, surroundings_of
+from replay.findings.windows import losses
+from replay.loss.cluster_facts import judged_cluster
+from replay.loss.facts import Cluster
+from replay.partitions.elections import states_of
+from replay.whatif.comparison import WHATIF, compare
+from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
+from replay.whatif.scenario import Scenario
+from replay.whatif.simulation import simulate
+from replay.whatif.steps import steps_of, subjects_of
+
+_FOREVER = int(np.iinfo(np.int64).max)
+
+
+class WhatifError(KraftForensicsError):
+    """A question that cannot be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is otherwise (None: as it was), for which partitions, over which metadata offsets (both ends inclusive).
+
+    policy: of replay.whatif.policies, or None. deprioritized: (broker, first offset, last offset), KIP-491; None: as of
+    the range.
+    """
+
+    policy: str | None = None
+    profile: str | None = None
+    min_isr: int | None = None
+    unclean: bool | None = None
+    elr: bool | None = None
+    deprioritized: tuple[tuple[int, int | None, int | None], ...] = ()
+    designate: int | None = None
+    topic: str | None = None
+    from_offset: int = 0
+    to_offset: int | None = None
+
+    def scenario(self) -> Scenario:
+        """Errors: WhatifError."""
+        if self.profile is not None and self.profile not in PROFILES:
+            raise WhatifError(f"{self.profile!r} is no profile; there are {', '.join(PROFILES)}")
+        if self.policy is not None and self.policy not in POLICIES:
+            raise WhatifError(f"{self.policy!r} is no policy; there are {', '.join(POLICIES)}")
+        if self.policy is not None and self.designate is not None:
+            raise WhatifError("a policy or strategy chooses leaders, and so does --designate: give one of them")
+        if self.to_offset is not None and self.to_offset < self.from_offset:
+            raise WhatifError(f"the range ends at {self.to_offset}, before it begins at {self.from_offset}")
+        base = Scenario() if self.designate is None else designated(self.designate)
+        old = {BEFORE_ELR: (False, self.unclean), BEFORE_ELR_UNCLEAN: (False, True)}
+        elr, unclean = old.get(self.policy or "", (self.elr, self.unclean))
+        return replace(
+            base,
+            profile=PROFILES[self.profile] if self.profile else None,
+            min_isr=self.min_isr,
+            unclean=unclean,
+            elr=elr,
+            deprioritized=self.ranges(),
+        )
+
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """deprioritized as (broker, first offset, offset behind the last)."""
+        end = _FOREVER - 1 if self.to_offset is None else self.to_offset
+        return tuple(
+            (broker, self.from_offset if first is None else first, (end if last is None else last) + 1)
+            for broker, first, last in self.deprioritized
+        )
+
+
+def question_of(strategy: str | None, policy: str | None) -> str | None:
+    """The policy that either of them means. Errors: WhatifError."""
+    if strategy is None:
+        return policy
+    if policy is not None:
+        raise WhatifError("give --policy or --strategy, not both")
+    try:
+        return policy_of_strategy(strategy)
+    except ValueError as error:
+        raise WhatifError(str(error)) from error
+
+
+def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> pa.Table:
+    """replay.whatif.comparison.WHATIF rows of every partition that has a known state in the range.
+
+    Errors: WhatifError for a question that cannot be asked, or that is about nothing.
+    """
+    scenario = question.scenario()
+    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
+    history = lake.table("partition_history", cluster)
+    if question.topic is not None:
+        history = history.where(F.col("topic") == question.topic)
+    if history.isEmpty():
+        about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
+        raise WhatifError(f"no history of {about}: has it been replayed?")
+    clock = measured_clock(lake, cluster, settings)
+    last_ms = log_end_ms(lake, cluster, state)
+    context = judged_cluster(cluster, state, clock, last_ms, static_files(lake, cluster))
+    offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
+    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
+    asked = _Asked(question, scenario, context, state, sorted(r["offset"] for r in restarts))
+    end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
+    rows = _ask(history, offsets, asked, end_ms, bucket_count(history, settings))
+    return rows.orderBy("topic", "partition", "from_offset").toArrow().select(WHATIF.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    question: Question
+    scenario: Scenario
+    context: Cluster
+    state: ClusterState
+    unclean_restarts: Sequence[int]
+
+
+def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
+    if to_offset is not None:
+        inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
+        found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
+        last_ms = last_ms if found is None else found
+    return last_ms or 0
+
+
+def _ask(history: DataFrame, offsets: DataFrame, asked: _Asked, end_ms: int, buckets: int) -> DataFrame:
+    question, context = asked.question, asked.context
+    surroundings, topic_events = surroundings_of(asked.state), asked.state.topic_events
+    to_offset = _FOREVER - 1 if question.to_offset is None else question.to_offset
+    scenario, restarts = asked.scenario, asked.unclean_restarts
+    # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
+    rebalanced = sorted({offset for _, first, behind in question.ranges() for offset in (first, behind)})
+
+    def answer(left: pa.Table, right: pa.Table) -> pa.Table:
+        if not len(left):
+            return WHATIF.empty_table()
+        rows = schemas.sorted_history(left)
+        states = states_of(rows)
+        cut = Cut(rows, states, surroundings)
+        subjects = subjects_of(rows, states, question.from_offset, to_offset)
+        if subjects is None:
+            return WHATIF.empty_table()
+        steps = steps_of(cut, rows, subjects, topic_events, restarts, rebalanced)
+        chooser = recovery(question.policy, rows, states, right, context.clock) if question.policy else None
+        course = simulate(cut, rows, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
+        unknown = chooser.undetermined if chooser else {}
+        undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
+        judged = [loss for loss in losses(rows, right, context) if loss.place <= to_offset]
+        return compare(rows, states, subjects, course, judged, end_ms, undetermined)
+
+    sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
+    return map_both(*sides, buckets, answer, spark_schema(WHATIF))

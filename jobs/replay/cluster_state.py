@@ -1,0 +1,154 @@
+"""Load the cluster-wide records of one cluster from the lake and resolve them (replay/cluster/state.py)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from evidence.errors import KraftForensicsError
+from jobs.lake.lake import Lake
+from replay.cluster.log import Hole, Problem
+from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
+
+_COLUMNS = (
+    "offset",
+    "epoch",
+    "timestamp_ms",
+    "type",
+    "payload",
+    "batch_base_offset",
+    "capture",
+    "path",
+    "sha256",
+    "position",
+)
+_BATCH_COLUMNS = (
+    "epoch",
+    "base_offset",
+    "last_offset",
+    "base_timestamp_ms",
+    "crc",
+    "is_control",
+    "record_count",
+    "nodes",
+    "commit_state",
+)
+_PLACE = ("capture", "path", "sha256", "position")
+EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
+# Records whose body could not be read (a type or version that this release does not know) keep it raw.
+_RAW = pc.starts_with(pc.field("payload"), '{"raw":')
+_PLACED, _OF_SNAPSHOT = pc.field("offset").is_valid(), pc.field("snapshot_end_offset").is_valid()
+
+
+class LogConflictError(KraftForensicsError):
+    """Captures contradict each other: nothing of the cluster is replayed. batches: the two that do."""
+
+    def __init__(self, message: str, batches: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.batches = batches
+
+
+def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
+    """Read and resolve. start: EARLIEST, or NEWEST_CHECKPOINT: without what lies before the newest usable snapshot.
+
+    Errors: LogConflictError when captures contradict each other.
+    """
+    batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *_PLACE))
+    wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
+    columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
+    snapshot = lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
+    ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
+    unusable = _unusable_snapshots(lake, cluster)
+    try:
+        usable = sorted(ends - set(unusable))
+        shape = log_shape(batches, usable, _holes(lake, cluster, batches), start == NEWEST_CHECKPOINT)
+    except ConflictError as error:
+        raise LogConflictError(str(error), error.batches) from error
+    shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
+    static = static_files(lake, cluster)
+    logged = lake.rows("metadata_records", cluster, _COLUMNS, _PLACED & wanted)
+    named = lake.rows("captures", cluster, ("kafka_release",), pc.field("kafka_release").is_valid())
+    releases = sorted({row["kafka_release"] for row in named})
+    return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
+
+
+def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
+    """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
+    columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *_PLACE)
+    return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
+
+
+def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
+    """Node id -> its server.properties, of the nodes whose file was captured."""
+    static: dict[int, dict[str, str]] = defaultdict(dict)
+    for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
+        static[row["node_id"]][row["name"]] = row["value"]
+    return dict(static)
+
+
+def _one_of(types: frozenset[str] | set[str]) -> pc.Expression:
+    return pc.field("type").isin(sorted(types))
+
+
+def _parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "data": json.loads(row["payload"])} for row in rows]
+
+
+def _carries_state() -> pc.Expression:
+    """Records that may carry partition state although nothing can be read of them: a type that is not known may."""
+    return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
+
+
+def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
+    """(end offset, epoch) of snapshots with such a record, and why they are no state."""
+    columns = ("snapshot_end_offset", "snapshot_epoch", "type", "version")
+    return {
+        (r["snapshot_end_offset"], r["snapshot_epoch"]): (
+            f"the snapshot at {r['snapshot_end_offset']} holds a {r['type']} of version {r['version']}, which this "
+            "release does not know; it is not used as state"
+        )
+        for r in lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & _carries_state())
+    }
+
+
+def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
+    """Records of the log behind which partition state is not known."""
+    unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
+    holes = [
+        Hole(
+            r["offset"],
+            r["epoch"],
+            f"a {r['type']} of version {r['version']}, which this release does not know and which may carry partition "
+            "state: state is unknown from here",
+        )
+        for r in unknown
+    ]
+    return holes + [
+        Hole(offset, epoch, "the record cannot be read (see quarantine): partition state is unknown from here")
+        for offset, epoch in _unread(lake, cluster, batches)
+    ]
+
+
+def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """(offset, epoch) that lie in a captured batch and have no record."""
+    if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
+        return []
+    key = ["epoch", "batch_base_offset", "batch_crc"]
+    records = lake.table("metadata_records", cluster).where("offset is not null")
+    counts = records.groupBy(key).agg(F.count_distinct("offset").alias("n")).toArrow().to_pylist()
+    read = {tuple(row[k] for k in key): row["n"] for row in counts}
+    short = {
+        place: range(b["base_offset"], b["last_offset"] + 1)
+        for b in batches
+        if not b["is_control"] and read.get(place := (b["epoch"], b["base_offset"], b["crc"]), 0) != b["record_count"]
+    }
+    if not short:
+        return []
+    wanted = lake.spark.createDataFrame(list(short), "epoch int, batch_base_offset long, batch_crc long")
+    found = records.join(F.broadcast(wanted), key).select("epoch", "offset").toArrow().to_pylist()
+    there = {(r["offset"], r["epoch"]) for r in found}
+    return [(o, place[0]) for place, offsets in short.items() for o in offsets if (o, place[0]) not in there]

@@ -1,0 +1,243 @@
+"""The incident report: one self-contained HTML page from rows of the result tables.
+
+Pure: no Spark and no disk but the templates inside the package. The page loads nothing (a CSP forbids it) and runs no
+script. The same rows give the same bytes: no time of creation, no path of the machine that made it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from jobs.report import sections, templates, timeline_svg, words
+from jobs.report.rows import (
+    MAX_DETAILS,
+    MAX_LISTED,
+    VERDICTS,
+    ReportInput,
+    Row,
+    Section,
+    Verdict,
+    by_section,
+    verdict_of,
+)
+from jobs.report.words import Told, told_apart
+from replay.findings.windows import KIND
+
+QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
+MAX_PIECES = 3  # of evidence that a list names for each finding
+_ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
+
+HEAD_BYTES = 2048  # of a page: these hold its fingerprint
+_FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="([0-9a-f]+)">')
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A finding in a list; `anchor` is the id of its detail, None where it has none; `told` its reason by nature."""
+
+    row: Row
+    verdict: Verdict
+    anchor: str | None
+    told: list[Told]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """All that a window's detail shows. `exposed` is the state the window began with, `judged` its election;
+    `counterfactuals` by family of policies."""
+
+    row: Row
+    verdict: Verdict
+    anchor: str
+    told: list[Told]
+    timeline: Markup | None
+    span: timeline_svg.Span
+    exposed: Row | None
+    judged: Row | None
+    elections: list[Row]
+    counterfactuals: list[tuple[str, list[Row]]]
+    evidence: Sequence[Mapping[str, Any]]
+
+
+def render_report(report: ReportInput) -> str:
+    """The page as a string. Raises ValueError for a verdict that this report does not know."""
+    rows = {section: found[:MAX_LISTED] for section, found in by_section(report.findings).items()}
+    taken: set[str] = set()
+    lists = {
+        section: [_listed(row, taken, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
+        for section, found in rows.items()
+    }
+    details = _details(lists[Section.WINDOWS], report)
+    windows = {sections.window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
+    anchors = {sections.window_key(item.row): item.anchor for item in lists[Section.WINDOWS]}
+    cited = [detail.evidence for detail in details]
+    cited += [_pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            tally=report.totals.by_verdict(KIND),
+            verdicts=VERDICTS,
+            headline=words.headline(report.totals),
+            flagged=lists[Section.WINDOWS],
+            excluded=lists[Section.EXCLUDED],
+            other_rules=sections.predicted_windows(rows[Section.OTHER_RULES], windows, anchors),
+            predicted=len(rows[Section.OTHER_RULES]),
+            exposed=lists[Section.EXPOSURES],
+            exposures=sections.exposures(report.totals),
+            cut_logs=lists[Section.CUT_LOGS],
+            against_rules=lists[Section.RULES],
+            faults=lists[Section.FAULTS],
+            details=details,
+            totals={section.value: report.totals.of(section) for section in Section},
+            quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
+            quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
+            quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
+            quality_passed=sum(1 for row in report.quality if row["success"] is True),
+            rules=words.rules_text(report.totals.groups),
+            files=_cited_files(cited),
+            max_listed=MAX_LISTED,
+        )
+    )
+
+
+def fingerprint_in(head: bytes) -> str | None:
+    """The fingerprint of the tables that a page is of, from its first HEAD_BYTES; None if that is no such page."""
+    found = _FINGERPRINT.search(head[:HEAD_BYTES])
+    return None if found is None else found[1].decode()
+
+
+def element_id(finding_id: str | None, taken: set[str]) -> str:
+    """An HTML id of letters, digits, `-` and `_` made from a finding id, added to `taken` and not yet in it."""
+    base = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id or "")[:80]
+    candidate, number = base, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{base}-{number}"
+    taken.add(candidate)
+    return candidate
+
+
+def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
+    return Listed(row, verdict_of(row), element_id(row["finding_id"], taken) if detailed else None, told_apart(row))
+
+
+def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
+    by_finding = _group(report.counterfactuals, "finding_id")
+    by_partition = _group(_ordered(report.elections, "offset"), "topic_id", "partition")
+    return [_detail(item, report, by_finding, by_partition) for item in windows if item.anchor is not None]
+
+
+def _detail(
+    item: Listed,
+    report: ReportInput,
+    by_finding: Mapping[tuple[Any, ...], list[Row]],
+    by_partition: Mapping[tuple[Any, ...], list[Row]],
+) -> Detail:
+    row = item.row
+    key = (row["topic_id"], row["partition"])
+    history = report.timelines.get(key, [])
+    span = timeline_svg.around_window(history, row)
+    elections = by_partition.get(key, [])
+    judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
+    if span.states:
+        last = span.states[-1]["offset"]
+        elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
+    return Detail(
+        row=row,
+        verdict=item.verdict,
+        anchor=str(item.anchor),
+        told=item.told,
+        timeline=timeline_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
+        span=span,
+        exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
+        judged=judged,
+        elections=elections,
+        counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
+        evidence=row["evidence"] or [],
+    )
+
+
+def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """What each family of policies has in common, and its answers. Those that are the same are one, of `policies`."""
+    rows = [row | {"family": words.policy_family(row["policy"])} for row in counterfactuals]
+    rows.sort(key=lambda row: words.policy_rank(row["policy"]))
+    same = _group(rows, "family", *_ANSWER).values()
+    answers = [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
+    return [(words.FAMILIES[name], found) for (name,), found in _group(answers, "family").items()]
+
+
+def _pieces(row: Row) -> list[Mapping[str, Any]]:
+    """The pieces of evidence that a list names."""
+    return (row["evidence"] or [])[:MAX_PIECES]
+
+
+def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
+    """The distinct (capture, path, SHA-256) that the evidence shown points at."""
+    cited = {
+        (str(piece["capture"]), str(piece["path"]), str(piece["sha256"]))
+        for pieces in evidence
+        for piece in pieces
+        if piece["path"] is not None
+    }
+    return sorted(cited)
+
+
+def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
+    """Rows sorted by these columns, null first, so that the page does not depend on the order they came in."""
+    return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
+
+
+def _group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return groups
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("jobs.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "visible": templates.visible,
+        "topic": templates.topic_text,
+        "paragraphs": templates.paragraphs,
+        "utc": templates.utc_text,
+        "loss": templates.loss_text,
+        "window": templates.window_text,
+        "leader": templates.leader_text,
+        "brokers": templates.brokers_text,
+        "known": templates.or_unknown,
+        "dash": templates.or_dash,
+        "breakable": templates.breakable,
+        "partition": templates.partition_text,
+        "policy": words.policy_name,
+        "unacked": words.unacked_text,
+        "cut": sections.cut_of,
+        "pieces": _pieces,
+    }
+    environment.globals |= {
+        "config_text": words.config_text,
+        "count": words.count,
+        "duration": templates.duration_text,
+        "span_text": words.span_text,
+        "lasted": sections.lasted,
+        "how_it_ended": sections.how_it_ended,
+        "exposure_names": sections.EXPOSURE_NAMES,
+        "is_legal_topic": templates.is_legal_topic,
+    }
+    return environment

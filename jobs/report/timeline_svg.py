@@ -1,0 +1,385 @@
+"""The timeline of a flagged partition as inline SVG: who led, who was in the ISR and the ELR, state by state.
+
+Each state of `partition_history` gets a column of the same width, since real time would crush a burst into a line;
+a column begins at the record that made the state. Pure: rows in, `Markup` out; every text is escaped as it is placed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup
+
+from jobs.report.templates import brokers_text, leader_text, partition_text, utc_text, window_text
+
+Row = Mapping[str, Any]
+
+MAX_STATES = 60
+CONTEXT_STATES = 10  # states kept before a window that is itself too long to show
+
+MIN_GUTTER = 92
+PLOT_WIDTH = 1070
+MIN_COLUMN = 17.0
+LABELS_TOP = 46
+STRIP_HEIGHT = 24
+LANE_HEIGHT = 34
+LANE_GAP = 7
+HORIZONTAL_LABELS_FROM = 96.0  # column width that holds "22:06:16.570" set level
+LANE_CHAR_WIDTH = 7.6  # of the bold 12 px font of lane names
+CHAR_WIDTH = 6.1  # of the 11 px font, a little generous
+LEGEND_LINE = 22
+
+NOTHING = Markup("")
+BAND_LABELS = {"isr": "ISR", "elr": "ELR", "out": "out", "unknown": "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The run of states a timeline shows, and how many of the history lie before and after it."""
+
+    states: Sequence[Row]
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are, in SVG units. `offsets` are the metadata offsets of the columns, ascending."""
+
+    offsets: list[int]
+    column: float
+    lanes: list[int]
+    left: float
+
+    def x(self, index: int) -> float:
+        return round(self.left + index * self.column, 1)
+
+    def lane_y(self, broker: int) -> float:
+        return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + self.lanes.index(broker) * (LANE_HEIGHT + LANE_GAP)
+
+    @property
+    def right(self) -> float:
+        return self.x(len(self.offsets))
+
+    @property
+    def bottom(self) -> float:
+        return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + len(self.lanes) * (LANE_HEIGHT + LANE_GAP)
+
+
+def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> Span:
+    """At most `limit` consecutive states: window in the middle, election always in.
+
+    history: sorted by offset, each state with `place` and `total` (report_rows.ReportInput); those within `limit`
+    places of the window's start and of its election are enough.
+    """
+    total = history[0]["total"] if history else 0
+    if total <= limit:
+        return Span(history, 0, 0)
+    first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
+    election = first if finding["election_offset"] is None else election
+    last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
+    length = last - first + 1
+    begin = first - (limit - length) // 2 if length <= limit else first - CONTEXT_STATES
+    if not begin <= election < begin + limit:
+        begin = election - limit // 2
+    begin = max(0, min(begin, total - limit))
+    shown = [state for state in history if begin <= state["place"] < begin + limit]
+    return Span(shown, begin, total - begin - limit)
+
+
+def _place(history: Sequence[Row], offset: int | None) -> int:
+    """The place of the state in force after the record at `offset`; 0 for null."""
+    index = _state_at([state["offset"] for state in history], offset, default=0)
+    return 0 if offset is None else int(history[index]["place"])
+
+
+def lanes_of(states: Sequence[Row]) -> list[int]:
+    """Every broker that was a replica, in the ISR or ELR, or leader, in the order the states bring them up."""
+    seen: dict[int, None] = {}
+    for state in states:
+        for field in ("replicas", "isr", "elr"):
+            seen.update(dict.fromkeys(_brokers(state, field)))
+        if state["leader"] is not None and state["leader"] >= 0:
+            seen[state["leader"]] = None
+    return list(seen)
+
+
+def membership(state: Row, broker: int) -> str:
+    """`isr`, `elr`, `out` (assigned, in neither), `unknown` (no ISR known), or `none` (not a replica, or removed)."""
+    if state["removed"]:
+        return "none"
+    if broker in _brokers(state, "isr"):
+        return "isr"
+    if broker in _brokers(state, "elr"):
+        return "elr"
+    if broker not in _brokers(state, "replicas"):
+        return "none"
+    return "unknown" if state["isr"] is None else "out"
+
+
+def draw_timeline(span: Span, finding: Row, element_id: str) -> Markup:
+    """The `<svg>` of a finding's span (at least one state). `element_id` must be a safe id, unique on the page."""
+    states = span.states
+    lanes = lanes_of(states)
+    left = max([MIN_GUTTER, *(len(_lane_name(broker)) * LANE_CHAR_WIDTH + 16 for broker in lanes)])
+    layout = Layout([s["offset"] for s in states], max(PLOT_WIDTH / len(states), MIN_COLUMN), lanes, left)
+    axis, axis_height = _axis(layout, span)
+    legend, legend_height = _legend(layout, layout.bottom + axis_height + 20, element_id)
+    width, height = round(layout.right + 24), round(layout.bottom + axis_height + legend_height + 20)
+    parts = [
+        Markup('<title id="{0}-title">{1}</title><desc id="{0}-desc">{2}</desc>').format(
+            element_id, f"Timeline of {partition_text(finding)}", _description(span, finding)
+        ),
+        _patterns(element_id),
+        _leaderless(layout, states),
+        _leader_strip(layout, states),
+        *(_lane(layout, states, broker, element_id) for broker in layout.lanes),
+        _leader_line(layout, states),
+        _window(layout, finding),
+        _election(layout, finding),
+        axis,
+        legend,
+    ]
+    return Markup(
+        '<svg class="timeline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
+        ' aria-labelledby="{id}-title {id}-desc">{body}</svg>'
+    ).format(w=width, h=height, id=element_id, body=NOTHING.join(parts))
+
+
+def _description(span: Span, finding: Row) -> str:
+    states = span.states
+    leaderless = sum(1 for state in states if state["leader"] == -1)
+    end = "" if states[-1]["removed"] else f", and ends with leader {leader_text(states[-1]['leader'])}"
+    return (
+        f"{len(states)} states of {partition_text(finding)} at metadata offsets {states[0]['offset']} to"
+        f" {states[-1]['offset']}; replicas {brokers_text(lanes_of(states))}; {leaderless} states have no leader."
+        f" It starts with leader {leader_text(states[0]['leader'])}{end}."
+        f" The window is {window_text(finding)}; the judged election is at offset {finding['election_offset']}."
+        " The same states follow as a table."
+    )
+
+
+def _patterns(element_id: str) -> Markup:
+    return Markup(
+        '<defs><pattern id="{0}-hatch" width="7" height="7" patternUnits="userSpaceOnUse"'
+        ' patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="7"/></pattern></defs>'
+    ).format(element_id)
+
+
+def _leaderless(layout: Layout, states: Sequence[Row]) -> Markup:
+    top = LABELS_TOP
+    return NOTHING.join(
+        _rect("leaderless", layout.x(begin), top, layout.x(end) - layout.x(begin), layout.bottom - top)
+        for value, begin, end in _runs([state["leader"] for state in states])
+        if value == -1
+    )
+
+
+def _leader_strip(layout: Layout, states: Sequence[Row]) -> Markup:
+    """The row above the lanes: the leader's id (and leader epoch) of each stretch, or "no leader"."""
+    parts = [_text("axis-name", layout.left - 10, LABELS_TOP + 16, "leader", "end")]
+    for (leader, epoch, removed), begin, end in _runs([(s["leader"], s["leader_epoch"], s["removed"]) for s in states]):
+        width = layout.x(end) - layout.x(begin)
+        short = "×" if removed else "–" if leader == -1 else leader_text(leader)
+        long = "removed" if removed else "no leader" if leader == -1 else f"broker {leader_text(leader)}"
+        texts = (long if removed else f"{long}, epoch {epoch}", long)
+        fitting = next((text for text in texts if len(text) * CHAR_WIDTH + 8 <= width), "")
+        if not fitting and len(short) * CHAR_WIDTH <= width:
+            fitting = short
+        kind = "strip none" if leader == -1 else "strip"
+        parts.append(_rect(kind, layout.x(begin), LABELS_TOP, width, STRIP_HEIGHT))
+        parts.append(_text("strip-text", layout.x(begin) + width / 2, LABELS_TOP + 16, fitting, "middle"))
+    return NOTHING.join(parts)
+
+
+def _lane(layout: Layout, states: Sequence[Row], broker: int, element_id: str) -> Markup:
+    y = layout.lane_y(broker)
+    parts = [_text("lane-name", layout.left - 10, y + 21, _lane_name(broker), "end")]
+    for kind, begin, end in _runs([membership(state, broker) for state in states]):
+        x, width = layout.x(begin), layout.x(end) - layout.x(begin)
+        label = BAND_LABELS.get(kind, "")
+        if kind == "isr":
+            parts.append(_rect("band isr", x, y, width, LANE_HEIGHT))
+        elif kind == "elr":
+            parts.append(_rect("band elr", x, y + 6, width, LANE_HEIGHT - 12))
+        elif kind in ("out", "unknown"):
+            parts.append(_line(f"band {kind}", x, y + LANE_HEIGHT / 2, x + width, y + LANE_HEIGHT / 2))
+        if label and width >= len(label) * CHAR_WIDTH + 8:
+            parts.append(_text(f"band-text {kind}", x + 5, y + (21 if kind == "elr" else 13), label))
+    recovering = [state["leader"] == broker and state["leader_recovery_state"] == "RECOVERING" for state in states]
+    for value, begin, end in _runs(recovering):
+        if value:
+            x, width = layout.x(begin), layout.x(end) - layout.x(begin)
+            fill = Markup(' fill="url(#{}-hatch)"').format(element_id)
+            parts.append(_rect("recovering", x, y, width, LANE_HEIGHT, fill))
+    return Markup('<g class="lane">{}</g>').format(NOTHING.join(parts))
+
+
+def _leader_line(layout: Layout, states: Sequence[Row]) -> Markup:
+    """A line along the lane of whoever leads, a dot where each leader epoch begins, a step where leadership moves."""
+    parts = []
+    runs = _runs([(state["leader"], state["leader_epoch"]) for state in states])
+    for number, ((leader, _), begin, end) in enumerate(runs):
+        if leader is None or leader < 0:
+            continue
+        y = layout.lane_y(leader) + LANE_HEIGHT - 11
+        parts.append(_line("leader-line", layout.x(begin), y, layout.x(end), y))
+        following = runs[number + 1][0][0] if number + 1 < len(runs) else None
+        if following is not None and following >= 0 and following != leader:
+            x = layout.x(end)
+            parts.append(_line("leader-step", x, y, x, layout.lane_y(following) + LANE_HEIGHT - 11))
+        parts.append(Markup('<circle class="leader-dot" cx="{}" cy="{}" r="4.5"/>').format(layout.x(begin), y))
+    return NOTHING.join(parts)
+
+
+def _window(layout: Layout, finding: Row) -> Markup:
+    """The outline of the window; a side that lies outside the states shown (or never came) stays open."""
+    start, end = finding["start_offset"], finding["end_offset"]
+    if start is None:
+        return NOTHING
+    offsets = layout.offsets
+    open_left = start < offsets[0]
+    open_right = end is None or end > offsets[-1]
+    left = layout.x(_state_at(offsets, start, default=0))
+    right = layout.right if end is None else layout.x(bisect_left(offsets, end))
+    right = max(right, left + layout.column)
+    top, bottom = LABELS_TOP - 4, layout.bottom + 1
+    path = f"M{right} {top}H{left}{'M' if open_left else 'V'}{f'{left} {bottom}' if open_left else bottom}H{right}"
+    if not open_right:
+        path += f"V{top}"
+    near_right = left > layout.left + PLOT_WIDTH * 0.6
+    label_x, anchor = (right, "end") if near_right else (left, "start")
+    return Markup('<g class="window"><path d="{}"/>{}</g>').format(
+        path, _text("window-text", label_x, 14, f"window: metadata offsets {window_text(finding)}", anchor)
+    )
+
+
+def _election(layout: Layout, finding: Row) -> Markup:
+    """The judged election, and, as a hollow dashed diamond, the leader the policy would have picked (a prediction)."""
+    offset = finding["election_offset"]
+    if offset is None or not layout.offsets[0] <= offset <= layout.offsets[-1]:
+        return NOTHING
+    x = layout.x(_state_at(layout.offsets, offset, default=0))
+    anchor, shift = ("end", -9) if x > layout.left + PLOT_WIDTH * 0.6 else ("start", 9)
+    parts = [
+        _line("election", x, LABELS_TOP - 12, x, layout.bottom + 6),
+        Markup('<path class="election-mark" d="M{} {}l-6 -9h12z"/>').format(x, LABELS_TOP - 5),
+        _text("election-text", x + shift, LABELS_TOP - 16, f"judged election: offset {offset}", anchor),
+    ]
+    would_be = finding["would_be_leader"]
+    if would_be in layout.lanes:
+        y = layout.lane_y(would_be) + LANE_HEIGHT / 2
+        parts.append(Markup('<path class="would-be" d="M{} {}l9 9l-9 9l-9 -9z"/>').format(x, y - 9))
+    return Markup('<g class="judged">{}</g>').format(NOTHING.join(parts))
+
+
+def _axis(layout: Layout, span: Span) -> tuple[Markup, float]:
+    """Ticks with offset and UTC time under every column's left edge; returns the drawing and its height."""
+    level = layout.column >= HORIZONTAL_LABELS_FROM
+    y, longest = layout.bottom + 6, 0
+    date = first_date = utc_text(span.states[0]["timestamp_ms"]).partition(" ")[0]
+    parts = []
+    for index, state in enumerate(span.states):
+        moment = utc_text(state["timestamp_ms"])
+        day, _, clock = moment.partition(" ")
+        shown = clock if clock and day == date else moment
+        date = day if clock else date
+        x = layout.x(index)
+        tick = _line("tick", x, y, x, y + 5)
+        if level:
+            lines = [str(state["offset"]), *reversed(shown.split(" "))]
+            texts = [_text("tick-text", x, y + 18 + 14 * row, text, "middle") for row, text in enumerate(lines)]
+            labels = NOTHING.join(texts)
+        else:
+            text = f"{state['offset']} · {shown}"
+            longest = max(longest, len(text))
+            turn = Markup(' transform="rotate(-60 {} {})"').format(x + 3, y + 14)
+            labels = _text("tick-text", x + 3, y + 14, text, "end", turn)
+        parts.append(Markup('<g class="state">{}{}</g>').format(tick, labels))
+    height = 54 if level else 22 + longest * CHAR_WIDTH * 0.87
+    name = f"one column per state, from the record that made it: metadata offset, UTC time from {first_date}"
+    parts.append(_text("axis-name", layout.right, layout.bottom + height + 10, name, "end"))
+    if span.before:
+        parts.append(_text("axis-name", layout.left, 30, f"◂ {span.before} earlier states not shown"))
+    if span.after:
+        parts.append(_text("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
+    return NOTHING.join(parts), height + 12
+
+
+def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]:
+    hatch = Markup(' fill="url(#{}-hatch)"').format(element_id)
+    entries = [
+        (_rect("band isr", 0, 0, 26, 14), "in ISR"),
+        (_rect("band elr", 0, 2, 26, 10), "in ELR"),
+        (_line("band out", 0, 7, 26, 7), "assigned, in neither"),
+        (_line("leader-line", 0, 7, 26, 7) + Markup('<circle class="leader-dot" cx="3" cy="7" r="4.5"/>'), "leader"),
+        (_rect("leaderless", 0, 0, 26, 14), "no leader"),
+        (_rect("band isr", 0, 0, 26, 14) + _rect("recovering", 0, 0, 26, 14, hatch), "leader is RECOVERING"),
+        (Markup('<g class="window"><path d="M1 1H25V13H1z"/></g>'), "window"),
+        (
+            _line("election", 13, 0, 13, 14) + Markup('<path class="election-mark" d="M13 9l-6 -9h12z"/>'),
+            "judged election",
+        ),
+        (Markup('<path class="would-be" d="M13 -1l8 8l-8 8l-8 -8z"/>'), "would-be leader (prediction)"),
+    ]
+    parts, x, y = [], layout.left, top
+    for drawing, label in entries:
+        width = 34 + len(label) * CHAR_WIDTH + 8
+        if x + width > layout.right + 24:
+            x, y = layout.left, y + LEGEND_LINE
+        parts.append(
+            Markup('<g transform="translate({} {})">{}{}</g>').format(
+                round(x, 1), round(y, 1), drawing, _text("legend-text", 33, 11, label)
+            )
+        )
+        x += width
+    return Markup('<g class="legend">{}</g>').format(NOTHING.join(parts)), y - top + LEGEND_LINE
+
+
+def _lane_name(broker: int) -> str:
+    return f"broker {broker}"
+
+
+def _runs(values: Sequence[Any]) -> list[tuple[Any, int, int]]:
+    """Stretches of equal values as (value, first index, index after the last)."""
+    runs, begin = [], 0
+    for value, group in groupby(values):
+        end = begin + sum(1 for _ in group)
+        runs.append((value, begin, end))
+        begin = end
+    return runs
+
+
+def _state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
+    """Index of the state in force after the record at `offset` (0 if before all); `default` for null."""
+    return default if offset is None else max(0, bisect_right(offsets, offset) - 1)
+
+
+def _brokers(state: Row, field: str) -> Sequence[int]:
+    return () if state[field] is None else state[field]
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float, extra: Markup = NOTHING) -> Markup:
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"{}/>').format(
+        kind, _number(x), _number(y), _number(width), _number(height), extra
+    )
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
+        kind, _number(x1), _number(y1), _number(x2), _number(y2)
+    )
+
+
+def _text(kind: str, x: float, y: float, text: str, anchor: str = "start", extra: Markup = NOTHING) -> Markup:
+    return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(
+        kind, _number(x), _number(y), anchor, extra, text
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

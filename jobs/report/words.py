@@ -1,0 +1,153 @@
+"""Words of the incident report: headline, bounds, policies, and a finding's reason told apart by nature. Nothing here
+escapes for HTML: autoescape does where the text is placed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobs.report import templates
+from jobs.report.rows import Row, Section, Totals
+from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION, SENTENCES
+from replay.findings.statements import prose
+from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
+from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
+
+# What a nature is called, and its tag if it has one.
+_NATURES = {
+    FACT: ("Recorded", "fact"),
+    BOUND: ("Bounded", "estimate"),
+    ASSUMPTION: ("Assumed", "estimate"),
+    PREDICTION: ("Predicted", "prediction"),
+    MEANING: ("Meaning", ""),
+}
+
+# Families of policies, in the order of the page, with what all of one have in common.
+SHIPPED, CONFIGURED, PROPOSED = "shipped", "configured", "proposed"
+FAMILIES = {
+    SHIPPED: "Rules of Kafka's releases",
+    CONFIGURED: "Another min.insync.replicas",
+    PROPOSED: "Proposals that no release has (KIP-966's recovery, KIP-491)",
+}
+POLICY_NAMES = {
+    "profile_4.0": "Kafka 3.9 and 4.0",
+    "profile_4.1.0": "Kafka 4.1.0",
+    "profile_4.1.1": "Kafka 4.1.1 to 4.2",
+    "profile_4.3": "Kafka 4.3 and 4.4",
+    BEFORE_ELR: "without ELR",
+    BEFORE_ELR_UNCLEAN: "without ELR, unclean election on",
+    LAST_LEADER: "last known leader, before unclean recovery",
+    NONE: "unclean recovery, None",
+    BALANCED: "unclean recovery, Balanced",
+    AGGRESSIVE: "unclean recovery, Aggressive",
+    ALL_REPLICAS: "unclean recovery, all replicas answering",
+    DEPRIORITIZED_LEADER: "recorded leader deprioritized",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding's sentences of one nature."""
+
+    nature: str
+    label: str
+    tag: str
+    sentences: list[str]
+
+
+def told_apart(row: Row) -> list[Told]:
+    """A finding's reason by nature, facts first; empty for a finding without one (of an earlier release), or with a
+    statement that this release does not know: then its `explanation` has to do."""
+    reason = row["reason"] or []
+    if any(said["code"] not in SENTENCES or said["nature"] not in _NATURES for said in reason):
+        return []
+    by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
+    return [
+        Told(nature, *_NATURES[nature], [templates.visible(prose([said])) for said in statements])
+        for nature, statements in by_nature.items()
+        if statements
+    ]
+
+
+def policy_name(policy: str | None) -> str:
+    """A policy for people; one that has no name here is shown as it is."""
+    if policy is None or policy in POLICY_NAMES:
+        return templates.UNKNOWN if policy is None else POLICY_NAMES[policy]
+    for pattern, name in (
+        (r"profile_([\w.]+)", "Kafka {}"),
+        (r"min_isr_(\d+)", "min.insync.replicas = {}"),
+        (r"deprioritized_(\d+(?:_\d+)*)", "deprioritized: {}"),
+    ):
+        match = re.fullmatch(pattern, policy, re.ASCII)
+        if match:
+            return name.format(match[1].replace("_", ", "))
+    return templates.visible(policy)
+
+
+def policy_family(policy: str | None) -> str:
+    """Of FAMILIES."""
+    name = policy or ""
+    if name.startswith(("profile_", BEFORE_ELR)):
+        return SHIPPED
+    return CONFIGURED if name.startswith("min_isr_") else PROPOSED
+
+
+def policy_rank(policy: str | None) -> tuple[int, int, str]:
+    """Sort key: by family, then as POLICY_NAMES has them, then by name."""
+    known = list(POLICY_NAMES)
+    place = known.index(policy) if policy in POLICY_NAMES else len(known)
+    return list(FAMILIES).index(policy_family(policy)), place, policy or ""
+
+
+def headline(totals: Totals) -> str:
+    """The result of the windows in one or two sentences."""
+    flagged, excluded = totals.of(Section.WINDOWS), totals.of(Section.EXCLUDED)
+    if not flagged:
+        looked = f" {count(excluded, 'window')} examined and excluded." if excluded else ""
+        return f"In this evidence, no window was flagged.{looked}"
+    text = f"{count(flagged, 'window')} flagged on {count(totals.partitions, 'partition')}."
+    if not totals.proven_partitions:
+        return f"{text} None of them is a proven loss."
+    amount = f"{'exactly' if totals.proven_exact else 'at least'} {count(totals.proven_least, 'offset')}"
+    where = count(totals.proven_partitions, "partition")
+    return f"{text} Proven loss: {amount} below the high watermark, on {where}."
+
+
+def unacked_text(row: Row) -> str:
+    """What producers with acks=0 or 1 lost, as the words after "lost"; empty where nothing bounds it."""
+    # At least nothing is no bound.
+    low, high = row["unacked_min"] or None, row["unacked_max"]
+    if low is None and high is None:
+        return ""
+    if low is None:
+        return f"at most {count(high, 'offset')}" if high else "nothing"
+    if high is None:
+        return f"at least {count(low, 'offset')}; no upper bound is known"
+    return f"exactly {count(low, 'offset')}" if low == high else f"at least {low} and at most {count(high, 'offset')}"
+
+
+def config_text(value: object, source: str | None) -> str:
+    """An effective config with the layer it came from; a default that no evidence shows is an assumption."""
+    if value is None:
+        return templates.UNKNOWN
+    layers = {"assumed_default": "assumed: no config in the evidence", "default": "Kafka's default"}
+    origin = layers.get(source or "", f"{templates.or_unknown(source)} config")
+    return f"{str(value).lower()} ({origin})"
+
+
+def span_text(milliseconds: int | None, at_least: bool = False) -> str:
+    """A length of time; "unknown" where it is not known, or where the log's clock ran backwards."""
+    text = "" if milliseconds is None else templates.duration_text(0, milliseconds)
+    return f"≥ {text}" if text and at_least else text or templates.UNKNOWN
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def rules_text(groups: Iterable[Row]) -> list[tuple[str, int | None]]:
+    """The distinct rules (with version) that judged."""
+    found = {(str(group["rule"]), group["rule_version"]) for group in groups if group["rule"] is not None}
+    return sorted(found, key=str)

@@ -1,0 +1,333 @@
+"""The Arrow schemas of everything that `replay` produces. Null means "not known from the evidence"."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from replay.findings.statements import STATEMENT
+
+INT32_LIST = pa.list_(pa.int32())
+
+
+def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
+    """A nullable Arrow field that carries its documentation; the comment becomes the Delta column's comment."""
+    return pa.field(name, dtype, metadata={"comment": comment})
+
+
+PARTITION = [
+    column("topic_id", pa.string(), "topic id: the identity of the topic"),
+    column("topic", pa.string(), "topic name at that time"),
+    column("partition", pa.int32(), "partition"),
+]
+
+PROVENANCE = [
+    column("capture", pa.string(), "capture that holds the record"),
+    column("path", pa.string(), "file that holds the record"),
+    column("sha256", pa.string(), "SHA-256 of that file, hex"),
+    column("position", pa.int64(), "byte position of the record in that file; of its batch where that is compressed"),
+]
+
+PARTITION_HISTORY = pa.schema(
+    [
+        column("offset", pa.int64(), "metadata offset of the record that made this state"),
+        column("timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *PARTITION,
+        column("replicas", INT32_LIST, "assigned replicas, in assignment order"),
+        column("isr", INT32_LIST, "in-sync replicas"),
+        column("elr", INT32_LIST, "eligible leader replicas (KIP-966): a set, the order means nothing"),
+        column("last_known_elr", INT32_LIST, "LastKnownElr; in released Kafka it holds the last known leader"),
+        column("removing_replicas", INT32_LIST, "replicas a reassignment is removing"),
+        column("adding_replicas", INT32_LIST, "replicas a reassignment is adding"),
+        column("directories", pa.list_(pa.string()), "log directory id of each replica"),
+        column("leader", pa.int32(), "leader; -1 = none"),
+        column("leader_epoch", pa.int32(), "leader epoch"),
+        column("partition_epoch", pa.int32(), "partition epoch"),
+        column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING (KIP-704)"),
+        column("min_isr", pa.int32(), "effective min ISR: min(min.insync.replicas, replicas of partition 0)"),
+        column("min_isr_source", pa.string(), "layer of min.insync.replicas: topic, broker, cluster, static, default"),
+        column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
+        column(
+            "unclean_leader_election_enable_source", pa.string(), "its layer: topic, broker, cluster, static, default"
+        ),
+        column("removed", pa.bool_(), "true on the row of the topic's removal; its state columns are null"),
+        column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
+        column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
+        column("end_timestamp_ms", pa.int64(), "timestamp of the partition's next row"),
+        column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+        *PROVENANCE,
+    ]
+)
+
+_HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+
+
+def sorted_history(history: pa.Table) -> pa.Table:
+    """PARTITION_HISTORY rows in the order that vectorised code wants them: by topic id, partition, offset."""
+    return history.sort_by(_HISTORY_ORDER).combine_chunks()
+
+
+# What every row of a cluster-wide history begins and ends with.
+_CHANGE = [
+    column("offset", pa.int64(), "metadata offset of the record that made this state"),
+    column("timestamp_ms", pa.int64(), "timestamp of that record"),
+    column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+]
+_VALIDITY = [
+    column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
+    column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
+    column("end_timestamp_ms", pa.int64(), "timestamp of the record there; null if a hole of the log follows"),
+    column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+    *PROVENANCE,
+]
+
+FEATURE_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("name", pa.string(), "feature, e.g. metadata.version, eligible.leader.replicas.version"),
+        column("level", pa.int16(), "finalized level; 0 = off"),
+        *_VALIDITY,
+    ]
+)
+
+CONFIG_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics, group"),
+        column("resource_name", pa.string(), "topic or node id; empty for the cluster-wide default of brokers"),
+        column("name", pa.string(), "config name"),
+        column("value", pa.string(), "value set there, secrets redacted; null = none, deleted, or gone with its topic"),
+        column("effective_value", pa.string(), "in force for the topic: of the two configs that elections depend on"),
+        column("source", pa.string(), "its layer: topic, broker, cluster, static, default, assumed_default"),
+        *_VALIDITY,
+    ]
+)
+
+# A stretch of a controller's log that another epoch replaced (KIP-595): offsets base_offset to last_offset, which only
+# `nodes` hold; diverging_epoch: the last epoch that both logs share, -1 where nothing before the stretch was captured.
+REPLACED_SUFFIX = pa.struct(
+    [
+        pa.field("nodes", INT32_LIST),
+        pa.field("epoch", pa.int32()),
+        pa.field("base_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("diverging_epoch", pa.int32()),
+    ]
+)
+
+QUORUM_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("leader_id", pa.int32(), "active controller from here on; null if the log begins behind its record"),
+        column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
+        column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
+        column("controllers", INT32_LIST, "registered controllers, ascending; null if no record registers any"),
+        column(
+            "replaced_suffixes",
+            pa.list_(REPLACED_SUFFIX),
+            "stretches of other controllers' logs that this leader's epoch replaced: never committed, not applied",
+        ),
+        *_VALIDITY,
+    ]
+)
+
+BROKER_HISTORY = pa.schema(
+    [
+        *_CHANGE,
+        column("broker_id", pa.int32(), "broker"),
+        column(
+            "incarnation_id",
+            pa.string(),
+            "id of the broker's process; null = not registered from here on, and all below is null",
+        ),
+        column("broker_epoch", pa.int64(), "broker epoch of the session"),
+        column("fenced", pa.bool_(), "true: no leader, not in the ISR; every session begins fenced"),
+        column("in_controlled_shutdown", pa.bool_(), "the broker has asked to be relieved of its leaderships"),
+        column("rack", pa.string(), "rack; null = none given"),
+        column(
+            "log_dirs",
+            pa.list_(pa.string()),
+            "ids of its online log directories (KIP-858); null where the records do not have them",
+        ),
+        column(
+            "restart_class",
+            pa.string(),
+            "how the session before this one ended, as the controller saw it: clean or unclean; first = there was "
+            "none; unknown = neither the log nor a captured file shows it",
+        ),
+        column(
+            "restart_evidence",
+            pa.list_(pa.int64()),
+            "metadata offsets of the partition changes that restart_class stands on, at most 32; empty where it stands "
+            "on a captured file, or on nothing",
+        ),
+        column(
+            "clean_shutdown_broker_epoch",
+            pa.int64(),
+            "epoch in a captured .kafka_cleanshutdown of the broker: that of the session before this one; null = no "
+            "such file",
+        ),
+        column("clean_shutdown_capture", pa.string(), "capture that holds that file"),
+        column("clean_shutdown_path", pa.string(), "that file"),
+        column("clean_shutdown_sha256", pa.string(), "SHA-256 of that file, hex"),
+        *_VALIDITY,
+    ]
+)
+
+CLUSTER_METRICS = pa.schema(
+    [
+        *_CHANGE,
+        column("metric", pa.string(), "KIP-966's name; docs/metrics.md says how each is told from recorded state"),
+        column("topic_id", pa.string(), "topic id, for electable_replicas_count; null for the whole cluster's metrics"),
+        column("topic", pa.string(), "topic name at that time; null for the whole cluster's metrics"),
+        column("partition", pa.int32(), "partition; null for the whole cluster's metrics"),
+        column("value", pa.int64(), "the metric from here on; null where a hole of the log makes it unknown"),
+        *_VALIDITY,
+    ]
+)
+
+# One profile's answer for a leader change. leader -1: none; null: nothing that the log shows would have led to one.
+ELECTION_PREDICTION = pa.struct(
+    [
+        pa.field("profile", pa.string()),
+        pa.field("rule_fingerprint", pa.string()),
+        pa.field("leader", pa.int32()),
+        pa.field("as_recorded", pa.bool_()),
+    ]
+)
+
+ELECTIONS = pa.schema(
+    [
+        column("offset", pa.int64(), "metadata offset of the leader change"),
+        column("timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *PARTITION,
+        column("leader_epoch", pa.int32(), "leader epoch that the change began"),
+        column("previous_leader", pa.int32(), "the last leader before (looking through leaderless states)"),
+        column("leader", pa.int32(), "leader after the change; -1 = leaderless"),
+        column(
+            "cause",
+            pa.string(),
+            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may have asked, "
+            "too), unclean_by_administrator (the config forbids it), unclean (cannot be told which), preferred, "
+            "reassignment, cancelled_reassignment, directory_failure (the leader's directory failed, an ISR member "
+            "took over), leaderless (nobody was elected)",
+        ),
+        column(
+            "hidden_unclean",
+            pa.bool_(),
+            "the winner was in neither ISR nor ELR nor the last known leader, and still is not marked RECOVERING "
+            "(metadata.version below 3.2-IV0 never marks)",
+        ),
+        column(
+            "actor",
+            pa.string(),
+            "what made the controller act: fence, controlled_shutdown, registration (a new incarnation of the broker "
+            "that left), unregister, unfence, directory_offline, alter_partition (the leader's request), reassignment "
+            "and elect_leaders (an administrator's), preferred_election (an administrator's, or the periodic one); "
+            "null = the log does not show it",
+        ),
+        column(
+            "actor_offset",
+            pa.int64(),
+            "metadata offset of the record that shows the actor, in the same batch: a broker's, or this change; null = "
+            "none does",
+        ),
+        column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING after the change"),
+        column("isr_before", INT32_LIST, "ISR before the change"),
+        column("elr_before", INT32_LIST, "ELR before the change"),
+        column("last_known_elr_before", INT32_LIST, "LastKnownElr before the change"),
+        column("candidates", INT32_LIST, "replicas on brokers that were registered, unfenced and not shutting down"),
+        column(
+            "predictions",
+            pa.list_(ELECTION_PREDICTION),
+            "the leader that each rule profile predicts which the active controller may have run (docs/rules.md); "
+            "as_recorded: the whole state that it predicts is the recorded one; empty where no state was known before",
+        ),
+        column(
+            "difference",
+            pa.string(),
+            "as_predicted, or how the record differs: profiles_disagree, known_bug, unknown_input, unexplained "
+            "(docs/rules.md); null where nothing was predicted",
+        ),
+        *PROVENANCE,
+    ]
+)
+
+COUNTERFACTUALS = pa.schema(
+    [
+        column("finding_id", pa.string(), "the finding whose window this answers for"),
+        *PARTITION,
+        column("offset", pa.int64(), "metadata offset of the election that really happened"),
+        column(
+            "policy",
+            pa.string(),
+            "profile_4.3, before_elr, min_isr_2, unclean_recovery_balanced, ...; docs/findings.md lists them",
+        ),
+        column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
+        column("leader", pa.int32(), "leader the policy would pick; null if it waits or cannot be told"),
+        column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last seen"),
+        column("log_end_offset", pa.int64(), "that replica's log end offset, as last seen"),
+        column("loss_min", pa.int64(), "at least this many acknowledged offsets would be lost"),
+        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("differs", pa.bool_(), "the pick is not the recorded leader"),
+        column("explanation", pa.string(), "why, in a sentence"),
+    ]
+)
+
+# One piece of evidence of a finding: enough to find the row in its table and the bytes in the capture.
+EVIDENCE_ROW = pa.struct(
+    [
+        pa.field("role", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("broker_id", pa.int32()),
+        pa.field("value", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("captured_at_ms", pa.int64()),
+        pa.field("capture", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("sha256", pa.string()),
+        pa.field("position", pa.int64()),
+    ]
+)
+
+FINDINGS = pa.schema(
+    [
+        column("finding_id", pa.string(), "stable: the same evidence gives the same id"),
+        column("kind", pa.string(), "hwm_regression, snapshot_mismatch, ...; docs/findings.md lists all"),
+        *PARTITION,
+        column("start_offset", pa.int64(), "metadata offset of the record that exposed the partition"),
+        column(
+            "end_offset", pa.int64(), "metadata offset after which |ISR| >= min ISR again; null = never in this log"
+        ),
+        column("start_timestamp_ms", pa.int64(), "timestamp at start_offset"),
+        column("end_timestamp_ms", pa.int64(), "timestamp at end_offset"),
+        column("election_offset", pa.int64(), "metadata offset of the leader change that is judged"),
+        column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
+        column("severity", pa.string(), "critical, high, medium, low or info"),
+        column("loss_min", pa.int64(), "at least this many offsets below the high watermark were lost"),
+        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("first_lost_offset", pa.int64(), "first offset that was lost, where the new leader's log end is known"),
+        column(
+            "unacked_min",
+            pa.int64(),
+            "at least this many offsets of the old leader's log, acknowledged by all or not, are gone: what producers "
+            "with acks=0 or 1 lost; null = not known",
+        ),
+        column("unacked_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("recorded_leader", pa.int32(), "leader the log says was elected"),
+        column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
+        column("policy", pa.string(), "the policy behind would_be_leader: a prediction"),
+        column("rule", pa.string(), "rule that judged"),
+        column("rule_version", pa.int32(), "version of that rule"),
+        column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict stands on"),
+        column(
+            "reason",
+            pa.list_(STATEMENT),
+            "why, as statements: code, nature (fact, bound, prediction, assumption, meaning) and figures "
+            "(docs/findings.md)",
+        ),
+        column("explanation", pa.string(), "the reason in prose"),
+    ]
+)

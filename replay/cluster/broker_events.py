@@ -1,0 +1,109 @@
+"""What happened to brokers, as arrays beside partition changes: the controller event that a leader change belongs to.
+
+A controller writes a broker's registration change and the partition changes that follow from it as one event: those
+come before it on fencing, unregistration, a new registration and failed directories, after it on unfencing and
+controlled shutdown. A batch may hold several events, so only the nearest broker record of the same batch counts. An
+event of more than 10,000 records is split into several batches, and not told.
+
+Sources: Kafka's ReplicationControlManager (handleBrokerFenced, handleBrokerUnregistered, handleBrokerUnfenced,
+handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectoriesOffline); KIP-858, KIP-841.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.arrow.ragged import Array
+from replay.cluster.brokers import BrokerState, BrokerTimeline
+
+FENCE, CONTROLLED_SHUTDOWN, REGISTRATION = "fence", "controlled_shutdown", "registration"
+UNREGISTER, UNFENCE, DIRECTORY_OFFLINE = "unregister", "unfence", "directory_offline"
+OTHER = "other"
+# Those that stand behind the partition changes that they cause, and those in front of them.
+BEHIND = (FENCE, UNREGISTER, REGISTRATION, DIRECTORY_OFFLINE)
+IN_FRONT = (CONTROLLED_SHUTDOWN, UNFENCE)
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEvents:
+    """Broker records in offset order, one element a record. kind: of the names above. gone: the ids of the directories
+    that the record takes off a broker which runs on."""
+
+    offset: Array
+    batch: Array
+    broker: Array
+    kind: Array
+    gone: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """For each change its nearest broker record in the same batch: kind OTHER and broker -1 where there is none.
+    index: of the record in BrokerEvents, which means nothing there."""
+
+    index: Array
+    kind: Array
+    broker: Array
+    offset: Array
+
+
+def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
+    """The timeline's states as events. What changed nothing that matters to partitions is OTHER."""
+    steps = [(b, s) for states in brokers.states.values() for b, s in zip([None, *states], states, strict=False)]
+    steps.sort(key=lambda step: step[1].offset)
+    return BrokerEvents(
+        offset=np.array([state.offset for _, state in steps], dtype=np.int64),
+        batch=np.array([state.batch_base_offset for _, state in steps], dtype=np.int64),
+        broker=np.array([state.broker_id for _, state in steps], dtype=np.int64),
+        kind=np.array([_kind(before, state) for before, state in steps], dtype=object),
+        gone=[_gone(before, state) for before, state in steps],
+    )
+
+
+def _kind(before: BrokerState | None, state: BrokerState) -> str:
+    if state.incarnation_id is None:
+        return UNREGISTER
+    if before is None or before.incarnation_id != state.incarnation_id:
+        return REGISTRATION
+    if before.fenced != state.fenced:
+        return FENCE if state.fenced else UNFENCE
+    if state.in_controlled_shutdown and not before.in_controlled_shutdown:
+        return CONTROLLED_SHUTDOWN
+    return DIRECTORY_OFFLINE if _gone(before, state) else OTHER
+
+
+def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
+    if before is None or before.incarnation_id != state.incarnation_id or not state.active:
+        return []
+    return sorted(set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ()))
+
+
+def nearest(events: BrokerEvents, offset: Array, batch: Array, behind: bool) -> Nearest:
+    """The nearest event behind (or in front of) each change. offset, batch: int64, one element a change."""
+    count = len(events.offset)
+    if not count:
+        none = np.full(len(offset), _NOBODY, dtype=np.int64)
+        return Nearest(none, np.full(len(offset), OTHER, dtype=object), none, none)
+    index = np.searchsorted(events.offset, offset, side="right" if behind else "left") - (0 if behind else 1)
+    at = np.clip(index, 0, count - 1)
+    found = (index >= 0) & (index < count) & (events.batch[at] == batch)
+    return Nearest(
+        index=at,
+        kind=np.where(found, events.kind[at], OTHER),
+        broker=np.where(found, events.broker[at], _NOBODY),
+        offset=np.where(found, events.offset[at], _NOBODY),
+    )
+
+
+def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:
+    """Whether the nearest event of each change is that its `directory` (str) failed."""
+    result = np.zeros(len(directory), dtype=bool)
+    rows = np.flatnonzero(near.kind == DIRECTORY_OFFLINE)
+    for event in np.unique(near.index[rows]).tolist():
+        mine = rows[near.index[rows] == event]
+        result[mine] = np.isin(directory[mine].astype(str), events.gone[event])
+    return result

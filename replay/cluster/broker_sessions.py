@@ -1,0 +1,297 @@
+"""Broker sessions as a table: every broker's registration over metadata offsets, and how each session began.
+
+Whether a broker had stopped cleanly stands in no metadata record (RULES: previousBrokerEpoch of the registration
+request is compared and dropped). It shows in the ELR alone: a controller that takes a new incarnation for an unclean
+restart takes the broker off every ISR and ELR, in the same atomic batch, right before its RegisterBrokerRecord; a
+broker whose restart was clean stays in the ELRs that it was in. So `unclean` means that the controller treated it so:
+also a clean stop of a broker that cannot say so (registration request below version 3), and every new incarnation under
+development controllers of October 2024 (KAFKA-18635).
+
+Sources: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.handleBrokerUncleanShutdown,
+PartitionChangeBuilder.maybePopulateTargetElr; KIP-966, KIP-858; KAFKA-18106 (a clean restart leaves the ISR, too).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow import schemas
+from replay.arrow.asof import Events
+from replay.arrow.ragged import Array, masks, to_lengths, to_matrix
+from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
+from replay.cluster.features import ELR_VERSION
+from replay.cluster.log import json_int
+
+Row = dict[str, Any]
+
+FIRST, CLEAN, UNCLEAN, UNKNOWN = "first", "clean", "unclean", "unknown"
+EVIDENCE_LIMIT = 32
+
+# Registrations of new incarnations, found in the log while ELR was on. after_offset: of the last record before it in
+# its batch that is no partition's, or before the batch; what comes of the registration stands between the two.
+REGISTRATIONS = pa.schema(
+    [
+        pa.field("broker_id", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("batch_base_offset", pa.int64()),
+        pa.field("after_offset", pa.int64()),
+    ]
+)
+
+# What a state of a partition proves about a registration. offset: of the record that made the state.
+SESSION_EVIDENCE = pa.schema(
+    [
+        pa.field("broker_id", pa.int32()),
+        pa.field("registration_offset", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("proves", pa.string()),
+    ]
+)
+
+_PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
+_FOREVER = np.iinfo(np.int64).max
+_FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
+
+
+def registrations(records: Sequence[Row]) -> pa.Table:
+    """REGISTRATIONS. records: of ClusterState.records: those that count, in offset order."""
+    switches = [r for r in records if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_VERSION]
+    offsets = [r["offset"] for r in switches]
+    on = [False, *(r["data"]["featureLevel"] > 0 for r in switches)]
+    others = np.array([-1, *(r["offset"] for r in records if r["type"] not in _PARTITION_TYPES)], dtype=np.int64)
+    rows = [
+        {
+            "broker_id": state.broker_id,
+            "offset": state.offset,
+            "batch_base_offset": state.batch_base_offset,
+            "after_offset": max(state.batch_base_offset - 1, int(others[np.searchsorted(others, state.offset) - 1])),
+        }
+        for record, state, before in _applied(records)
+        if _begins(before, state)
+        and "place" not in record
+        and on[int(np.searchsorted(offsets, state.offset, side="right"))]
+    ]
+    return pa.Table.from_pylist(rows, schema=REGISTRATIONS)
+
+
+def session_evidence(history: pa.Table, registered: pa.Table) -> pa.Table:
+    """SESSION_EVIDENCE: what whole partitions tell about the registrations; at most EVIDENCE_LIMIT rows for each.
+
+    history: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset), e.g. of one bucket. registered:
+    REGISTRATIONS of the whole cluster.
+    """
+    if not len(history) or not len(registered):
+        return SESSION_EVIDENCE.empty_table()
+    found = [_taken_off(history, registered), _still_eligible(history, registered)]
+    row = np.concatenate([f[0] for f in found])
+    registration = np.concatenate([f[1] for f in found])
+    clean = np.repeat([False, True], [len(f[0]) for f in found])
+    offset = history["offset"].to_numpy()[row]
+    order = np.lexsort((offset, clean, registration))
+    group = (registration * 2 + clean)[order]
+    kept = order[np.arange(len(order)) - np.searchsorted(group, group) < EVIDENCE_LIMIT]
+    columns = {
+        "broker_id": registered["broker_id"].take(pa.array(registration[kept])),
+        "registration_offset": registered["offset"].take(pa.array(registration[kept])),
+        "offset": pa.array(offset[kept]),
+        "proves": pa.array([UNCLEAN, CLEAN]).take(pa.array(clean[kept].astype(np.int64))),
+    }
+    return pa.table(columns, schema=SESSION_EVIDENCE)
+
+
+def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
+    """(row, registration) of changes right before a registration, in its batch, that only an unclean restart explains.
+
+    The broker left ISR or ELR, nothing else about them changed, and it is not in the ELR although |ISR| < min ISR:
+    whoever else leaves the ISR then joins the ELR. At or above min ISR, and in an unclean election, the ELR is emptied
+    whatever the broker did; a new directory or replica list comes of requests that empty it, too. So does a
+    ClearElrRecord, which is no partition's: what stands right behind it, or behind a broker's record, is another event.
+    """
+    nothing = np.empty(0, dtype=np.int64)
+    by_batch = np.argsort(registered["batch_base_offset"].to_numpy(), kind="stable")
+    batches = registered["batch_base_offset"].to_numpy()[by_batch]
+    batch = history["batch_base_offset"].to_numpy()
+    low, high = np.searchsorted(batches, batch, "left"), np.searchsorted(batches, batch, "right")
+    rows = np.flatnonzero((low < high) & _continues(history))
+    if not len(rows):
+        return nothing, nothing
+    count = (high - low)[rows]
+    change = np.repeat(np.arange(len(rows)), count)
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    registration = by_batch[low[rows][change] + within]
+    broker = registered["broker_id"].to_numpy().astype(np.int64)[registration]
+
+    both = history.take(pa.array(np.concatenate([rows - 1, rows])))
+    half = len(rows)
+    isr, elr, replicas = (to_matrix(both[n]) for n in ("isr", "elr", "replicas"))
+    in_isr = (isr[np.concatenate([change, half + change])] == np.tile(broker, 2)[:, None]).any(axis=1)
+    in_elr = (elr[np.concatenate([change, half + change])] == np.tile(broker, 2)[:, None]).any(axis=1)
+    was_isr, is_isr = np.split(in_isr, 2)
+    was_elr, is_elr = np.split(in_elr, 2)
+    isr_size, elr_size = to_lengths(both["isr"]), to_lengths(both["elr"])
+    steady = (replicas[:half] == replicas[half:]).all(axis=1) & _same_directories(both, half)
+    steady &= _within(isr, half) & _within(elr, half)
+    only_it = steady[change]
+    for size, was in ((isr_size, was_isr), (elr_size, was_elr)):
+        only_it &= size[half:][change] == size[:half][change] - was
+    below = (isr_size[half:] < pc.fill_null(both["min_isr"], 1).to_numpy()[half:]) | (elr_size[half:] > 0)
+    offset = history["offset"].to_numpy()[rows][change]
+    beside = offset < registered["offset"].to_numpy()[registration]
+    beside &= offset > registered["after_offset"].to_numpy()[registration]
+    proof = (was_isr | was_elr) & ~is_isr & ~is_elr & only_it & below[change] & beside
+    return rows[change[proof]], registration[proof]
+
+
+def _continues(history: pa.Table) -> Array:
+    """Rows whose state follows from the row before: the same partition's, and no snapshot's or removal's."""
+    same = np.zeros(len(history), dtype=bool)
+    topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    partition = history["partition"].to_numpy()
+    removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
+    same[1:] = (topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]) & ~removed[1:] & ~removed[:-1]
+    result: Array = same & (history["origin"].to_numpy(zero_copy_only=False) == "log")
+    return result
+
+
+def _within(lists: Array, half: int) -> Array:
+    """Whether each list of the second half has only members of its fellow in the first half."""
+    result: Array = masks(lists[half:], lists[:half]) == masks(lists[half:], lists[half:])
+    return result
+
+
+def _same_directories(both: pa.Table, half: int) -> Array:
+    joined = pc.fill_null(pc.binary_join(both["directories"].combine_chunks(), ","), "")
+    same: Array = pc.equal(joined[:half], joined[half:]).to_numpy(zero_copy_only=False)
+    return same
+
+
+def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
+    """(row, registration) of states with the broker in the ELR that hold when it registers: not an unclean restart."""
+    elr = history["elr"].combine_chunks()
+    row = pc.list_parent_indices(elr).to_numpy().astype(np.int64)
+    broker = pc.list_flatten(elr).to_numpy().astype(np.int64)
+    start = history["offset"].to_numpy()
+    end = pc.fill_null(history["end_offset"], _FOREVER).to_numpy()
+    member = np.isin(broker, registered["broker_id"].to_numpy())
+    row, broker = row[member], broker[member]
+    offsets = registered["offset"].to_numpy()
+    which, offset = Events(registered["broker_id"].to_numpy().astype(np.int64), offsets).between(
+        broker, start[row], end[row]
+    )
+    # Records are one at an offset, so that it names the registration.
+    by_offset = np.argsort(offsets, kind="stable")
+    return row[which], by_offset[np.searchsorted(offsets[by_offset], offset)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """How a session began: the columns of its own that tables.BROKER_HISTORY has."""
+
+    restart_class: str
+    evidence: list[int]
+    file: Mapping[str, Any] | None
+
+
+def _first_of_each(files: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """By broker and broker epoch; of several the first by name, in whichever order they come."""
+    ordered = sorted(files, key=lambda f: (f["capture"], f["path"], f["sha256"]), reverse=True)
+    return {(f["broker_id"], f["broker_epoch"]): f for f in ordered if f["broker_epoch"] is not None}
+
+
+def broker_history(
+    records: Sequence[Row], evidence: pa.Table, clean_shutdowns: Iterable[Mapping[str, Any]]
+) -> pa.Table:
+    """tables.BROKER_HISTORY.
+
+    records: of ClusterState.records: those that count, in offset order. evidence: SESSION_EVIDENCE of all partitions,
+    made with `registrations` of the same records. clean_shutdowns: captured .kafka_cleanshutdown files, dicts with
+    broker_id, broker_epoch, capture, path, sha256 (rows of log_end_offsets whose source is clean_shutdown).
+
+    A file that names the session before says that that one ended cleanly; the log wins where it says otherwise, since
+    the broker may have started, and died, before it registered. Same incarnation id: the same session.
+    """
+    proofs: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row in evidence.to_pylist():
+        proofs[row["broker_id"], row["registration_offset"]][row["proves"]].append(row["offset"])
+    files = _first_of_each(clean_shutdowns)
+    # The first snapshot that history starts from anew: what was before it is not all known.
+    known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=_FOREVER)
+    sessions: dict[int, _Session] = {}
+    rows: list[Row] = []
+    last: dict[int, Row] = {}
+    for record, state, before in _applied(records):
+        broker, anchored = state.broker_id, "place" in record
+        if _begins(before, state):
+            file = files.get((broker, before.broker_epoch)) if before else None
+            found = proofs.get((broker, state.offset), {})
+            first = before is None and not anchored and state.offset < known_up_to
+            sessions[broker] = _session(first, found, None if anchored else file)
+        shown = _shown(state, sessions.get(broker))
+        if anchored or before is None or shown != _shown(before, sessions.get(broker)):
+            row = {**{n: record[n] for n in _FROM_RECORD}, **shown, "controller_epoch": record["epoch"]}
+            row |= {"origin": "checkpoint" if anchored else "log", "end_offset": None, "end_timestamp_ms": None}
+            if broker in last:
+                last[broker] |= {"end_offset": row["offset"], "end_timestamp_ms": row["timestamp_ms"]}
+            last[broker] = row
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=schemas.BROKER_HISTORY)
+
+
+def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any] | None) -> _Session:
+    unclean, clean = sorted(found.get(UNCLEAN, [])), sorted(found.get(CLEAN, []))
+    if first:
+        return _Session(FIRST, [], None)
+    if unclean and clean:  # the two contradict each other: no controller writes that
+        return _Session(UNKNOWN, sorted({*unclean, *clean})[:EVIDENCE_LIMIT], file)
+    if unclean or clean:
+        return _Session(UNCLEAN if unclean else CLEAN, (unclean or clean)[:EVIDENCE_LIMIT], file)
+    return _Session(CLEAN if file else UNKNOWN, [], file)
+
+
+def _begins(before: BrokerState | None, state: BrokerState) -> bool:
+    """A new incarnation registered. What the same one says again changes its session, but begins none."""
+    return state.incarnation_id is not None and (before is None or before.incarnation_id != state.incarnation_id)
+
+
+def _applied(records: Sequence[Row]) -> Iterator[tuple[Row, BrokerState, BrokerState | None]]:
+    """(record, state after it, state before it) of every broker record that could be applied. Of several records on
+    one broker at one offset (a snapshot's resets and its own records) the last counts."""
+    about = [r for r in records if r["type"] in BROKER_TYPES]
+    by_place = {(_broker(r), r["offset"]): r for r in about}
+    after = {(s.broker_id, s.offset): s for states in broker_timeline(about).states.values() for s in states}
+    current: dict[int, BrokerState] = {}
+    for place, record in by_place.items():
+        if place in after:
+            yield record, after[place], current.get(place[0])
+            current[place[0]] = after[place]
+
+
+def _broker(record: Row) -> int:
+    return json_int(record["data"], "brokerId", json_int(record["data"], "id", -1))
+
+
+def _shown(state: BrokerState, session: _Session | None) -> Row:
+    """The columns of a state; those of a broker that is not registered are null but for its id."""
+    if state.incarnation_id is None or session is None:
+        return {"broker_id": state.broker_id}
+    file = session.file or {}
+    return {
+        "broker_id": state.broker_id,
+        "incarnation_id": state.incarnation_id,
+        "broker_epoch": state.broker_epoch,
+        "fenced": state.fenced,
+        "in_controlled_shutdown": state.in_controlled_shutdown,
+        "rack": state.rack,
+        "log_dirs": None if state.log_dirs is None else list(state.log_dirs),
+        "restart_class": session.restart_class,
+        "restart_evidence": session.evidence,
+        "clean_shutdown_broker_epoch": file.get("broker_epoch"),
+        **{f"clean_shutdown_{n}": file.get(n) for n in ("capture", "path", "sha256")},
+    }

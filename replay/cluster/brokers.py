@@ -1,0 +1,209 @@
+"""Broker sessions over metadata offsets: who was registered, unfenced and not shutting down, in which incarnation.
+
+Sources: Kafka's ClusterControlManager (replay of the registration records), BrokerRegistration; KIP-841, KIP-966.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import PAD, Array
+from replay.cluster.log import Problem, json_int
+
+BROKER_TYPES = frozenset(
+    {
+        "REGISTER_BROKER_RECORD",
+        "UNREGISTER_BROKER_RECORD",
+        "FENCE_BROKER_RECORD",
+        "UNFENCE_BROKER_RECORD",
+        "BROKER_REGISTRATION_CHANGE_RECORD",
+    }
+)
+
+
+_VERSION = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker after one record. incarnation_id None: not registered. log_dirs: ids of the online directories; None
+    where the records do not have them (KIP-858). newest_level: the newest metadata.version that it supports, as a
+    feature level; None where its registration does not say. anchored: the state is a snapshot's."""
+
+    offset: int
+    batch_base_offset: int
+    timestamp_ms: int
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    rack: str | None = None
+    log_dirs: tuple[str, ...] | None = None
+    newest_level: int | None = None
+    anchored: bool = False
+
+    @property
+    def active(self) -> bool:
+        """May be elected: registered, unfenced, not in controlled shutdown (Kafka's isAcceptableLeader)."""
+        return self.incarnation_id is not None and not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(slots=True)
+class BrokerTimeline:
+    """Every broker's states in offset order; filled once by `broker_timeline`."""
+
+    states: dict[int, list[BrokerState]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def after_batch(self, broker_id: int, batch_base_offset: int) -> BrokerState | None:
+        """The state once the whole batch was applied: a batch of a controller is one event."""
+        states = self.states.get(broker_id, [])
+        index = bisect_right(states, batch_base_offset, key=lambda s: s.batch_base_offset)
+        return states[index - 1] if index else None
+
+    def active(self, broker_id: int, batch_base_offset: int) -> bool:
+        state = self.after_batch(broker_id, batch_base_offset)
+        return state is not None and state.active
+
+    def active_members(self, lists: Array, batch_base_offset: Array) -> Array:
+        """`active`, many at once: whether the broker of each member of each list (lists.to_matrix) was active once the
+        batch beside the list was applied; false where there is no member."""
+        states = [state for of_broker in self.states.values() for state in of_broker]
+        places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
+        active = np.array([*(s.active for s in states), False])
+        at = np.broadcast_to(batch_base_offset[:, None], lists.shape)[lists != PAD]
+        found = np.zeros(lists.shape, dtype=bool)
+        found[lists != PAD] = active[Events(*places.T).last(lists[lists != PAD], at)]
+        return found
+
+    def restarts(self, broker_id: int, after_offset: int, up_to_offset: int | None = None) -> list[BrokerState]:
+        """The registrations of new incarnations with after_offset < offset <= up_to_offset."""
+        states = self.states.get(broker_id, [])
+        first = bisect_right(states, after_offset, key=lambda s: s.offset)
+        behind = len(states) if up_to_offset is None else bisect_right(states, up_to_offset, key=lambda s: s.offset)
+        found = []
+        for index in range(first, behind):
+            incarnation = states[index].incarnation_id
+            earlier = states[index - 1].incarnation_id if index else None
+            if incarnation is not None and incarnation != earlier:
+                found.append(states[index])
+        return found
+
+    def registered_with(self, broker_ids: Array, batch_base_offsets: Array) -> Array:
+        """Whether each broker registered a new incarnation in the batch beside it; bool."""
+        begun = {(s.broker_id, s.batch_base_offset) for b in self.states for s in self.restarts(b, -1)}
+        found = np.isin(batch_base_offsets, np.array([batch for _, batch in begun], dtype=np.int64))
+        for row in np.flatnonzero(found).tolist():
+            found[row] = (int(broker_ids[row]), int(batch_base_offsets[row])) in begun
+        return found
+
+    def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
+        """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
+        return bool(self.restarts(broker_id, after_offset, up_to_offset))
+
+    def gone(self, broker_id: int, offset: int, by_offset: int) -> int | None:
+        """The broker epoch of the session that was there at an offset, if it was fenced or shutting down by another
+        offset and was never active again until a new incarnation; else None."""
+        states = self.states.get(broker_id, [])
+        at = bisect_right(states, offset, key=lambda s: s.offset) - 1
+        if at < 0:
+            return None
+        session = states[at]
+        later = states[at + 1 :]
+        own = list(takewhile(lambda s: s.incarnation_id == session.incarnation_id, later))
+        left = [s.offset for s in own if not s.active] or [s.offset for s in later[len(own) : len(own) + 1]]
+        if not left or left[0] > by_offset or any(s.active for s in own if s.offset >= left[0]):
+            return None
+        return session.broker_epoch
+
+    def latest(self) -> list[BrokerState]:
+        """The last state of every broker."""
+        return [states[-1] for states in self.states.values() if states]
+
+    def steady(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
+        """True when the broker was active, in one incarnation, for all of that time."""
+        states = self.states.get(broker_id, [])
+        first = bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1
+        behind = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
+        during = states[max(first, 0) : behind]
+        return first >= 0 and all(s.active for s in during) and len({s.incarnation_id for s in during}) == 1
+
+    def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
+        """The longest time within the two, in ms, for which the broker was active without a break."""
+        states = self.states.get(broker_id, [])
+        first = max(bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1, 0)
+        best, since = 0, None
+        for state in states[first:]:
+            if state.timestamp_ms >= to_ms:
+                break
+            if since is not None:
+                best = max(best, state.timestamp_ms - since)
+            if not state.active:
+                since = None
+            elif since is None:
+                since = max(state.timestamp_ms, from_ms)
+        return max(best, to_ms - since) if since is not None else best
+
+
+def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
+    """Replay the broker records (dicts with offset, batch_base_offset, timestamp_ms, type, data) in offset order.
+
+    A change whose broker epoch is not the registered one is reported and not applied (Kafka's ClusterDelta throws).
+    """
+    timeline = BrokerTimeline()
+    for record in records:
+        data = record["data"]
+        broker = json_int(data, "brokerId", json_int(data, "id", -1))
+        history = timeline.states.setdefault(broker, [])
+        state = _apply(history[-1] if history else None, record, broker)
+        if isinstance(state, Problem):
+            timeline.problems.append(state)
+        else:
+            history.append(state)
+    return timeline
+
+
+def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> BrokerState | Problem:
+    data, kind, offset = record["data"], record["type"], record["offset"]
+    where = {"offset": offset, "batch_base_offset": record["batch_base_offset"], "timestamp_ms": record["timestamp_ms"]}
+    where["anchored"] = "place" in record
+    epoch = json_int(data, "brokerEpoch", json_int(data, "epoch", -1))
+    if kind == "REGISTER_BROKER_RECORD":
+        return BrokerState(
+            **where,
+            broker_id=broker,
+            broker_epoch=epoch,
+            incarnation_id=data["incarnationId"],
+            fenced=data["fenced"],
+            in_controlled_shutdown=data.get("inControlledShutdown", False),
+            rack=data.get("rack"),
+            log_dirs=tuple(data.get("logDirs") or ()) or None,
+            newest_level=next(
+                (f["maxSupportedVersion"] for f in data.get("features", ()) if f["name"] == _VERSION), None
+            ),
+        )
+    if current is None or current.incarnation_id is None:
+        return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")
+    if current.broker_epoch != epoch:
+        message = f"{kind} for broker {broker} with epoch {epoch}, registered is {current.broker_epoch}: not applied"
+        return Problem("broker_epoch_mismatch", offset, message)
+    if kind == "UNREGISTER_BROKER_RECORD":
+        return replace(current, **where, incarnation_id=None)
+    if kind == "BROKER_REGISTRATION_CHANGE_RECORD":
+        fenced, shutdown = json_int(data, "fenced"), json_int(data, "inControlledShutdown")
+        return replace(
+            current,
+            **where,
+            fenced=fenced == 1 if fenced else current.fenced,
+            in_controlled_shutdown=shutdown == 1 if shutdown else current.in_controlled_shutdown,
+            log_dirs=tuple(data.get("logDirs") or ()) or current.log_dirs,
+        )
+    return replace(current, **where, fenced=kind == "FENCE_BROKER_RECORD")

@@ -1,0 +1,189 @@
+"""Effective topic configuration over metadata offsets, and the layer that each value comes from.
+
+Resolution order (Kafka's KafkaConfigSchema, ConfigurationControlManager): topic > broker config of the active
+controller > cluster default (broker resource "") > the active controller's static file > built-in default.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import Array
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+DEFAULTS = {MIN_ISR: "1", UNCLEAN: "false"}
+
+# What every node's own properties file has and a few configs told by hand lack: the file is all there is to know.
+_WHOLE_FILE = "process.roles"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,10}\s*")
+
+TOPIC, BROKER = 2, 4
+SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
+
+
+def is_usable(key: str, value: str | None) -> bool:
+    """Whether Kafka could use a value of one of the two keys (ConfigDef parses an INT trimmed); null always."""
+    return value is None or key != MIN_ISR or (_INTEGER.fullmatch(value) is not None and int(value) < 1 << 31)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A ConfigRecord. value None deletes; resource is a topic name, a node id as text, or "" for the cluster
+    default."""
+
+    offset: int
+    resource_type: int
+    resource: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A step function over offsets: values[i] holds from offsets[i] until the next one."""
+
+    offsets: list[int]
+    values: list[tuple[str, str]]
+
+    def at(self, offset: int) -> tuple[str, str]:
+        return self.values[max(bisect_right(self.offsets, offset) - 1, 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTimeline:
+    """One key's values: per topic name where the topic layer sets it, and below that for the whole cluster."""
+
+    topics: dict[str, tuple[list[int], list[str | None]]]
+    cluster: Steps
+
+    def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> Resolved:
+        """The value in force after the record at each offset. topic: numbers into `topics`, one for each offset."""
+        pairs = list(self.cluster.values)
+        cluster = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1
+        index = np.maximum(cluster, 0)
+        group: list[int] = []
+        at: list[int] = []
+        value: list[int] = []
+        for number, entry in ((n, self.topics[name]) for n, name in enumerate(topics) if name in self.topics):
+            group += [number] * len(entry[0])
+            at += entry[0]
+            for text in entry[1]:
+                value.append(-1 if text is None else len(pairs))
+                if text is not None:
+                    pairs.append((text, "topic"))
+        if group:
+            last = Events(np.array(group, dtype=np.int64), np.array(at, dtype=np.int64)).last(topic, offset)
+            own = np.where(last >= 0, np.array(value)[last], -1)
+            index = np.where(own >= 0, own, index)
+        return Resolved(pairs, index)
+
+    def changes(self, topics: Sequence[str]) -> tuple[Array, Array]:
+        """(topic number, offset) of everything that may change what holds for a topic: its own settings, and what lies
+        below them."""
+        below = [
+            o
+            for o, new, old in zip(self.cluster.offsets[1:], self.cluster.values[1:], self.cluster.values, strict=False)
+            if new != old
+        ]
+        own = [(n, o) for n, name in enumerate(topics) for o in self.topics.get(name, ([], []))[0]]
+        group = np.array([n for n, _ in own], dtype=np.int64)
+        everyone = np.repeat(np.arange(len(topics)), len(below))
+        return (
+            np.concatenate([group, everyone]),
+            np.concatenate(
+                [np.array([o for _, o in own], dtype=np.int64), np.tile(np.array(below, dtype=np.int64), len(topics))]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Values of one key for many (topic, offset). pairs: the (value, source) that occur; index: one a row."""
+
+    pairs: list[tuple[str, str]]
+    index: Array
+
+    def ints(self) -> Array:
+        return np.array([int(v) for v, _ in self.pairs], dtype=np.int64)[self.index]
+
+    def bools(self) -> Array:
+        return np.array([v.strip().lower() == "true" for v, _ in self.pairs], dtype=bool)[self.index]
+
+    def sources(self) -> pa.Array:
+        return pa.array([s for _, s in self.pairs], type=pa.string()).take(pa.array(self.index))
+
+
+def config_timeline(
+    key: str,
+    changes: Sequence[ConfigChange],
+    controllers: Sequence[tuple[int, int | None]],
+    static: Mapping[int, Mapping[str, str]],
+    removed_topics: Sequence[tuple[int, str]] = (),
+) -> ConfigTimeline:
+    """The timeline of one key. changes and controllers (offset, active controller's node id, None where it is not
+    known) are in offset order.
+
+    static: node id -> its server.properties, for the nodes whose file was captured. removed_topics: (offset, name); a
+    removal deletes the topic's configs (Kafka's ReplicationControlManager.replay of RemoveTopicRecord).
+    """
+    topics: dict[str, tuple[list[int], list[str | None]]] = {}
+    relevant = [c for c in changes if c.name == key and is_usable(key, c.value)]
+    settings = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
+    named = {name for _, name, _ in settings}
+    # First the removals: a snapshot has the settings of a topic created anew at the same offset.
+    events = [*((offset, name, None) for offset, name in removed_topics if name in named), *settings]
+    for offset, name, value in sorted(events, key=lambda e: e[0]):
+        entry = topics.setdefault(name, ([], []))
+        entry[0].append(offset)
+        entry[1].append(value)
+    return ConfigTimeline(
+        topics, _cluster_steps(key, [c for c in relevant if c.resource_type == BROKER], controllers, static)
+    )
+
+
+def _cluster_steps(
+    key: str,
+    changes: Sequence[ConfigChange],
+    controllers: Sequence[tuple[int, int | None]],
+    static: Mapping[int, Mapping[str, str]],
+) -> Steps:
+    active: int | None = None
+    broker: dict[str, str] = {}
+    offsets, values = [-1], [_below_topic(key, active, broker, static)]
+    events: list[tuple[int, ConfigChange | int | None]] = sorted(
+        [*((c.offset, c) for c in changes), *controllers], key=lambda e: e[0]
+    )
+    for offset, event in events:
+        if event is None or isinstance(event, int):
+            active = event
+        elif event.value is None:
+            broker.pop(event.resource, None)
+        else:
+            broker[event.resource] = event.value
+        offsets.append(offset)
+        values.append(_below_topic(key, active, broker, static))
+    return Steps(offsets, values)
+
+
+def _below_topic(
+    key: str, active: int | None, broker: Mapping[str, str], static: Mapping[int, Mapping[str, str]]
+) -> tuple[str, str]:
+    if active is not None and str(active) in broker:
+        return broker[str(active)], "broker"
+    if "" in broker:
+        return broker[""], "cluster"
+    if active is not None and active in static:
+        file = static[active]
+        if key in file and is_usable(key, file[key]):
+            return file[key], "static"
+        if key not in file and _WHOLE_FILE in file:
+            return DEFAULTS[key], "default"
+    return DEFAULTS[key], "assumed_default"

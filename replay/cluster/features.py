@@ -1,0 +1,99 @@
+"""Finalized feature levels over metadata offsets, and what metadata.version's levels are called.
+
+Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.arrow.ragged import Array
+from replay.controller.profiles import MetadataVersion
+
+ELR_VERSION = "eligible.leader.replicas.version"
+METADATA_VERSION = "metadata.version"
+
+# The level of the first name; each further name is one level up.
+_FIRST_LEVEL = 1
+_NAMES = [
+    "3.0-IV1",
+    "3.1-IV0",
+    "3.2-IV0",
+    "3.3-IV0",
+    "3.3-IV1",
+    "3.3-IV2",
+    "3.3-IV3",
+    "3.4-IV0",
+    "3.5-IV0",
+    "3.5-IV1",
+    "3.5-IV2",
+    "3.6-IV0",
+    "3.6-IV1",
+    "3.6-IV2",
+    "3.7-IV0",
+    "3.7-IV1",
+    "3.7-IV2",
+    "3.7-IV3",
+    "3.7-IV4",
+    "3.8-IV0",
+    "3.9-IV0",
+    "4.0-IV0",
+    "4.0-IV1",
+    "4.0-IV2",
+    "4.0-IV3",
+    "4.1-IV0",
+    "4.1-IV1",
+    "4.2-IV0",
+    "4.2-IV1",
+    "4.3-IV0",
+    "4.4-IV0",
+    "4.4-IV1",
+    "4.4-IV2",
+]
+_VERSIONS = tuple(MetadataVersion.parse(name) for name in _NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevels:
+    """levels: feature -> (offsets ascending, the level finalized by the record at each)."""
+
+    levels: dict[str, tuple[list[int], list[int]]]
+
+    def at(self, name: str, offset: int) -> int:
+        """The level after the record at an offset; 0 where none was finalized up to there."""
+        offsets, levels = self.levels.get(name, ([], []))
+        index = bisect_right(offsets, offset)
+        return levels[index - 1] if index else 0
+
+    def at_each(self, name: str, offsets: Array) -> Array:
+        """As `at` for many offsets (int64); int64."""
+        known, levels = self.levels.get(name, ([], []))
+        index = np.searchsorted(np.array(known, dtype=np.int64), offsets, side="right")
+        found: Array = np.array([0, *levels], dtype=np.int64)[index]
+        return found
+
+
+def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
+    """changes: (offset, feature, level) in offset order."""
+    levels: dict[str, tuple[list[int], list[int]]] = {}
+    for offset, name, level in changes:
+        offsets, values = levels.setdefault(name, ([], []))
+        offsets.append(offset)
+        values.append(level)
+    return FeatureLevels(levels)
+
+
+def metadata_version(level: int) -> MetadataVersion:
+    """The metadata.version of a finalized level; a level beyond the known ones has all that the newest known has."""
+    return _VERSIONS[min(max(level, _FIRST_LEVEL), len(_VERSIONS)) - _FIRST_LEVEL]
+
+
+def switches(levels: Array, name: str) -> Array:
+    """One of MetadataVersion's switches (bool) at each level (int64)."""
+    by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)
+    found: Array = by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
+    return found

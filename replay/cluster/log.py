@@ -1,0 +1,163 @@
+"""Which stretches of the metadata log can be replayed, and which of their records count: anchors, holes, transactions.
+
+Sources: KIP-868 (metadata transactions), KIP-630 (a snapshot's end offset is exclusive).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from replay.arrow.ragged import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the log that Kafka would not have written; offset is where."""
+
+    kind: str
+    offset: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """Offset ranges [start, end] whose records do not count: aborted or never ended transactions."""
+
+    dropped: list[tuple[int, int]]
+    problems: list[Problem]
+
+    def visible(self, offset: Array) -> Array:
+        """True for the offsets whose records count."""
+        result = np.ones(len(offset), dtype=bool)
+        for start, end in self.dropped:
+            result &= ~((offset >= start) & (offset <= end))
+        return result
+
+
+def transactions(markers: Sequence[tuple[int, str]], log_end: int) -> Transactions:
+    """Resolve metadata transactions. markers: (offset, record type) in offset order; log_end is exclusive.
+
+    A Begin inside an open transaction drops the open one; End or Abort without a Begin is reported and ignored
+    (Kafka's MetadataBatchLoader throws in these cases).
+    """
+    dropped: list[tuple[int, int]] = []
+    problems: list[Problem] = []
+    begin: int | None = None
+    for offset, kind in markers:
+        if kind == "BEGIN_TRANSACTION_RECORD":
+            if begin is not None:
+                problems.append(Problem("nested_transaction", offset, f"a transaction is open since offset {begin}"))
+                dropped.append((begin, offset - 1))
+            begin = offset
+        elif begin is None:
+            problems.append(Problem("stray_transaction_end", offset, f"{kind} without a transaction"))
+        else:
+            if kind == "ABORT_TRANSACTION_RECORD":
+                dropped.append((begin, offset))
+            begin = None
+    if begin is not None:
+        problems.append(
+            Problem("open_transaction", begin, "the log ends inside a transaction; its records are not applied")
+        )
+        dropped.append((begin, log_end))
+    return Transactions(dropped, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of log that can be replayed: records with start <= offset < end, from the snapshot at `start`.
+
+    snapshot: (end offset, epoch) of the base state; None when the stretch begins at offset 0 without one.
+    """
+
+    start: int
+    end: int
+    snapshot: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A record of an epoch's log that cannot be applied although its batch is there; reason says why."""
+
+    offset: int
+    epoch: int
+    reason: str
+
+
+def replayable_runs(
+    base_offset: Array, last_offset: Array, snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = ()
+) -> tuple[list[Run], list[Problem]]:
+    """Which stretches of the surviving log have a known start state.
+
+    base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot (but uses
+    the one at 0, if it is there); behind a gap or a hole, and where the log begins later, state is unknown up to the
+    next snapshot.
+    """
+    runs: list[Run] = []
+    known = sorted(snapshots)
+    unreadable = {h.offset for h in holes}
+    problems = [Problem("unreadable_record", h.offset, h.reason) for h in holes]
+    before = 0
+    for number, (start, end) in enumerate(_stretches(base_offset, last_offset, sorted(unreadable))):
+        if number and not (start == before + 1 and before in unreadable):
+            problems.append(Problem("offset_gap", before, f"offsets {before} to {start - 1} are in no captured file"))
+        anchor = next((s for s in known if start <= s[0] <= end), None)
+        if start == 0:
+            runs.append(Run(0, end, anchor if anchor and anchor[0] == 0 else None))
+        elif anchor is not None:
+            if anchor[0] > before:
+                message = f"state is unknown from offset {before} up to the snapshot at {anchor[0]}"
+                problems.append(Problem("unknown_prefix", before, message))
+            runs.append(Run(anchor[0], end, anchor))
+        elif start < end:
+            message = f"offsets {start} to {end - 1} follow no captured snapshot: state unknown"
+            problems.append(Problem("no_snapshot", start, message))
+        before = end
+    log_end = int(last_offset.max()) + 1 if len(last_offset) else 0
+    tail = known[-1] if known else None
+    if tail and tail[0] > log_end:
+        problems.append(Problem("unobserved", log_end, f"the snapshot at {tail[0]} is newer than the log's end"))
+        runs.append(Run(tail[0], tail[0], tail))
+    return runs, problems
+
+
+def newest_run(runs: Sequence[Run], snapshots: Sequence[tuple[int, int]]) -> list[Run]:
+    """The stretch from the newest snapshot that one of the runs holds or starts from; the runs, if there is none."""
+    inside = [(s, run.end) for run in runs for s in snapshots if run.start <= s[0] <= run.end]
+    if not inside:
+        return list(runs)
+    snapshot, end = max(inside)
+    return [Run(snapshot[0], end, snapshot)]
+
+
+def _stretches(base_offset: Array, last_offset: Array, holes: Sequence[int]) -> list[tuple[int, int]]:
+    """[start, end) of offsets without a gap or a hole; what follows a hole may be empty."""
+    breaks = np.flatnonzero(base_offset[1:] > last_offset[:-1] + 1) + 1
+    result = []
+    for rows in np.split(np.arange(len(base_offset)), breaks):
+        if not len(rows):
+            continue
+        start, end = int(base_offset[rows[0]]), int(last_offset[rows[-1]]) + 1
+        for hole in holes[bisect_left(holes, start) : bisect_left(holes, end)]:
+            result.append((start, hole))
+            start = hole + 1
+        result.append((start, end))
+    return result
+
+
+def in_runs(offset: Array, runs: Sequence[Run]) -> Array:
+    """True for the offsets that lie in a replayable run."""
+    result = np.zeros(len(offset), dtype=bool)
+    for run in runs:
+        result |= (offset >= run.start) & (offset < run.end)
+    return result
+
+
+def json_int(data: dict[str, Any], key: str, default: int = 0) -> int:
+    """An integer field of a record's JSON form."""
+    return int(data.get(key, default))

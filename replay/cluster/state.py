@@ -1,0 +1,374 @@
+"""The small, cluster-wide part of a replay: which log counts, topics, configs, features, brokers. Plain Python and
+NumPy over the few records that are not about one partition; what it gives is handed to every bucket of partitions.
+
+Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, ConfigurationsDelta, FeaturesDelta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import Array
+from replay.cluster.branches import Branch, branches, surviving
+from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
+from replay.cluster.controllers import CONTROLLER_TYPES, REGISTER_CONTROLLER, UNREGISTER_CONTROLLER, controller_problems
+from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
+from replay.cluster.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
+from replay.controller.releases import Software, software
+from replay.partitions.reducer import TOPIC_EVENTS, Context
+
+_TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
+_QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES
+CLUSTER_TYPES = (
+    BROKER_TYPES
+    | _TRANSACTION_TYPES
+    | {
+        "TOPIC_RECORD",
+        "REMOVE_TOPIC_RECORD",
+        "CONFIG_RECORD",
+        "FEATURE_LEVEL_RECORD",
+        "CLEAR_ELR_RECORD",
+        *_QUORUM_TYPES,
+    }
+)
+
+# What a partition's recorded or effective state follows from.
+STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
+
+Row = dict[str, Any]
+
+
+class ConflictError(ValueError):
+    """Two different batches claim the same place of the same epoch: Raft never writes that. batches: the two rows."""
+
+    def __init__(self, message: str, batches: tuple[Row, Row]) -> None:
+        super().__init__(message)
+        self.batches = batches
+
+
+@dataclass(frozen=True, slots=True)
+class LogShape:
+    """Which batches count and which stretches can be replayed. batches: as given. truncated: (epoch, base offset) of
+    batches cut away; branches: the suffixes that they form, in numbers of `batches`; snapshots: (end offset, epoch) of
+    those that are a whole state."""
+
+    batches: Sequence[Row]
+    runs: list[Run]
+    truncated: list[tuple[int, int]]
+    branches: list[Branch]
+    snapshots: list[tuple[int, int]]
+    log_end: int
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
+    order (a base snapshot's stand at the offset before its end). bases: the file, by SHA-256, that each run's snapshot
+    is read from: nodes write their own, and those of one place may differ in timestamps."""
+
+    shape: LogShape
+    bases: dict[tuple[int, int], str]
+    records: list[Row]
+    transactions: Transactions
+    context: Context
+    topic_events: pa.Table
+    brokers: BrokerTimeline
+    features: FeatureLevels
+    software: Software
+    problems: list[Problem]
+
+    def for_tasks(self) -> ClusterState:
+        """Without what only the driver needs: this goes to every task."""
+        return replace(self, shape=replace(self.shape, batches=[], branches=[]), records=[], problems=[])
+
+    @property
+    def cleared(self) -> Array:
+        """The offsets of ClearElrRecords, ascending."""
+        removes = self.topic_events["removes"].to_numpy(zero_copy_only=False).astype(bool)
+        return np.unique(self.topic_events["offset"].to_numpy()[~removes])
+
+    def elr_enabled(self, offset: int) -> bool:
+        """Whether the ELR feature's finalized level is at least 1 at an offset."""
+        return self.features.at(ELR_VERSION, offset) >= 1
+
+
+def log_shape(
+    batches: Sequence[Row],
+    snapshots: Sequence[tuple[int, int]],
+    holes: Sequence[Hole] = (),
+    from_newest: bool = False,
+) -> LogShape:
+    """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path and nodes of every
+    distinct batch. holes: records of surviving batches that may carry state and cannot be applied. from_newest: what
+    lies before the newest snapshot that the log goes on from is left out.
+
+    Errors: ConflictError when one epoch has different bytes at one offset.
+    """
+    _refuse_conflicts(batches)
+    epoch = np.array([b["epoch"] for b in batches], dtype=np.int64)
+    base = np.array([b["base_offset"] for b in batches], dtype=np.int64)
+    last = np.array([b["last_offset"] for b in batches], dtype=np.int64)
+    kept = surviving(epoch, base)
+    order = np.argsort(base[kept])
+    live = {"base": base[kept][order], "last": last[kept][order], "epoch": epoch[kept][order]}
+    runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
+    runs = newest_run(runs, snapshots) if from_newest else runs
+    truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
+    found = branches(epoch, base, last, [b["nodes"] for b in batches])
+    log_end = int(last[kept].max()) + 1 if kept.any() else 0
+    return LogShape(batches, runs, truncated, found, list(snapshots), log_end, problems)
+
+
+def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
+    """Whether the hole is in the log that went on, not in a branch of the same offsets."""
+    index = int(np.searchsorted(live["base"], hole.offset, side="right")) - 1
+    return index >= 0 and hole.offset <= live["last"][index] and hole.epoch == live["epoch"][index]
+
+
+def _refuse_conflicts(batches: Sequence[Row]) -> None:
+    seen: dict[tuple[int, int], Row] = {}
+    for batch in batches:
+        other = seen.setdefault((batch["epoch"], batch["base_offset"]), batch)
+        if other["crc"] != batch["crc"]:
+            raise ConflictError(
+                f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
+                f"{batch['path']}. Raft never writes that: the files are of different clusters, or one was altered. "
+                "Nothing is replayed; ingest the captures into separate lakes.",
+                (other, batch),
+            )
+
+
+def resolve_cluster(
+    shape: LogShape,
+    logged: Sequence[Row],
+    snapshot: Sequence[Row],
+    static: Mapping[int, Mapping[str, str]],
+    releases: Sequence[str] = (),
+) -> ClusterState:
+    """Resolve the cluster-wide records.
+
+    logged: metadata records of CLUSTER_TYPES (rows with offset, epoch, timestamp_ms, type, data, batch_base_offset and
+    provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
+    static: node id -> server.properties of the nodes whose file was captured. releases: of Kafka, that manifests name.
+    """
+    bases = _bases(shape, snapshot)
+    records = _with_resets(_in_order(shape, logged, snapshot, bases))
+    markers = [(r["offset"], r["type"]) for r in records if r["type"] in _TRANSACTION_TYPES]
+    resolved = transactions(markers, shape.log_end)
+    visible = resolved.visible(np.array([r["offset"] for r in records], dtype=np.int64))
+    records = [r for r, v in zip(records, visible.tolist(), strict=True) if v]
+    topics = _Topics(records)
+    brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
+    controllers = _controllers(shape, logged)
+    of_controllers = [r for r in records if r["type"] in CONTROLLER_TYPES]
+    registered = [(r["offset"], r["data"]) for r in of_controllers]
+    levels = [
+        (r["offset"], r["data"]["name"], r["data"]["featureLevel"])
+        for r in records
+        if r["type"] == "FEATURE_LEVEL_RECORD"
+    ]
+    return ClusterState(
+        shape=shape,
+        bases=bases,
+        records=records,
+        transactions=resolved,
+        context=_context(records, topics, controllers, static),
+        topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
+        brokers=brokers,
+        features=feature_levels(levels),
+        software=software(controllers, registered, releases),
+        problems=[
+            *shape.problems,
+            *resolved.problems,
+            *brokers.problems,
+            *topics.problems,
+            *controller_problems(of_controllers, controllers),
+            *_bad_configs(records),
+        ],
+    )
+
+
+def _bases(shape: LogShape, snapshot: Sequence[Row]) -> dict[tuple[int, int], str]:
+    """The first file by SHA-256 of each snapshot that a run starts from: the choice does not depend on what came
+    first."""
+    wanted = {run.snapshot for run in shape.runs}
+    found: dict[tuple[int, int], str] = {}
+    for row in snapshot:
+        place = (row["snapshot_end_offset"], row["snapshot_epoch"])
+        if place in wanted:
+            found[place] = min(found.get(place, row["sha256"]), row["sha256"])
+    return found
+
+
+def _in_order(
+    shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row], bases: Mapping[tuple[int, int], str]
+) -> list[Row]:
+    """The records that count, in offset order; a base snapshot's stand at the offset before its end."""
+    cut = set(shape.truncated)
+    inside = in_runs(np.array([r["offset"] for r in logged], dtype=np.int64), shape.runs).tolist()
+    records = [
+        r for r, keep in zip(logged, inside, strict=True) if keep and (r["epoch"], r["batch_base_offset"]) not in cut
+    ]
+    for row in snapshot:
+        if bases.get((row["snapshot_end_offset"], row["snapshot_epoch"])) == row["sha256"]:
+            at = row["snapshot_end_offset"] - 1
+            records.append({**row, "offset": at, "batch_base_offset": at, "place": row["offset"]})
+    return sorted(records, key=lambda r: (r["offset"], r.get("place", 0)))
+
+
+def _with_resets(records: list[Row]) -> list[Row]:
+    """A snapshot behind a gap is the whole state: what was there before and is not in it went away in the gap.
+
+    Adds, in front of such a snapshot's records, the records that say so.
+    """
+    result: list[Row] = []
+    live: dict[tuple[Any, ...], Row] = {}
+    behind = 0
+    for index, record in enumerate(records):
+        if "place" in record and index >= behind:
+            behind = index
+            while behind < len(records) and records[behind]["offset"] == record["offset"]:
+                behind += 1
+            kept = {_subject(r) for r in records[index:behind]}
+            undone = [_undone(r) for subject, r in live.items() if subject not in kept]
+            result += [{**record, **u} for u in undone if u]
+            live = {subject: r for subject, r in live.items() if subject in kept}
+        subject = _subject(record)
+        if subject is not None:
+            live[subject] = record
+        result.append(record)
+    return result
+
+
+def _subject(record: Row) -> tuple[Any, ...] | None:
+    """What a record is about, if it is something that a snapshot would hold."""
+    data, kind = record["data"], record["type"]
+    if kind in ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"):
+        return "topic", data["topicId"]
+    if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
+        return "broker", data["brokerId"]
+    if kind in CONTROLLER_TYPES:
+        return "controller", data["controllerId"]
+    if kind == "CONFIG_RECORD":
+        return "config", data["resourceType"], data["resourceName"], data["name"]
+    return ("feature", data["name"]) if kind == "FEATURE_LEVEL_RECORD" else None
+
+
+def _undone(record: Row) -> Row | None:
+    """Type and data of the record that takes this one back; None if it took something back itself."""
+    data, kind = record["data"], record["type"]
+    if kind == "TOPIC_RECORD":
+        return {"type": "REMOVE_TOPIC_RECORD", "data": {"topicId": data["topicId"]}}
+    if kind == "REGISTER_BROKER_RECORD":
+        taken = {"brokerId": data["brokerId"], "brokerEpoch": data["brokerEpoch"]}
+        return {"type": "UNREGISTER_BROKER_RECORD", "data": taken}
+    if kind == REGISTER_CONTROLLER:
+        return {"type": UNREGISTER_CONTROLLER, "data": {"controllerId": data["controllerId"]}}
+    if kind == "CONFIG_RECORD" and data["value"] is not None:
+        return {"type": kind, "data": {**data, "value": None}}
+    if kind == "FEATURE_LEVEL_RECORD" and data["featureLevel"] > 0:
+        return {"type": kind, "data": {**data, "featureLevel": 0}}
+    return None
+
+
+class _Topics:
+    """Topic names and lifetimes, and the events that touch all partitions of a topic. Filled by one pass."""
+
+    def __init__(self, records: list[Row]) -> None:
+        self.names: dict[str, str] = {}
+        self.events: list[Row] = []
+        self.removed: list[tuple[int, str]] = []
+        self.problems: list[Problem] = []
+        alive: dict[str, str] = {}
+        for record in records:
+            data = record["data"]
+            if record["type"] == "TOPIC_RECORD":
+                self.names[data["topicId"]] = data["name"]
+                alive[data["name"]] = data["topicId"]
+            elif record["type"] == "REMOVE_TOPIC_RECORD":
+                self._remove(record, alive)
+            elif record["type"] == "CLEAR_ELR_RECORD":
+                name = data["topicName"]
+                scope = list(alive.values()) if not name else [alive[name]] if name in alive else []
+                if name and not scope:
+                    message = f"ClearElrRecord for topic {name!r}, which does not exist"
+                    self.problems.append(Problem("unknown_topic", record["offset"], message))
+                self.events += [_topic_event(record, topic_id, removes=False) for topic_id in scope]
+
+    def _remove(self, record: Row, alive: dict[str, str]) -> None:
+        topic_id = record["data"]["topicId"]
+        name = self.names.get(topic_id)
+        if name is None or alive.get(name) != topic_id:
+            message = f"RemoveTopicRecord for topic id {topic_id}, which does not exist"
+            self.problems.append(Problem("unknown_topic", record["offset"], message))
+            return
+        del alive[name]
+        self.removed.append((record["offset"], name))
+        self.events.append(_topic_event(record, topic_id, removes=True))
+
+
+def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
+    copied = {
+        k: record[k] for k in ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
+    }
+    return {**copied, "controller_epoch": record["epoch"], "topic_id": topic_id, "removes": removes}
+
+
+def _bad_configs(records: Sequence[Row]) -> list[Problem]:
+    """Values that no Kafka release could use: what it did then is not known."""
+    return [
+        Problem("bad_config", r["offset"], f"{d['name']}={d['value']!r} of {d['resourceName']!r} is not a number")
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and not is_usable((d := r["data"])["name"], d["value"])
+    ]
+
+
+def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int | None]]:
+    """(offset, active controller's node id) where each epoch of the surviving log begins, also before the first run and
+    behind a hole; None where the record that names the leader was not captured."""
+    cut = set(shape.truncated)
+    leaders = {
+        r["epoch"]: r["data"]["leaderId"]
+        for r in logged
+        if r["type"] == "LEADER_CHANGE" and (r["epoch"], r["batch_base_offset"]) not in cut
+    }
+    begins: dict[int, int] = {}
+    for batch in shape.batches:
+        epoch, base = batch["epoch"], batch["base_offset"]
+        if (epoch, base) not in cut:
+            begins[epoch] = min(begins.get(epoch, base), base)
+    return sorted(((base, leaders.get(epoch)) for epoch, base in begins.items()), key=lambda begin: begin[0])
+
+
+def _context(
+    records: Sequence[Row],
+    topics: _Topics,
+    controllers: Sequence[tuple[int, int | None]],
+    static: Mapping[int, Mapping[str, str]],
+) -> Context:
+    changes = [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
+    ]
+
+    def timeline(key: str) -> ConfigTimeline:
+        return config_timeline(key, changes, controllers, static, topics.removed)
+
+    return Context(topics.names, timeline(MIN_ISR), timeline(UNCLEAN))
+
+
+def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
+    """Of replay.partitions.reducer.CHANGES rows of the surviving log, those in replayable stretches and committed
+    transactions."""
+    offset = changes["offset"].to_numpy()
+    from_log = changes["origin"].to_numpy(zero_copy_only=False) == "log"
+    keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))
+    return changes.filter(pa.array(keep))

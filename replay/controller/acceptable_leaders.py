@@ -1,0 +1,102 @@
+"""Which brokers might have led a partition at an offset: registered, unfenced, not shutting down, directory online.
+
+Sources: Kafka's ClusterControlManager.isActive and defaultDir, BrokerRegistration.hasOnlineDir, DirectoryId (KIP-858).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import PAD, Array, to_lengths
+from replay.cluster.brokers import BrokerTimeline
+from replay.partitions.reducer import MIGRATING
+
+UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+# Directory numbers of the reserved ids; UNASSIGNED is 0 (partition_change.UNASSIGNED).
+_RESERVED = (UNASSIGNED, MIGRATING, LOST)
+
+
+class Directories:
+    """Directory ids as numbers. UNASSIGNED is 0, MIGRATING 1, LOST 2."""
+
+    def __init__(self, *columns: pa.ChunkedArray) -> None:
+        used = pa.chunked_array([c for column in columns for c in column.chunks], type=columns[0].type)
+        self.names = [*_RESERVED, *(n for n in pc.list_flatten(used).unique().to_pylist() if n not in _RESERVED)]
+
+    def codes(self, column: pa.ChunkedArray) -> Array:
+        """int64 matrix of the lists' numbers, filled up with PAD."""
+        lengths = to_lengths(column)
+        values = pc.index_in(pc.list_flatten(column.combine_chunks()), value_set=pa.array(self.names)).to_numpy()
+        matrix = np.full((len(column), max(int(lengths.max(initial=0)), 1)), PAD, dtype=np.int64)
+        matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = values
+        return matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Broker states as arrays, in the order of `events`; online: sorted numbers state * directories + directory."""
+
+    events: Events
+    active: Array
+    has_directories: Array
+    default_directory: Array
+    online: Array
+    directories: int
+
+    def states(self, brokers: Array, offsets: Array) -> Array:
+        """The number of each broker's state right before each offset (matrix and column); -1 where none is known."""
+        before = np.broadcast_to(offsets[:, None] - 1, brokers.shape)
+        found: Array = self.events.last(brokers.ravel(), before.ravel()).reshape(brokers.shape)
+        return found
+
+    def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
+        """Whether each broker might have led with its replica in that directory; bool matrix."""
+        known: Array = (states >= 0) & (brokers != PAD)
+        at = np.maximum(states, 0)
+        if not len(self.active):
+            return known
+        online = np.isin(at * self.directories + directories, self.online) | (directories < _RESERVED.index(LOST))
+        online |= ~self.has_directories[at]
+        found: Array = known & self.active[at] & online & (directories != _RESERVED.index(LOST))
+        return found
+
+    def placed(self, replicas: Array, held: tuple[Array, Array], offsets: Array) -> Array:
+        """The directory number of each replica right before each offset: where it was, by `held` (replicas before, and
+        their directories in as many columns or fewer); a new one is in its broker's only directory, else UNASSIGNED."""
+        new = np.append(self.default_directory, 0)[self.states(replicas, offsets)]
+        result: Array = np.where(replicas == PAD, PAD, new)
+        for j in range(min(lists.shape[1] for lists in held)):
+            replica, directory = (lists[:, j, None] for lists in held)
+            result = np.where((replicas == replica) & (replicas != PAD), directory, result)
+        return result
+
+
+def availability(brokers: BrokerTimeline, directories: Directories) -> Availability:
+    """The timeline as arrays."""
+    numbers = {name: number for number, name in enumerate(directories.names)}
+    states = [(broker, s) for broker, history in sorted(brokers.states.items()) for s in history]
+    count = len(directories.names)
+    online = [
+        index * count + numbers[name]
+        for index, (_, state) in enumerate(states)
+        for name in state.log_dirs or ()
+        if name in numbers
+    ]
+    only = [(state.log_dirs or (MIGRATING,)) if state.incarnation_id else () for _, state in states]
+    default = [numbers.get(names[0], -1) if len(names) == 1 else 0 for names in only]
+    return Availability(
+        events=Events(
+            np.array([broker for broker, _ in states], dtype=np.int64),
+            np.array([state.offset for _, state in states], dtype=np.int64),
+        ),
+        active=np.array([state.active for _, state in states], dtype=bool),
+        has_directories=np.array([bool(state.log_dirs) for _, state in states], dtype=bool),
+        default_directory=np.array(default, dtype=np.int64),
+        online=np.array(sorted(online), dtype=np.int64),
+        directories=count,
+    )

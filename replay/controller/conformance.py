@@ -1,0 +1,175 @@
+"""Policy cases (JSON, as oracle/PolicyOracle prints them) against the predicted record, case by case.
+
+A case: kafka (release), elr_enabled, min_isr (effective), metadata_version, election, acceptable_leaders, state, maybe
+target_isr, unclean_shutdown_replicas, target_leader_recovery_state, target_replicas with target_adding_replicas and
+target_removing_replicas; and the answer: change (Kafka's JSON of the record, or null) and state_after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import PAD, Array, to_matrix
+from replay.controller.partition_change_builder import (
+    KEEP_RECOVERY,
+    NO_CHANGE,
+    ONLINE,
+    PREFERRED,
+    UNCLEAN,
+    Cases,
+    Changes,
+    predict,
+)
+from replay.controller.profiles import PROFILES, MetadataVersion, Profile, flags, profile_of
+from replay.partitions.reducer import MIGRATING
+
+Row = dict[str, Any]
+
+# Kafka's DirectoryId.UNASSIGNED: the UUID (0, 1).
+UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
+_ELECTIONS = {"PREFERRED": PREFERRED, "ONLINE": ONLINE, "UNCLEAN": UNCLEAN}
+_RECOVERY = ("RECOVERED", "RECOVERING")
+# Our names, those of the record's JSON form, and those of a state.
+_NAMES = {
+    "isr": ("isr", "isr"),
+    "replicas": ("replicas", "replicas"),
+    "removing": ("removingReplicas", "removing_replicas"),
+    "adding": ("addingReplicas", "adding_replicas"),
+    "elr": ("eligibleLeaderReplicas", "elr"),
+    "last_known_elr": ("lastKnownElr", "last_known_elr"),
+    "directories": ("directories", "directories"),
+}
+
+
+class CaseError(ValueError):
+    """A case that cannot be predicted; the message says why."""
+
+
+def differences(cases: Sequence[Row], profile: Profile | None = None) -> list[Row | None]:
+    """For each case None if the prediction is Kafka's answer, else {"expected": ..., "predicted": ...}.
+
+    profile: of all cases; None: each by its release. Errors: CaseError for a release without a profile, or a field that
+    is missing or no value of it.
+    """
+    result: list[Row | None] = [None] * len(cases)
+    groups: dict[str, list[int]] = {}
+    for index, case in enumerate(cases):
+        found = profile or profile_of(str(case.get("kafka")))
+        if found is None:
+            raise CaseError(f"no profile for Kafka {case.get('kafka')!r}; there are {', '.join(PROFILES)}")
+        groups.setdefault(found.name, []).append(index)
+    for name, indexes in groups.items():
+        for index, predicted in zip(indexes, _predicted([cases[i] for i in indexes], PROFILES[name]), strict=True):
+            expected = {n: cases[index].get(n) for n in ("change", "change_version", "state_after")}
+            if _comparable(expected) != _comparable(predicted):
+                result[index] = {"expected": expected, "predicted": predicted}
+    return result
+
+
+def _predicted(cases: Sequence[Row], profile: Profile) -> list[Row]:
+    """change, change_version and state_after of every case."""
+    try:
+        versions = [MetadataVersion.parse(case["metadata_version"]) for case in cases]
+        ids = _Directories()
+        arrays = _arrays(cases, versions, ids)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise CaseError(f"a case cannot be read: {type(error).__name__}: {error}") from error
+    changes = predict(arrays, profile)
+    no_op = changes.is_no_op.tolist()
+    return [
+        {"change": None, "change_version": None, "state_after": case["state"]}
+        if nothing
+        else _answer(case, changes, index, versions[index], ids)
+        for index, (case, nothing) in enumerate(zip(cases, no_op, strict=True))
+    ]
+
+
+class _Directories:
+    """Numbers for directory ids; 0 is the unassigned one."""
+
+    def __init__(self) -> None:
+        self.numbers = {UNASSIGNED_DIRECTORY: 0}
+
+    def of(self, names: Iterable[str]) -> list[int]:
+        return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
+
+    def names(self, numbers: Iterable[int]) -> list[str]:
+        known = list(self.numbers)
+        return [known[n] for n in numbers]
+
+
+def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Directories) -> Cases:
+    states = [case["state"] for case in cases]
+
+    def lists(values: Iterable[list[int] | None]) -> Array:
+        return to_matrix(pa.array(list(values), type=pa.list_(pa.int64())))
+
+    def target(name: str, own: str) -> Array:
+        return lists(case.get(name, state[own]) for case, state in zip(cases, states, strict=True))
+
+    def recovery(names: Iterable[str]) -> Array:
+        return np.array([_RECOVERY.index(name) for name in names], dtype=np.int64)
+
+    own = [state["leader_recovery_state"] for state in states]
+    asked = [case.get("target_leader_recovery_state", name) for case, name in zip(cases, own, strict=True)]
+    return Cases(
+        replicas=lists(s["replicas"] for s in states),
+        isr=lists(s["isr"] for s in states),
+        elr=lists(s["elr"] for s in states),
+        last_known_elr=lists(s["last_known_elr"] for s in states),
+        removing=lists(s["removing_replicas"] for s in states),
+        adding=lists(s["adding_replicas"] for s in states),
+        directories=lists(ids.of(s["directories"]) for s in states),
+        leader=np.array([s["leader"] for s in states], dtype=np.int64),
+        recovery=recovery(own),
+        election=np.array([_ELECTIONS[case["election"]] for case in cases]),
+        acceptable=lists(case["acceptable_leaders"] for case in cases),
+        target_isr=target("target_isr", "isr"),
+        target_replicas=target("target_replicas", "replicas"),
+        target_removing=target("target_removing_replicas", "removing_replicas"),
+        target_adding=target("target_adding_replicas", "adding_replicas"),
+        target_recovery=recovery(asked),
+        unclean_shutdown=lists(case.get("unclean_shutdown_replicas") for case in cases),
+        min_isr=np.array([case["min_isr"] for case in cases], dtype=np.int64),
+        elr_enabled=np.array([bool(case["elr_enabled"]) for case in cases]),
+        marks_recovery=flags(versions, "marks_recovery"),
+        bumps_leader_epoch_on_shrink=flags(versions, "bumps_leader_epoch_on_shrink"),
+        has_directories=flags(versions, "has_directories"),
+    )
+
+
+def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, ids: _Directories) -> Row:
+    """The record in Kafka's JSON form, and the state behind it (PartitionRegistration.merge)."""
+    record: Row = {}
+    state = dict(case["state"])
+    for name, (in_record, in_state) in _NAMES.items():
+        if changes.written[name][index]:
+            row = changes.lists[name][index]
+            numbers = [int(v) for v in row if v != PAD]
+            record[in_record] = state[in_state] = ids.names(numbers) if name == "directories" else numbers
+    if set(state["directories"]) <= {MIGRATING}:
+        state["directories"] = [MIGRATING] * len(state["replicas"])
+    leader, recovery = int(changes.leader[index]), int(changes.recovery[index])
+    if leader != NO_CHANGE:
+        record["leader"] = state["leader"] = leader
+        state["leader_epoch"] += 1
+    if recovery != KEEP_RECOVERY:
+        record["leaderRecoveryState"] = recovery
+        state["leader_recovery_state"] = _RECOVERY[recovery]
+    state["partition_epoch"] += 1
+    return {"change": record, "change_version": version.change_record_version, "state_after": state}
+
+
+def _comparable(answer: Row) -> Row:
+    """Without what names the partition; ELRs are sets."""
+    change = {k: v for k, v in (answer["change"] or {}).items() if k not in ("partitionId", "topicId")}
+    state = dict(answer["state_after"] or {})
+    for where, name in ((change, "eligibleLeaderReplicas"), (state, "elr")):
+        if where.get(name) is not None:
+            where[name] = sorted(where[name])
+    version = answer["change_version"] if answer["change"] is not None else None
+    return {"change": change if answer["change"] is not None else None, "version": version, "state": state}

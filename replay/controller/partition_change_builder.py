@@ -1,0 +1,263 @@
+"""Predicted: the PartitionChangeRecord that a controller writes, from a partition's state and what triggers it.
+
+Vectorised over cases; the rules are data (replay/controller/profiles.py). Source: Kafka's PartitionChangeBuilder, whose
+steps stand here in its order, since the order matters; PartitionReassignmentReplicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
+from replay.controller.profiles import ON_LEADERLESS, Profile
+
+PREFERRED, ONLINE, UNCLEAN = 0, 1, 2
+NO_LEADER, NO_CHANGE = -1, -2
+RECOVERED, RECOVERING, KEEP_RECOVERY = 0, 1, -1
+UNASSIGNED = 0
+
+_PIECE_ROWS = 1 << 15
+# An empty list, as a matrix of one row.
+_NONE = np.full((1, 1), PAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """States and triggers, an element a case. Lists are int64 matrices filled up with PAD (lists.to_matrix).
+
+    The state: replicas, isr, elr, last_known_elr, removing, adding, directories (a number for each directory id,
+    UNASSIGNED for that one), leader, recovery. The trigger: election, acceptable (ids of brokers that may lead), the
+    target_ fields (the state's own where nothing else is asked for), unclean_shutdown (ids). The surroundings: min_isr
+    (effective), elr_enabled, and the switches of metadata.version.
+    """
+
+    replicas: Array
+    isr: Array
+    elr: Array
+    last_known_elr: Array
+    removing: Array
+    adding: Array
+    directories: Array
+    leader: Array
+    recovery: Array
+    election: Array
+    acceptable: Array
+    target_isr: Array
+    target_replicas: Array
+    target_removing: Array
+    target_adding: Array
+    target_recovery: Array
+    unclean_shutdown: Array
+    min_isr: Array
+    elr_enabled: Array
+    marks_recovery: Array
+    bumps_leader_epoch_on_shrink: Array
+    has_directories: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The records, an element a case; `written` names the fields that a record holds, a bool array each.
+
+    leader is NO_CHANGE, recovery KEEP_RECOVERY where the record does not hold them.
+    """
+
+    leader: Array
+    recovery: Array
+    lists: dict[str, Array]
+    written: dict[str, Array]
+
+    @property
+    def is_no_op(self) -> Array:
+        """Nothing changes: no record is written."""
+        result: Array = (self.leader == NO_CHANGE) & (self.recovery == KEEP_RECOVERY)
+        for given in self.written.values():
+            result &= ~given
+        return result
+
+
+def predict(cases: Cases, profile: Profile) -> Changes:
+    """What the controller of a profile writes."""
+    pieces = [_predict(piece, profile) for piece in _pieces(cases)]
+    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+
+def _pieces(cases: Cases) -> Iterator[Cases]:
+    """Parts that fit the processor's cache, their matrices column by column, as everything below goes over them."""
+    columns = [getattr(cases, field.name) for field in fields(Cases)]
+    for begin in range(0, max(len(cases.leader), 1), _PIECE_ROWS):
+        yield Cases(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
+
+
+def _joined(pieces: list[Changes]) -> Changes:
+    def lists(name: str) -> Array:
+        width = max(piece.lists[name].shape[1] for piece in pieces)
+        return np.concatenate([fit(piece.lists[name], width) for piece in pieces])
+
+    return Changes(
+        np.concatenate([piece.leader for piece in pieces]),
+        np.concatenate([piece.recovery for piece in pieces]),
+        {name: lists(name) for name in pieces[0].lists},
+        {name: np.concatenate([piece.written[name] for piece in pieces]) for name in pieces[0].written},
+    )
+
+
+def _predict(cases: Cases, profile: Profile) -> Changes:
+    targets = _complete_reassignment(cases, profile)
+    elr = _target_elr(targets)
+    node, unclean = _elect(targets, elr, profile)
+    moved = node != targets.leader
+    from_elr = moved & has(elr, node)
+    winner = column(node)
+    elr = where(from_elr, keep(elr, elr != winner), elr)
+    uncleanly = moved & unclean
+    isr = where(from_elr | uncleanly, winner, targets.target_isr)
+    leader = np.where(moved, node, NO_CHANGE)
+    marks = uncleanly & (targets.recovery != RECOVERING) & targets.marks_recovery
+    recovery = np.where(marks, RECOVERING, KEEP_RECOVERY)
+    # A replica that leaves the list: whoever leads begins an epoch.
+    leader = np.where((leader == NO_CHANGE) & _lost(targets.replicas, targets.target_replicas), targets.leader, leader)
+    elr = where(uncleanly | ~targets.elr_enabled, _NONE, elr)
+    isr_written = uncleanly | ((~is_empty(isr) | targets.elr_enabled) & ~same(isr, targets.isr))
+    bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
+    if bump.any():
+        leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
+    last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, profile)
+    directories = _directories(targets)
+    recovery = np.where(targets.target_recovery != targets.recovery, targets.target_recovery, recovery)
+    lists = {
+        "isr": isr,
+        "elr": elr,
+        "last_known_elr": last_known,
+        "replicas": targets.target_replicas,
+        "removing": targets.target_removing,
+        "adding": targets.target_adding,
+        "directories": directories,
+    }
+    assigned = ~is_empty(targets.target_replicas)
+    written = {
+        "isr": isr_written,
+        "elr": ~same(elr, targets.elr),
+        "last_known_elr": last_known_written,
+        "replicas": assigned & ~same(targets.target_replicas, targets.replicas),
+        "removing": ~same(targets.target_removing, targets.removing),
+        "adding": ~same(targets.target_adding, targets.adding),
+        "directories": assigned & targets.has_directories & ~same(directories, targets.directories),
+    }
+    return Changes(leader, recovery, lists, written)
+
+
+def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
+    """The targets once a reassignment that can end has ended."""
+    under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
+    if not len(under_way):
+        return cases
+    removing, adding = cases.target_removing[under_way], cases.target_adding[under_way]
+    isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
+    isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
+    complete = within(replicas, isr).all(axis=1)
+    if profile.reassignment_ends_with_adding:
+        complete |= size(adding) >= size(removing)
+        complete &= within(adding, isr).all(axis=1)
+    complete &= is_empty(removing) | ~is_empty(replicas)
+    ends = under_way[complete]
+
+    def ended(lists: Array, rows: Array) -> Array:
+        lists = lists.copy(order="F")
+        lists[ends] = rows
+        return lists
+
+    return replace(
+        cases,
+        target_isr=ended(cases.target_isr, isr[complete]),
+        target_replicas=ended(cases.target_replicas, replicas[complete]),
+        target_removing=ended(cases.target_removing, _NONE),
+        target_adding=ended(cases.target_adding, _NONE),
+    )
+
+
+def _target_elr(cases: Cases) -> Array:
+    """The ELR below min ISR: who was in it or in the ISR, and is in neither the new ISR nor back uncleanly."""
+    below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
+    elr, isr = cases.elr[below], cases.isr[below]
+    both = np.concatenate([elr, keep(isr, ~is_in(isr, elr))], axis=1)
+    both = _as_hash_set(keep(both, both != PAD), size(elr))
+    gone = is_in(both, cases.target_isr[below]) | is_in(both, cases.unclean_shutdown[below])
+    kept = trim(keep(both, ~gone))
+    result = where(cases.elr_enabled, _NONE, fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
+    result[below] = fit(kept, result.shape[1])
+    return result
+
+
+def _as_hash_set(members: Array, first: Array) -> Array:
+    """The members in the order in which Java's HashSet<Integer> has them, made of a list of `first` of them and then
+    the others: by bucket, in a bucket by arrival. It shows in whether an ELR of the same members is written again."""
+    count = size(members)
+    wanted = np.maximum((first / 0.75).astype(np.int64) + 1, 16)
+    room = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
+    while (full := count > 0.75 * room).any():
+        room = np.where(full, room * 2, room)
+    spread = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (room[:, None] - 1)
+    order = np.argsort(np.where(members == PAD, np.iinfo(np.int64).max, spread), axis=1, kind="stable")
+    return np.take_along_axis(members, order, axis=1)
+
+
+def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
+    """(leader or NO_LEADER, whether the election is unclean)."""
+    replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
+    electable = where(is_empty(cases.target_isr), elr, cases.target_isr)
+    may_lead = is_in(replicas, cases.acceptable)
+    valid = may_lead & is_in(replicas, electable)
+    stays = has(cases.acceptable, cases.leader) & has(electable, cases.leader)
+    known = cases.elr_enabled & is_empty(electable) & (size(cases.last_known_elr) == 1)
+    if profile.last_known_leader_must_be_acceptable:
+        known &= has(cases.acceptable, last_known)
+    preferred = (cases.election == PREFERRED) & valid[:, 0]
+    any_replica = (cases.election == UNCLEAN) & may_lead.any(axis=1)
+    choices = [preferred, stays, valid.any(axis=1), known, any_replica]
+    nodes = [replicas[:, 0], cases.leader, first(replicas, valid), last_known, first(replicas, may_lead)]
+    clean = choices[0] | choices[1] | choices[2]
+    return np.select(choices, nodes, default=NO_LEADER), ~clean & (known | any_replica)
+
+
+def _last_known_leader(
+    cases: Cases, leader: Array, isr: Array, isr_written: Array, profile: Profile
+) -> tuple[Array, Array]:
+    """(the field, whether it is written)."""
+    stored = size(cases.last_known_elr)
+    led = leader >= 0
+    if profile.last_known_leader_written == ON_LEADERLESS:
+        put = (leader == NO_LEADER) & (stored == 0)
+    else:
+        put = isr_written & is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
+        led |= (cases.leader != NO_LEADER) & (leader != NO_LEADER)
+    clear = ~put & led & (stored > 0)
+    return where(put, column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
+
+
+def _directories(cases: Cases) -> Array:
+    """The directory of every target replica: its own, or UNASSIGNED for a new one."""
+    targets = cases.target_replicas
+    result = fit(cases.directories, targets.shape[1])
+    others = np.flatnonzero(~same(targets, cases.replicas))
+    if not len(others):
+        return result
+    targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
+    found = np.where(targets == PAD, PAD, UNASSIGNED)
+    for j in range(replicas.shape[1]):
+        found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
+    result = result.copy(order="F")
+    result[others] = fit(found, result.shape[1])
+    return result
+
+
+def _lost(lists: Array, others: Array) -> Array:
+    """Whether a row's list has a member that the other has not."""
+    result = np.zeros(len(lists), dtype=bool)
+    rows = np.flatnonzero(~same(lists, others))
+    result[rows] = ~within(lists[rows], others[rows]).all(axis=1)
+    return result

@@ -1,0 +1,352 @@
+"""Predicted against recorded: for every partition change, what the controller should have written.
+
+A change is as predicted if a trigger that the log allows for, under the rules of every profile that the active
+controller may have run, gives the recorded state in every field. Everything else is a difference, and classed:
+PROFILES_DISAGREE (some of several possible profiles predict it), KNOWN_BUG (as its release did it, otherwise than Kafka
+does since a ticket), UNKNOWN_INPUT (something that the evidence does not hold would explain it), UNEXPLAINED.
+Vectorised, in pieces that fit the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import resize, same, same_set, size, where
+from replay.cluster.broker_events import BrokerEvents, broker_events
+from replay.cluster.configs import MIN_ISR
+from replay.cluster.configs import UNCLEAN as UNCLEAN_ENABLE
+from replay.controller.partition_change_builder import (
+    KEEP_RECOVERY,
+    NO_CHANGE,
+    ONLINE,
+    UNCLEAN,
+    Cases,
+    Changes,
+    predict,
+)
+from replay.controller.profiles import ON_LEADERLESS, PROFILES, Profile
+from replay.controller.transitions import Configs, Cut
+from replay.controller.triggers import DIRECTORY_ASSIGNMENT, Hypothesis, Transitions, hypotheses, take, unshown
+
+AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug", "unknown_input", "unexplained"
+PROFILES_DISAGREE = "profiles_disagree"
+
+NEWEST = PROFILES["4.3"]
+# What each mend changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629, KAFKA-19975
+# (apache/kafka#21114), apache/kafka#20716.
+MENDS: dict[str, dict[str, Any]] = {
+    "KAFKA-19522": {"last_known_leader_must_be_acceptable": True},
+    "apache/kafka#20629": {"last_known_leader_written": ON_LEADERLESS},
+    "KAFKA-19975": {"reassignment_ends_with_adding": True},
+    "apache/kafka#20716": {"directory_assignment_keeps_elr": True},
+}
+# The fields that are compared, by bit: their names in tables.PARTITION_HISTORY; record: that there is one at all.
+FIELDS = (
+    "leader",
+    "leader_epoch",
+    "leader_recovery_state",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "directories",
+    "record",
+)
+_LISTS = ("isr", "elr", "last_known_elr", "replicas", "removing", "adding")
+_PIECE_ROWS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Predicted states, an element each; lists as in `Cases`."""
+
+    leader: Array
+    recovery: Array
+    isr: Array
+    elr: Array
+    last_known_elr: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one profile says of some changes, an element each. as_recorded: bool, some trigger gives the recorded state.
+    hypothesis: number of that trigger, else of the likeliest one; -1 where the log allows for none. differs: bit i is
+    set where FIELDS[i] is not as recorded. leader: PAD without a hypothesis."""
+
+    as_recorded: Array
+    hypothesis: Array
+    differs: Array
+    leader: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The changes among them that are not as predicted: their place in the piece, and by which profile (str)."""
+
+    index: Array
+    profile: Array
+    differs: Array
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """A piece of partition changes (rows of the history) against the rules. trigger, reason: str or None; shown_at:
+    metadata offset, -1 where there is no trigger. may_be: by profile, bool, the active controller may have run it."""
+
+    rows: Array
+    trigger: Array
+    shown_at: Array
+    may_be: dict[str, Array]
+    answers: dict[str, Answer]
+    difference: Array
+    reason: Array
+    differences: Differences
+
+
+def predict_all(cut: Cut, rows: Array) -> Iterator[Predictions]:
+    """The changes (of transitions.changed_rows) in pieces."""
+    timeline = broker_events(cut.surroundings.brokers)
+    for begin in range(0, len(rows), _PIECE_ROWS):
+        yield _Piece(cut, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
+
+
+class _Piece:
+    """Some changes, their possible triggers, and what each profile makes of them."""
+
+    def __init__(self, cut: Cut, rows: Array, timeline: BrokerEvents) -> None:
+        self.cut, self.rows = cut, rows
+        self.configs: Configs = cut.configs(rows)
+        self.transitions: Transitions = cut.transitions(rows, self.configs)
+        self.found = list(hypotheses(self.transitions, timeline))
+        offset, software = self.transitions.change.place[0], cut.surroundings.software
+        self.may_be = {name: software.may_be(name, offset) for name in software.names}
+        # Where the profiles cannot differ, one answer is everybody's.
+        self.sensitive = _sensitive(self.transitions)
+        self.common = self.answer(NEWEST, ~self.sensitive)
+        self.answers = {name: self._answer_of(PROFILES[name], mask) for name, mask in self.may_be.items()}
+
+    def _answer_of(self, profile: Profile, wanted: Array) -> Answer:
+        own, plain = self.answer(profile, wanted & self.sensitive), ~self.sensitive & wanted
+        pairs = [(getattr(self.common, f.name), getattr(own, f.name)) for f in fields(Answer)]
+        return Answer(*(np.where(plain, common, value) for common, value in pairs))
+
+    def answer(
+        self,
+        profile: Profile,
+        wanted: Array,
+        found: Sequence[Hypothesis] | None = None,
+        altered: Callable[[Cases], Cases] | None = None,
+    ) -> Answer:
+        """What a profile says of the wanted changes (bool), each hypothesis's input altered."""
+        count = len(self.rows)
+        result = Answer(np.zeros(count, bool), np.full(count, -1), np.zeros(count, np.int64), np.full(count, PAD))
+        for number, hypothesis in enumerate(self.found if found is None else found):
+            mine = wanted[hypothesis.rows] & ~result.as_recorded[hypothesis.rows]
+            if not mine.any():
+                continue
+            rows = hypothesis.rows[mine]
+            cases = self._input(hypothesis, np.flatnonzero(mine), profile)
+            cases = altered(cases) if altered else cases
+            changes = predict(cases, profile)
+            differs = self._compare(cases, changes, rows)
+            right = differs == 0
+            # The likeliest trigger stands, until one gives the recorded state.
+            told = right | (result.hypothesis[rows] < 0)
+            result.as_recorded[rows[right]] = True
+            result.hypothesis[rows[told]] = number
+            result.differs[rows[told]] = differs[told]
+            result.leader[rows[told]] = state_after(cases, changes).leader[told]
+        return result
+
+    def predictions(self) -> Predictions:
+        count = len(self.rows)
+        explained = np.any([a.as_recorded & self.may_be[name] for name, a in self.answers.items()], axis=0)
+        difference = np.where(explained, AS_PREDICTED, UNEXPLAINED).astype(object)
+        reason = np.full(count, None, dtype=object)
+        differs = np.any([self.may_be[name] & ~a.as_recorded for name, a in self.answers.items()], axis=0)
+        open_release = explained & differs
+        difference[open_release] = PROFILES_DISAGREE
+        reason[open_release] = self._agreeing(open_release)
+        newest = self._answer_of(NEWEST, explained)
+        for ticket, hit in self._bugs(explained & ~newest.as_recorded):
+            difference[hit], reason[hit] = KNOWN_BUG, ticket
+        for name, hit in self._unknown(~explained):
+            difference[hit], reason[hit] = UNKNOWN_INPUT, name
+        trigger, shown_at = np.full(count, None, dtype=object), np.full(count, -1)
+        # The oldest profile has the last word on the trigger, whatever it is: they nearly always agree.
+        for name, answer in reversed(self.answers.items()):
+            for number, hypothesis in enumerate(self.found):
+                at = np.isin(hypothesis.rows, np.flatnonzero(self.may_be[name] & (answer.hypothesis == number)))
+                trigger[hypothesis.rows[at]] = hypothesis.trigger
+                shown_at[hypothesis.rows[at]] = hypothesis.shown_at[at]
+        differences = self._differences(difference, newest)
+        return Predictions(self.rows, trigger, shown_at, self.may_be, self.answers, difference, reason, differences)
+
+    def _input(self, hypothesis: Hypothesis, index: Array, profile: Profile) -> Cases:
+        cases = take(hypothesis.cases, index)
+        if hypothesis.trigger == DIRECTORY_ASSIGNMENT and not profile.directory_assignment_keeps_elr:
+            return replace(cases, elr_enabled=np.zeros(len(index), dtype=bool))
+        return cases
+
+    def _compare(self, cases: Cases, changes: Changes, rows: Array) -> Array:
+        """The fields that are not as recorded, as bits."""
+        after, lists = self.transitions.after, lists_after(cases, changes)
+        state = state_after(cases, changes)
+        bumped = (changes.leader != NO_CHANGE).astype(np.int64)
+        equal = {
+            "leader": state.leader == after.leader[rows],
+            "leader_epoch": bumped == after.leader_epochs[rows],
+            "leader_recovery_state": state.recovery == after.recovery[rows],
+            "isr": same(lists["isr"], after.isr[rows]),
+            "elr": same_set(lists["elr"], after.elr[rows]),
+            "last_known_elr": same(lists["last_known_elr"], after.last_known_elr[rows]),
+            "replicas": same(lists["replicas"], after.replicas[rows]),
+            "removing_replicas": same(lists["removing"], after.removing[rows]),
+            "adding_replicas": same(lists["adding"], after.adding[rows]),
+            "directories": same(self._directories(cases, lists["replicas"], rows), after.directories[rows]),
+            # A change of directories alone is one that the builder is told of beside its input.
+            "record": ~changes.is_no_op | ~same(self.transitions.before.directories[rows], cases.directories),
+        }
+        result = np.zeros(len(rows), dtype=np.int64)
+        for bit, name in enumerate(FIELDS):
+            result[~equal[name]] |= 1 << bit
+        return result
+
+    def _directories(self, cases: Cases, replicas: Array, rows: Array) -> Array:
+        """Where each replica then is; what was recorded, where metadata.version has no directories."""
+        if replicas.shape == cases.replicas.shape and (replicas == cases.replicas).all():
+            return cases.directories
+        offset = self.transitions.change.place[0][rows]
+        placed = self.cut.availability.placed(replicas, (cases.replicas, cases.directories), offset)
+        return where(cases.has_directories, placed, self.transitions.after.directories[rows])
+
+    def _agreeing(self, rows: Array) -> list[str]:
+        """The names of the profiles that predict each of some changes (bool), joined by commas."""
+        names = [(name, (self.may_be[name] & a.as_recorded)[rows].tolist()) for name, a in self.answers.items()]
+        return [", ".join(name for name, right in names if right[i]) for i in range(int(rows.sum()))]
+
+    def _bugs(self, rows: Array) -> Iterator[tuple[str, Array]]:
+        """(ticket, changes) that are as their release wrote them, and would be otherwise since the ticket's mend."""
+        for ticket, mend in MENDS.items():
+            for name, answer in self.answers.items():
+                mended = replace(PROFILES[name], **mend)
+                wanted = rows & self.may_be[name] & answer.as_recorded & self.sensitive
+                if mended == PROFILES[name] or not wanted.any():
+                    continue
+                yield ticket, wanted & ~self.answer(mended, wanted).as_recorded
+
+    def _unknown(self, rows: Array) -> Iterator[tuple[str, Array]]:
+        """(input, changes) that would be as predicted if something that is not known were otherwise."""
+        before, configs = self.transitions.before, self.configs
+        left = rows.copy()
+        for name, profile, wanted, found, altered in self._alternatives(before, configs):
+            wanted = wanted & left
+            if wanted.any():
+                hit = self.answer(profile, wanted, found, altered).as_recorded
+                left &= ~hit
+                yield name, hit
+        yield "broker_registrations", left & ~self.cut.brokers_known(self.transitions)
+
+    def _alternatives(
+        self, before: Cases, configs: Configs
+    ) -> Iterator[tuple[str, Profile, Array, Sequence[Hypothesis], Callable[[Cases], Cases]]]:
+        """(input, profile, changes for which the input is not known, triggers, what it does to the builder's input)."""
+        widest = int((before.replicas != PAD).sum(axis=1).max(initial=1))
+        assumed = ~configs.min_isr_known & before.elr_enabled
+        for name, mask in self.may_be.items():
+            profile = PROFILES[name]
+            yield "trigger", profile, mask, unshown(self.transitions), _as_it_is
+            yield UNCLEAN_ENABLE, profile, mask & ~configs.unclean_known, self.found, _flipped_election
+            for value in range(1, widest + 1):
+                yield MIN_ISR, profile, mask & assumed, self.found, _with_min_isr(value)
+        for name, profile in PROFILES.items():
+            other = self.sensitive & ~self.may_be.get(name, np.zeros(len(self.rows), bool))
+            yield "release", profile, other, self.found, _as_it_is
+
+    def _differences(self, difference: Array, newest: Answer) -> Differences:
+        """What was predicted instead: by the newest rules for a bug, else by the newest that may have been run."""
+        index = np.flatnonzero(difference != AS_PREDICTED)
+        by = np.full(len(self.rows), None, dtype=object)
+        for name, mask in self.may_be.items():
+            by[mask & ~self.answers[name].as_recorded] = name
+        by[difference == KNOWN_BUG] = NEWEST.name
+        answers = {**self.answers, NEWEST.name: newest} if NEWEST.name not in self.answers else self.answers
+        differs = np.zeros(len(self.rows), dtype=np.int64)
+        # An ISR or ELR has members of the replicas, the ISRs and the ELR around the change, and of nothing else.
+        before, after = self.transitions.before, self.transitions.after
+        lists = (before.replicas, before.isr, before.elr, after.replicas, after.isr)
+        state = _no_states(len(self.rows), sum(members.shape[1] for members in lists))
+        for name, answer in answers.items():
+            mine = (by == name) & (difference != AS_PREDICTED)
+            differs[mine] = answer.differs[mine]
+            for number, hypothesis in enumerate(self.found):
+                at = np.flatnonzero((mine & (answer.hypothesis == number))[hypothesis.rows])
+                if len(at):
+                    cases = self._input(hypothesis, at, PROFILES[name])
+                    _put(state, hypothesis.rows[at], state_after(cases, predict(cases, PROFILES[name])))
+        return Differences(index, by[index], differs[index], _at(state, index))
+
+
+def state_after(cases: Cases, changes: Changes) -> State:
+    """The states that predicted changes make."""
+    lists = lists_after(cases, changes)
+    return State(
+        leader=np.where(changes.leader == NO_CHANGE, cases.leader, changes.leader),
+        recovery=np.where(changes.recovery == KEEP_RECOVERY, cases.recovery, changes.recovery),
+        isr=lists["isr"],
+        elr=lists["elr"],
+        last_known_elr=lists["last_known_elr"],
+    )
+
+
+def _sensitive(transitions: Transitions) -> Array:
+    """Whether the profiles may differ: they do so with ELR, in reassignments and in assigning directories only."""
+    before, after = transitions.before, transitions.after
+    assigned = [size(s.adding) + size(s.removing) > 0 for s in (before, after)]
+    moved = ~same(before.replicas, after.replicas) | ~same(before.directories, after.directories)
+    found: Array = before.elr_enabled | assigned[0] | assigned[1] | moved | (size(before.elr) > 0)
+    return found
+
+
+def lists_after(cases: Cases, changes: Changes) -> dict[str, Array]:
+    return {name: where(changes.written[name], changes.lists[name], getattr(cases, name)) for name in _LISTS}
+
+
+def _no_states(count: int, width: int) -> State:
+    lists = [np.full((count, width), PAD) for _ in range(3)]
+    return State(np.full(count, PAD), np.full(count, PAD), *lists)
+
+
+def _put(state: State, rows: Array, found: State) -> None:
+    state.leader[rows], state.recovery[rows] = found.leader, found.recovery
+    for lists, new in zip(_lists(state), _lists(found), strict=True):
+        lists[rows] = resize(new, lists.shape[1])
+
+
+def _lists(state: State) -> tuple[Array, Array, Array]:
+    return state.isr, state.elr, state.last_known_elr
+
+
+def _at(state: State, index: Array) -> State:
+    return State(state.leader[index], state.recovery[index], *(lists[index] for lists in _lists(state)))
+
+
+def _as_it_is(cases: Cases) -> Cases:
+    return cases
+
+
+def _flipped_election(cases: Cases) -> Cases:
+    other = np.select([cases.election == ONLINE, cases.election == UNCLEAN], [UNCLEAN, ONLINE], cases.election)
+    return replace(cases, election=other)
+
+
+def _with_min_isr(value: int) -> Callable[[Cases], Cases]:
+    return lambda cases: replace(cases, min_isr=np.full(len(cases.min_isr), value))

@@ -1,0 +1,101 @@
+"""Which release's rules the active controller may have run, at every offset of the metadata log.
+
+metadata.version does not name the release. What does: the newest metadata.version that a controller says it supports
+(RegisterControllerRecord), which tells the minor release; and a manifest that names the release. A registration counts
+until the controller is unregistered (UnregisterControllerRecord, Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from replay.arrow.ragged import Array
+from replay.cluster.features import METADATA_VERSION
+from replay.controller.profiles import PROFILES, profile_of
+
+# The newest metadata.version (as a level) that a release supports -> the profiles of that minor release. Source:
+# MetadataVersion of 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 31 is also what 4.3 supports with unstable features,
+# and 31 and 32 were the newest while 4.4 was developed). A level that no release has says nothing.
+_BY_NEWEST_LEVEL = {21: ("4.0",), 25: ("4.0",), 27: ("4.1.0", "4.1.1"), 29: ("4.1.1",)}
+_BY_NEWEST_LEVEL |= dict.fromkeys((30, 31, 32, 33), ("4.3",))
+_ALL = tuple(PROFILES)
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """profiles[i]: names of the profiles that may have written what stands from offsets[i] on."""
+
+    offsets: tuple[int, ...]
+    profiles: tuple[tuple[str, ...], ...]
+
+    def at(self, offset: int) -> tuple[str, ...]:
+        """The profiles at an offset; all of them where nothing tells."""
+        index = bisect_right(self.offsets, offset)
+        return self.profiles[index - 1] if index else _ALL
+
+    def may_be(self, name: str, offsets: Array) -> Array:
+        """For each offset (int64) whether a profile may have written it; bool."""
+        possible = np.array([True, *(name in names for names in self.profiles)])
+        found: Array = possible[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every profile that may have written something, the oldest first."""
+        found = {name for names in self.profiles for name in names} or set(_ALL)
+        return tuple(name for name in _ALL if name in found)
+
+
+def software(
+    controllers: Sequence[tuple[int, int | None]],
+    registrations: Iterable[tuple[int, Mapping[str, Any]]],
+    releases: Iterable[str] = (),
+) -> Software:
+    """controllers: (offset, active controller's node id, None where not known), ascending. registrations: (offset, data
+    of a RegisterControllerRecord or an UnregisterControllerRecord), ascending. releases: what manifests name; they
+    choose among what the log leaves open, and speak where it says nothing."""
+    told = {profile.name for profile in map(profile_of, releases) if profile}
+    by_node: dict[int, list[tuple[int, tuple[str, ...] | None]]] = {}
+    for offset, data in registrations:
+        by_node.setdefault(data["controllerId"], []).append((offset, _profiles_of(data)))
+    offsets, profiles = [0], [_chosen(_ALL, told)]
+    for number, (begin, node) in enumerate(controllers, start=1):
+        end = controllers[number][0] if number < len(controllers) else None
+        offsets.append(begin)
+        profiles.append(_chosen(_registered(by_node.get(-1 if node is None else node, []), begin, end), told))
+    # What stands before the first known controller is empty where that one begins at 0.
+    first = 1 if offsets[1:2] == [0] else 0
+    return Software(tuple(offsets[first:]), tuple(profiles[first:]))
+
+
+def _registered(
+    registrations: Sequence[tuple[int, tuple[str, ...] | None]], begin: int, end: int | None
+) -> tuple[str, ...]:
+    """By the last registration before the term's end: a controller registers early in its term, if it has to at all.
+
+    One that was unregistered before the term says nothing of it: the node may have come back with other software.
+    """
+    found = _ALL
+    for offset, names in registrations:
+        if names is not None and (end is None or offset < end):
+            found = names
+        elif names is None and offset < begin:
+            found = _ALL
+    return found
+
+
+def _profiles_of(data: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The profiles that a registration leaves; None: it is an unregistration."""
+    if "features" not in data:
+        return None
+    newest = {f["name"]: f["maxSupportedVersion"] for f in data["features"]}
+    return _BY_NEWEST_LEVEL.get(newest.get(METADATA_VERSION, 0), _ALL)
+
+
+def _chosen(names: tuple[str, ...], told: set[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in told) or names

@@ -1,0 +1,207 @@
+"""What may have made the controller write a partition change: hypotheses, each with the builder's input that follows.
+
+The log shows a broker's event beside the partition changes that it causes, and a request only by what it changed. A
+hypothesis turns the state before, and what the trigger is known to ask for, into input of `partition_change.predict`.
+Sources: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates and its callers, alterPartition, electLeaders,
+changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasToDirs), PartitionReassignmentRevert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import empty, first, has, is_in, join, keep, same, size, where, without
+from replay.cluster import broker_events as events
+from replay.cluster.broker_events import BrokerEvents, nearest
+from replay.controller.partition_change_builder import ONLINE, PREFERRED, RECOVERED, UNCLEAN, Cases
+from replay.partitions.election_actors import Change, aimed
+
+Some = TypeVar("Some")
+
+UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
+ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
+REASSIGNMENT, CANCELLED_REASSIGNMENT = "reassignment", "cancelled_reassignment"
+DIRECTORY_ASSIGNMENT, OFFLINE_DIRECTORY_ASSIGNMENT = "directory_assignment", "offline_directory_assignment"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The states that partition changes made, an element each; lists and directory numbers as in `Cases`.
+
+    leader_epochs: by how much the leader epoch rose.
+    """
+
+    replicas: Array
+    isr: Array
+    elr: Array
+    last_known_elr: Array
+    removing: Array
+    adding: Array
+    directories: Array
+    leader: Array
+    recovery: Array
+    leader_epochs: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Partition changes, an element each. before: the state with targets that ask for nothing, and the surroundings.
+
+    unclean_allowed: unclean.leader.election.enable was effective. lost: id of the replica whose directory the record
+    before, in the same batch, says is LOST; PAD where there is none.
+    """
+
+    change: Change
+    before: Cases
+    after: Recorded
+    unclean_allowed: Array
+    lost: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One trigger: `cases` for the transitions numbered in `rows`. shown_at: metadata offset of the record that shows
+    the trigger, an element a row; it is the change's own where there is nothing else to see of it."""
+
+    trigger: str
+    rows: Array
+    cases: Cases
+    shown_at: Array
+
+
+def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
+    """Every trigger that the log allows for, the likelier ones first."""
+    change, before, after = transitions.change, transitions.before, transitions.after
+    offset, _ = change.place
+    behind = nearest(timeline, *change.place, behind=True)
+    front = nearest(timeline, *change.place, behind=False)
+    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    in_isr, in_elr = has(before.isr, behind.broker), has(before.elr, behind.broker)
+    led = before.leader >= 0
+    preferred, unclean_election = partial(with_election, election=PREFERRED), partial(with_election, election=UNCLEAN)
+
+    def found(
+        trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, shown_at: Array = offset
+    ) -> Iterator[Hypothesis]:
+        """The builder's input is made for the rows that the mask has, and no others."""
+        rows = np.flatnonzero(mask)
+        if len(rows):
+            yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), shown_at[rows])
+
+    yield from found(CANCELLED_REASSIGNMENT, change.cancelled, usual, cancelled)
+    yield from found(REASSIGNMENT, aimed(change), before, reassigned, after)
+    placed = change.same_replicas & ~same(after.directories, before.directories)
+    yield from found(DIRECTORY_ASSIGNMENT, placed, before, _assigned, after)
+    for kind, mask in (
+        (events.FENCE, in_isr),
+        (events.UNREGISTER, in_isr | in_elr),
+        (events.DIRECTORY_OFFLINE, in_isr),
+    ):
+        mine = mask & (behind.kind == kind)
+        yield from found(kind, mine, usual, removed, behind.broker, shown_at=behind.offset)
+    registered = behind.kind == events.REGISTRATION
+    unclean = registered & (in_isr | in_elr) & before.elr_enabled
+    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, behind.broker, shown_at=behind.offset)
+    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, behind.broker, shown_at=behind.offset)
+    leaving = (front.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, front.broker)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, front.broker, shown_at=front.offset)
+    coming = (front.kind == events.UNFENCE) & ~led
+    yield from found(events.UNFENCE, coming, usual, added, front.broker, shown_at=front.offset)
+    lost = has(before.isr, transitions.lost)
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, usual, removed, transitions.lost)
+    vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
+    yield from found(ALTER_PARTITION, led & vouched, usual, altered, after)
+    yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), before, preferred)
+    yield from found(UNCLEAN_ELECTION, ~led, before, unclean_election)
+
+
+def unshown(transitions: Transitions) -> list[Hypothesis]:
+    """Who left the ISR, or led and does no more, was taken off by something that the log does not show."""
+    before, after = transitions.before, transitions.after
+    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    left = ~is_in(before.isr, after.isr) & (before.isr != PAD)
+    gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
+    rows = np.arange(len(gone))
+    offset, _ = transitions.change.place
+    return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (removed, restarted)]
+
+
+def take(them: Some, rows: Array) -> Some:
+    """Some elements by number, of an array or of a dataclass of arrays."""
+    if isinstance(them, np.ndarray):
+        return them[rows]  # type: ignore[return-value]
+    return type(them)(**{f.name: getattr(them, f.name)[rows] for f in fields(them)})  # type: ignore[arg-type]
+
+
+def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:
+    """Each case from the one or the other."""
+    return Cases(**{f.name: _either(condition, getattr(cases, f.name), getattr(others, f.name)) for f in fields(Cases)})
+
+
+def _either(condition: Array, values: Array, others: Array) -> Array:
+    return where(condition, values, others) if values.ndim > 1 else np.where(condition, values, others)
+
+
+def removed(cases: Cases, broker: Array) -> Cases:
+    """The broker beside each case leaves the ISR and may not lead."""
+    gone = broker[:, None]
+    return replace(cases, target_isr=without(cases.isr, gone), acceptable=without(cases.acceptable, gone))
+
+
+def restarted(cases: Cases, broker: Array) -> Cases:
+    """As `removed`, and the broker is kept out of the ELR: its log may have lost its end."""
+    return replace(removed(cases, broker), unclean_shutdown=broker[:, None])
+
+
+def added(cases: Cases, broker: Array) -> Cases:
+    """The broker beside each case may lead from now on."""
+    return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
+
+
+def with_election(cases: Cases, election: int) -> Cases:
+    """An election of that kind, and nothing else."""
+    return replace(cases, election=np.full(len(cases.leader), election))
+
+
+def _assigned(cases: Cases, after: Recorded) -> Cases:
+    """A broker says in which directory its replica is: the builder is told beside its input."""
+    return replace(cases, directories=after.directories)
+
+
+def altered(cases: Cases, after: Recorded) -> Cases:
+    """The leader asked for the ISR that was recorded; if that completed a reassignment, with the replicas that left."""
+    completed = (size(cases.removing) > 0) & (size(after.removing) == 0)
+    left = keep(cases.isr, is_in(cases.isr, cases.removing))
+    isr = where(completed, join(after.isr, left), after.isr)
+    # A leader may only say that it has recovered.
+    recovery = np.where(cases.recovery == RECOVERED, RECOVERED, after.recovery)
+    return replace(cases, target_isr=isr, target_recovery=recovery)
+
+
+def cancelled(cases: Cases) -> Cases:
+    """Back to the replicas without the adding ones; an ISR that this would empty becomes the first of them."""
+    replicas, isr = without(cases.replicas, cases.adding), without(cases.isr, cases.adding)
+    alone = where(size(isr) == 0, first(replicas, replicas != PAD)[:, None], isr)
+    nothing = empty(cases.adding)
+    return replace(
+        cases, target_isr=alone, target_replicas=replicas, target_removing=nothing, target_adding=empty(cases.removing)
+    )
+
+
+def reassigned(cases: Cases, after: Recorded) -> Cases:
+    """The aim is what the change recorded; where it was reached at once, what leaves and comes is the difference."""
+    at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
+    leaves = without(cases.replicas, after.replicas)
+    comes = without(after.replicas, cases.replicas)
+    return replace(
+        cases,
+        target_replicas=where(at_once, join(after.replicas, leaves), after.replicas),
+        target_removing=where(at_once, leaves, after.removing),
+        target_adding=where(at_once, comes, after.adding),
+    )

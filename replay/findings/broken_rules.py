@@ -1,0 +1,126 @@
+"""Where records are not as Kafka's rules and invariants have them, as findings.
+
+Sources: rule_tables.RULE_DIFFERENCES (docs/rules.md) and invariants.INVARIANT_VIOLATIONS (docs/invariants.md), which
+keep every row; here is what is worth a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.ragged import Array
+from replay.findings.columns import Said, Shown, finding_table
+from replay.findings.finding_ids import finding_id
+from replay.invariants.catalogue import INVARIANTS
+
+RULE_MISMATCH, INVARIANT_VIOLATION = "rule_mismatch", "invariant_violation"
+# Differences that are decided: (verdict, severity). For the others the evidence allows more than one rule or input.
+_DECIDED = {"known_bug": ("proven", "medium"), "unexplained": ("possible", "high")}
+_RULE_VERSION = 1
+_PLACE = ("capture", "path", "sha256", "position")
+
+
+def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
+    """tables.FINDINGS of the partition changes that a bug explains, or nothing. differences: RULE_DIFFERENCES."""
+    chosen = differences.filter(pc.is_in(differences["difference"], value_set=pa.array(list(_DECIDED))))
+    bug = _any(pc.equal(chosen["difference"], "known_bug"))
+    verdict, severity = (np.where(bug, *column) for column in zip(*_DECIDED.values(), strict=True))
+    columns = {
+        **{name: chosen[name] for name in ("topic_id", "topic", "partition")},
+        "finding_id": _ids(cluster_id, RULE_MISMATCH, ["rule"] * len(chosen), chosen, "offset"),
+        "kind": RULE_MISMATCH,
+        "start_offset": chosen["offset"],
+        "start_timestamp_ms": chosen["timestamp_ms"],
+        "verdict": pa.array(verdict.tolist(), pa.string()),
+        "severity": pa.array(severity.tolist(), pa.string()),
+        "rule": pc.fill_null(chosen["profile"], RULE_MISMATCH),
+        "rule_version": _RULE_VERSION,
+    }
+    shown = _shown("change", "rule_differences", chosen, "offset", "timestamp_ms")
+    return finding_table(columns, list(_differs(chosen, bug)), [shown], len(chosen))
+
+
+def _differs(rows: pa.Table, bug: Array) -> Iterator[Said]:
+    """What was recorded otherwise than predicted, and why. bug: whether a known one explains it."""
+    triggered = _any(rows["trigger"].is_valid())
+    predicted = _any(pc.struct_field(rows["predicted"], "leader").is_valid())
+    fields = pc.fill_null(pc.binary_join(rows["differs_in"], ","), "")
+    text = pc.replace_substring(fields, ",", ", ")
+    yield _told("rule_change", rows, np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
+    yield _told("rule_trigger", rows, triggered, offset=rows["trigger_offset"], text=rows["trigger"])
+    yield _told("rule_no_trigger", rows, ~triggered)
+    yield _told("rule_known_bug", rows, bug, text=rows["reason"])
+    yield _told("rule_unexplained", rows, ~bug)
+    for name in ("leader", "isr", "elr"):
+        differs = _any(pc.match_substring(pc.binary_join_element_wise(",", fields, ",", ""), f",{name},"))
+        values = pc.struct_field(rows["predicted"], name).combine_chunks()
+        if name != "leader":
+            yield _told(f"rule_predicts_{name}", rows, differs & predicted, brokers=values, text=rows["profile"])
+            continue
+        led = _any(pc.greater_equal(values, 0))
+        yield _told("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
+        yield _told("rule_predicts_leader", rows, differs & led, brokers=_one_each(values), text=rows["profile"])
+
+
+def _any(values: pa.Array | pa.ChunkedArray) -> Array:
+    """Booleans; null is false."""
+    result: Array = pc.fill_null(values, False).to_numpy(zero_copy_only=False).astype(bool)
+    return result
+
+
+def _one_each(values: pa.Array) -> pa.Array:
+    """Lists of one value each."""
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
+
+
+def _told(code: str, rows: pa.Table, where: Array, **figures: Any) -> Said:
+    """A statement about the rows where `where` is true; figures: one element for each row."""
+    at = np.flatnonzero(where)
+    return Said(code, at, **{name: values.take(pa.array(at)) for name, values in figures.items()})
+
+
+def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
+    """tables.FINDINGS of broken invariants, one for each of INVARIANT_VIOLATIONS."""
+    names = violations["invariant"].to_pylist()
+    columns = {
+        **{name: violations[name] for name in ("topic_id", "topic", "partition", "start_offset", "end_offset")},
+        **{name: violations[name] for name in ("start_timestamp_ms", "end_timestamp_ms", "severity")},
+        "finding_id": _ids(cluster_id, INVARIANT_VIOLATION, names, violations, "start_offset"),
+        "kind": INVARIANT_VIOLATION,
+        "verdict": "proven",
+        "rule": violations["invariant"],
+        "rule_version": _RULE_VERSION,
+    }
+    shown = _shown("violation", "invariant_violations", violations, "start_offset", "start_timestamp_ms")
+    everywhere = np.ones(len(violations), dtype=bool)
+    about = _any(pc.greater(pc.list_value_length(violations["brokers"]), 0))
+    told = _any(pc.not_equal(violations["detail"], ""))
+    said = [
+        _told("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
+        _told("invariant_detail", violations, told, offset=violations["start_offset"], text=violations["detail"]),
+        _told("invariant_brokers", violations, about, brokers=violations["brokers"]),
+        _told("invariant_rows", violations, everywhere, value=violations["rows"]),
+        _told("invariant_means", violations, everywhere, text=_texts(names, "meaning")),
+    ]
+    return finding_table(columns, said, [shown], len(violations))
+
+
+def _texts(names: list[str], field: str) -> pa.Array:
+    """What the catalogue says of each invariant; null for one that it does not have."""
+    known = {name: getattr(invariant, field) for name, invariant in INVARIANTS.items()}
+    return pa.array([known.get(name) for name in names], pa.string())
+
+
+def _ids(cluster_id: str, kind: str, rules: list[str], rows: pa.Table, offset: str) -> pa.Array:
+    places = zip(rules, *(rows[name].to_pylist() for name in ("topic_id", "partition", offset)), strict=True)
+    return pa.array([finding_id(cluster_id, kind, *place) for place in places], pa.string())
+
+
+def _shown(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> Shown:
+    columns = {"offset": rows[offset], "captured_at_ms": rows[timestamp_ms], **{name: rows[name] for name in _PLACE}}
+    return Shown(role, source, np.arange(len(rows)), columns)

@@ -1,0 +1,177 @@
+"""Findings about the log and the evidence themselves: each fault has a fixed verdict and severity.
+
+A fault is a fact about what is there, or about what cannot be known; nothing here judges a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from replay.cluster.branches import COMMITTED, Branch
+from replay.cluster.log import Problem
+from replay.findings.finding_ids import finding_id
+from replay.findings.statements import statement
+from replay.loss.verdict import RULE_VERSION
+
+Row = dict[str, Any]
+
+# What a finding's `rule` names: (verdict, severity).
+FAULTS = {
+    "log_conflict": ("proven", "critical"),
+    "snapshot_mismatch": ("proven", "critical"),
+    "describe_mismatch": ("proven", "high"),
+    "controller_divergence": ("proven", "low"),
+    "broker_epoch_mismatch": ("proven", "medium"),
+    "unknown_broker": ("proven", "medium"),
+    "unknown_controller": ("proven", "medium"),
+    "active_controller_unregistered": ("proven", "medium"),
+    "unknown_topic": ("proven", "medium"),
+    "unknown_partition": ("undetermined", "medium"),
+    "bad_config": ("undetermined", "medium"),
+    "nested_transaction": ("proven", "medium"),
+    "stray_transaction_end": ("proven", "medium"),
+    "open_transaction": ("undetermined", "low"),
+    "offset_gap": ("undetermined", "high"),
+    "unreadable_record": ("undetermined", "high"),
+    "no_snapshot": ("undetermined", "high"),
+    "unknown_prefix": ("undetermined", "medium"),
+    "unobserved": ("undetermined", "medium"),
+    # Of single files: reasons in `quarantine` that say more than that bytes are damaged.
+    "offset_flip": ("proven", "high"),
+    "epoch_flip": ("proven", "high"),
+    "not_kraft": ("proven", "high"),
+    "unexpected_codec": ("proven", "medium"),
+    "larger_than_batch": ("proven", "medium"),
+    "overlong_varint": ("proven", "low"),
+    "bad_count": ("proven", "medium"),
+    "name_mismatch": ("proven", "low"),
+    "snapshot_name_mismatch": ("proven", "medium"),
+    "two_snapshots": ("proven", "high"),
+}
+# Evidence that is missing or cannot be read, so that state is unknown: one kind of finding, its `rule` says which.
+EVIDENCE_GAP = "evidence_gap"
+GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
+FILE_FAULTS = (
+    "offset_flip",
+    "epoch_flip",
+    "not_kraft",
+    "unexpected_codec",
+    "larger_than_batch",
+    "overlong_varint",
+    "bad_count",
+    "name_mismatch",
+    "snapshot_name_mismatch",
+)
+_EVIDENCE = ("capture", "path", "sha256", "position")
+
+
+def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Row] = ()) -> Row:
+    """A tables.FINDINGS row."""
+    verdict, severity = FAULTS[problem.kind]
+    return {
+        "finding_id": finding_id(cluster, problem.kind, problem.offset, place or problem.message),
+        "kind": EVIDENCE_GAP if problem.kind in GAPS else problem.kind,
+        "start_offset": problem.offset,
+        "verdict": verdict,
+        "severity": severity,
+        "rule": problem.kind,
+        "rule_version": RULE_VERSION,
+        "evidence": list(evidence),
+        "reason": [statement("fault", offset=problem.offset, text=problem.message)],
+        "explanation": problem.message,
+    }
+
+
+def divergence(cluster: str, branch: Branch, batches: Sequence[Row]) -> Row:
+    """Controllers' logs that part: the point, which side was committed, and the suffix that was not. batches: the
+    log_batches rows that the branch's numbers count."""
+    cut = [batches[i] for i in branch.batches]
+    first, last = cut[0]["base_offset"], cut[-1]["last_offset"]
+    epochs = ", ".join(str(e) for e in sorted({b["epoch"] for b in cut}))
+    nodes = _nodes(branch.nodes)
+    point = f"epoch {branch.epoch}, offset {branch.offset}" if branch.epoch >= 0 else f"offset {branch.offset}"
+    other = batches[branch.replaced_by] if branch.replaced_by is not None else None
+    message = (
+        f"Logs part at {point}: {nodes} wrote offsets {first} to {last} in epoch {epochs}; a later epoch replaced "
+    )
+    message += "them. They were never committed and are not applied."
+    if other is not None:
+        state = "committed" if other["commit_state"] == COMMITTED else "not known to be committed"
+        who, place = _nodes(other["nodes"]), f"offset {other['base_offset']} in epoch {other['epoch']}"
+        message += f" {who[0].upper()}{who[1:]} went on from {place}: {state}."
+    rows = [_evidence("truncated_branch", b) for b in cut] + ([_evidence("replaced_by", other)] if other else [])
+    row = fault(cluster, Problem("controller_divergence", branch.offset, message), f"{branch.nodes} {epochs}", rows)
+    return {**row, "end_offset": last + 1, "start_timestamp_ms": cut[0]["base_timestamp_ms"]}
+
+
+def conflict(cluster: str, message: str, batches: Sequence[Row]) -> Row:
+    """Two different batches at one place of one epoch."""
+    evidence = [_evidence("conflicting", b) for b in batches]
+    return fault(cluster, Problem("log_conflict", batches[0]["base_offset"], message), evidence=evidence)
+
+
+def _nodes(nodes: Sequence[int]) -> str:
+    named = ", ".join(map(str, nodes)) or "an unknown node"
+    return f"node{'s' if len(nodes) > 1 else ''} {named}" if nodes else named
+
+
+def _evidence(role: str, batch: Row) -> Row:
+    place = {n: batch[n] for n in _EVIDENCE}
+    return {
+        "role": role,
+        "source": "log_batches",
+        "leader_epoch": batch["epoch"],
+        "offset": batch["base_offset"],
+        **place,
+    }
+
+
+def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
+    """Quarantined stretches that contradict the rest of the evidence, each a finding that points at its bytes."""
+    rows = []
+    for q in quarantine:
+        evidence = {
+            "role": "quarantined",
+            "source": "quarantine",
+            "offset": q["offset"],
+            **{n: q[n] for n in _EVIDENCE},
+        }
+        problem = Problem(q["reason"], q["offset"], q["message"])
+        rows.append(fault(cluster, problem, f"{q['sha256']}@{q['position']}", [evidence]))
+    return rows
+
+
+def rival_snapshots(snapshots: Sequence[tuple[int, int]]) -> list[Problem]:
+    """Snapshots of one end offset and different epochs: they belong to different branches."""
+    epochs: dict[int, set[int]] = {}
+    for end, epoch in snapshots:
+        epochs.setdefault(end, set()).add(epoch)
+    return [
+        Problem("two_snapshots", end, f"snapshots at offset {end} name the epochs {', '.join(map(str, sorted(found)))}")
+        for end, found in sorted(epochs.items())
+        if len(found) > 1
+    ]
+
+
+def described(cluster: str, printed: Row, states: Sequence[Row], topic: Mapping[str, Any]) -> Row:
+    """A state that Kafka's own tool printed and that the replayed history never had in that time."""
+    shown = _state(printed)
+    held = "; ".join(f"after offset {s['offset']}: {_state(s)}" for s in states)
+    message = f"{printed['source']} printed {shown} for {printed['topic']}-{printed['partition']}; replayed: {held}."
+    place = {n: printed[n] for n in _EVIDENCE}
+    evidence = [{"role": "printed", "source": printed["source"], "captured_at_ms": printed["captured_at_ms"], **place}]
+    for state in states:
+        found = {n: state[n] for n in _EVIDENCE}
+        evidence.append({"role": "replayed", "source": "partition_history", "offset": state["offset"], **found})
+    problem = Problem("describe_mismatch", states[0]["offset"], message)
+    row = fault(cluster, problem, f"{printed['sha256']}@{printed['position']}", evidence)
+    return {**row, **topic, "partition": printed["partition"], "start_timestamp_ms": printed["captured_at_ms"]}
+
+
+def _state(row: Row) -> str:
+    parts = [f"leader {row['leader']}"]
+    for name in ("replicas", "isr", "elr", "last_known_elr"):
+        if row[name] is not None:
+            parts.append(f"{name} [{','.join(map(str, row[name]))}]")
+    return " ".join(parts)

@@ -1,0 +1,339 @@
+"""Replicas that lost what they had, as findings: a log that ended lower than before, a high watermark file that went
+back without an election.
+
+What one replica lost is no loss of acknowledged records by itself: `hwm_regression` judges those. A drop is only one
+where the order in time is sure, and where the broker kept the partition, in one log directory, all the while.
+
+Sources: KIP-101 and KIP-279 (what a replica cuts off after an election), KAFKA-16452 (a lost
+replication-offset-checkpoint), KIP-858 (a replica's directory).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.schemas import FINDINGS
+from replay.cluster.brokers import BrokerState
+from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.findings.finding_ids import finding_id
+from replay.findings.statements import prose, statement
+from replay.loss.facts import Cluster
+from replay.loss.leader_terms import SETTLED_MS
+from replay.offsets.cited_rows import sight_row, state_row
+from replay.offsets.evidence import Evidence, Row, read_by
+from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
+from replay.offsets.partition_rows import evidence_of
+from replay.partitions.elections import States
+from replay.partitions.reducer import MIGRATING
+
+LOG_TRUNCATION, CHECKPOINT_LOST = "log_truncation", "checkpoint_lost"
+_RULE_VERSION = 1
+# The replica's directory is not known yet.
+_NO_DIRECTORY = (UNASSIGNED, MIGRATING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The states of a partition that were in force while something happened: numbers of its rows, first -1 if nothing
+    is known of its begin. known: no state in between is missing."""
+
+    first: int
+    last: int
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """Rows of elections that may have made a replica cut its log. before: it need not have followed them when it was
+    read first; between: they came since then."""
+
+    before: list[int]
+    between: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncations:
+    """findings: tables.FINDINGS of both kinds. unexplained: by key of the partition (as `states` has it), when a
+    replica's log went down without an election that explains it."""
+
+    findings: pa.Table
+    unexplained: dict[int, list[Span]]
+
+
+def truncations(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> Truncations:
+    """What replicas lost. history: tables.sorted_history; states: states_of it; offsets: LOG_END_OFFSETS rows with
+    their topic_id filled in."""
+    keys = suspected(history, states, offsets) if len(history) else np.empty(0, dtype=np.int64)
+    if not len(keys):
+        return Truncations(FINDINGS.empty_table(), {})
+    evidence = evidence_of(history, states, offsets, keys)
+    end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
+    rows: list[Row] = []
+    unexplained: dict[int, list[Span]] = {}
+    for key in keys.tolist():
+        first, behind = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
+        partition = _Partition(history.slice(first, behind - first).to_pylist(), evidence[key], cluster, end_ms)
+        found = partition.findings()
+        rows += found
+        error = cluster.clock.error_ms
+        unexplained[key] = [
+            Span(cut.broker, cut.before["captured_at_ms"] - error, cut.end_ms) for cut in partition.unexplained
+        ]
+    return Truncations(pa.Table.from_pylist(rows, schema=FINDINGS), unexplained)
+
+
+class _Partition:
+    """One partition: rows: its history, in order; evidence: what was seen of its replicas; end_ms: `Cluster.end_ms`."""
+
+    def __init__(self, rows: Sequence[Row], evidence: Evidence, cluster: Cluster, end_ms: int) -> None:
+        self.rows, self.evidence, self.cluster, self.clock, self.end_ms = rows, evidence, cluster, cluster.clock, end_ms
+        self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
+        # By number: the rows that are known to have opened their leader epoch, in order.
+        self.opened = {i: r for i, r in enumerate(rows) if not r["removed"] and self._opens(i)}
+        # Filled by `findings`.
+        self.unexplained: list[Drop] = []
+
+    def _opens(self, index: int) -> bool:
+        """Whether the row is known to have opened its leader epoch."""
+        row = self.rows[index]
+        if row["origin"] == "checkpoint":
+            return False
+        return index == 0 or row["leader_epoch"] != self.rows[index - 1]["leader_epoch"]
+
+    def findings(self) -> list[Row]:
+        epochs = [r["leader_epoch"] for r in self.rows if not r["removed"]]
+        # Leader epochs only ever rise. Where they do not, two histories were mixed, and evidence speaks of either.
+        if epochs != sorted(epochs):
+            return []
+        found: list[Row] = []
+        for broker in sorted({*self.evidence.log_ends, *(r["broker_id"] for r in self.evidence.marks)}):
+            cuts = self._cuts(broker)
+            found += [self._truncation(cut, span) for cut, span in cuts]
+            marks = [r for r in self.evidence.marks if r["broker_id"] == broker and r["source"] == CHECKPOINT]
+            since = -1
+            for drop in drops(marks, "high_watermark", self.clock):
+                later = [r for r in marks if r["captured_at_ms"] >= since]
+                found += self._lost_checkpoint(drop, later, [cut for cut, _ in cuts])
+                since = drop.after["captured_at_ms"] if drop.after else since
+        return found
+
+    def _cuts(self, broker: int) -> list[tuple[Drop, _Span]]:
+        """Each time the replica lost its tail, once: what log ends and lines say of one event is one."""
+        ends = log_ends(self.evidence, broker)
+        opened = {r["leader_epoch"]: r["timestamp_ms"] for r in self.opened.values()}
+        lines = [e.row for entries in self.evidence.entries.values() for e in entries if e.broker_id == broker]
+        known = drops(ends, "log_end_offset", self.clock)
+        result = [(drop, span) for drop in known if (span := self._span(drop))]
+        for drop in line_drops(ends, lines, opened, known, self.clock):
+            span, line = self._span(drop), drop.line
+            same = next((i for i, (cut, _) in enumerate(result) if self._one_event(cut, drop, ends)), None)
+            if span and same is None:
+                result.append((drop, span))
+            elif span and span.known and same is not None and line:
+                cut = result[same][0]
+                replaced = self.clock.surely_before(cut.before, opened[line["leader_epoch"]])
+                if replaced and cut.line is None and line["epoch_start_offset"] < cut.high:
+                    result[same] = (cut.with_line(line), result[same][1])
+        return result
+
+    def _one_event(self, shown: Drop, by_line: Drop, ends: Sequence[Row]) -> bool:
+        """Whether two drops of a replica, of its log ends and of a line, may be one: their times overlap, and no log
+        end between them tells them apart."""
+        if shown.after is None or by_line.before is shown.after or not shown.overlaps(by_line):
+            return False
+        until, line_ms = shown.after["captured_at_ms"] - self.clock.error_ms, by_line.end_ms
+        between = [r for r in ends if line_ms is not None and self.clock.surely_after(r, line_ms)]
+        return not any(r["log_end_offset"] > shown.low and self.clock.surely_before(r, until) for r in between)
+
+    def _span(self, drop: Drop) -> _Span | None:
+        """The states between the two; None if the two need not speak of one and the same copy of the partition."""
+        error = self.clock.error_ms
+        first = bisect_right(self.times, drop.before["captured_at_ms"] - error) - 1
+        behind = len(self.rows) if drop.end_ms is None else bisect_right(self.times, drop.end_ms)
+        if first < 0 and self.rows[0]["origin"] != "checkpoint":
+            return None
+        inside = self.rows[max(first, 0) : behind]
+        if not all(not r["removed"] and drop.broker in r["replicas"] for r in inside):
+            return None
+        directories = {r["directories"][r["replicas"].index(drop.broker)] for r in inside if _placed(r)}
+        if len(directories.difference(_NO_DIRECTORY)) > 1:
+            return None
+        last = behind - 1
+        if drop.after is None:
+            last = self._opening(drop)
+        whole = first >= 0 and self._unbroken(first, behind - 1)
+        cut_off = any(r["end_offset"] is not None and r["end_timestamp_ms"] is None for r in inside)
+        seen_to_end = drop.end_ms is None or drop.end_ms <= self.end_ms
+        return _Span(first, last, whole and not cut_off and seen_to_end)
+
+    def _unbroken(self, first: int, last: int) -> bool:
+        """No snapshot follows one of the states: each was in force up to the next one."""
+        return not any(r["origin"] == "checkpoint" for r in self.rows[first + 1 : last + 2])
+
+    def _opening(self, drop: Drop) -> int:
+        """The row that opened the epoch of the drop's line."""
+        return next(i for i, r in self.opened.items() if drop.line and r["leader_epoch"] == drop.line["leader_epoch"])
+
+    def _explained(self, drop: Drop, span: _Span) -> _Explained:
+        followed = self._followed(drop)
+        epochs = [
+            i for i, r in enumerate(self.rows[: span.last + 1]) if i in self.opened or r["origin"] == "checkpoint"
+        ]
+        rows = [i for i in epochs if self._may_cut(self.rows[i], drop, followed)]
+        return _Explained([i for i in rows if i <= span.first], [i for i in rows if i > span.first])
+
+    def _may_cut(self, row: Row, drop: Drop, followed: int) -> bool:
+        """Whether the row's election may have made the replica cut its log below what it had: another broker came to
+        lead, in an epoch that the replica had not surely followed, whose log did not surely reach as far. Before a
+        snapshot's epoch there may have been any other."""
+        if row["origin"] == "checkpoint":
+            return bool(not row["removed"] and row["leader_epoch"] > followed)
+        if row["leader"] in (-1, drop.broker) or row["leader_epoch"] <= followed:
+            return False
+        entries = self.evidence.entries.get(row["leader_epoch"], [])
+        starts = [e.start_offset for e in entries if e.broker_id == row["leader"] and e.exact]
+        return not starts or bool(min(starts) < drop.high)
+
+    def _followed(self, drop: Drop) -> int:
+        """The highest leader epoch that the replica's log surely had reached when it was read first: its
+        leader-epoch-checkpoint had it, or the replica had settled; -1: none known."""
+        read = drop.before["captured_at_ms"] - self.clock.error_ms
+        lines = self.evidence.epoch_rows.get(drop.broker, [])
+        known = [r["leader_epoch"] for r in lines if self.clock.surely_before(r, read)]
+        return int(max([*known, self._settled(drop)]))
+
+    def _settled(self, drop: Drop) -> int:
+        """The leader epoch under which the replica had been in sync, on a running broker, for SETTLED_MS when it was
+        read first: it follows its leader's log, and has written its high watermark since. -1: not known to have."""
+        row, error = drop.before, self.clock.error_ms
+        begin, end = row["captured_at_ms"] - SETTLED_MS - error, read_by(row) + error
+        first, last = (bisect_right(self.times, at) - 1 for at in (begin, end))
+        during = self.rows[max(first, 0) : last + 1]
+        if first < 0 or not self.cluster.brokers.steady(drop.broker, begin, end) or not self._unbroken(first, last):
+            return -1
+        in_sync = all(not r["removed"] and r["leader"] >= 0 and drop.broker in r["isr"] for r in during)
+        return int(during[0]["leader_epoch"]) if in_sync else -1
+
+    def _truncation(self, drop: Drop, span: _Span) -> Row:
+        explained = self._explained(drop, span)
+        severity = "low" if explained.between else "medium" if explained.before or not span.known else "high"
+        if severity == "high":
+            self.unexplained.append(drop)
+        reason = [
+            statement("log_end_before", [drop.broker], value=drop.high, text=_time(drop.before)),
+            *self._shown(drop),
+            statement("tail_lost", value=drop.high - drop.low),
+            *self._elections(explained, span),
+            *self._circumstances(drop, span),
+            statement("one_copy_less"),
+        ]
+        return self._finding(LOG_TRUNCATION, severity, drop, span, reason)
+
+    def _shown(self, drop: Drop) -> Iterator[Row]:
+        if drop.line:
+            line, opened = drop.line, self.rows[self._opening(drop)]["offset"]
+            figures = {"leader_epoch": line["leader_epoch"], "value": line["epoch_start_offset"]}
+            yield statement("epoch_began_below", offset=opened, **figures)
+        if drop.after:
+            yield statement("log_end_after", value=drop.after["log_end_offset"], text=_time(drop.after))
+
+    def _elections(self, explained: _Explained, span: _Span) -> list[Row]:
+        if explained.between:
+            return [
+                statement("elections_between", **self._elected(explained.between[-1]), value=len(explained.between)),
+                statement("cut_back"),
+            ]
+        if explained.before:
+            return [statement("election_before", **self._elected(explained.before[-1])), statement("maybe_cut_back")]
+        return [statement("no_election_explains"), statement("lost_by_itself")] if span.known else []
+
+    def _elected(self, index: int) -> dict[str, Any]:
+        row = self.rows[index]
+        leader = [row["leader"]] if row["leader"] >= 0 else []
+        return {"brokers": leader, "offset": row["offset"], "leader_epoch": row["leader_epoch"]}
+
+    def _circumstances(self, drop: Drop, span: _Span) -> list[Row]:
+        """What else is recorded of the broker in that time, and what was taken for true."""
+        restarts = self._restarts(drop, span)
+        said = [statement("restarted_between", offset=s.offset) for s in restarts[-1:]]
+        if not restarts and span.known:
+            said.append(statement("not_restarted"))
+        if span.first >= 0 and self.rows[span.first]["leader"] == drop.broker:
+            said.append(statement("led_before"))
+        if self.rows[span.last]["leader"] == drop.broker:
+            said.append(statement("leads_after"))
+        said += [] if span.known else [statement("states_not_known")]
+        return [*said, statement("clocks", value=self.clock.error_ms)]
+
+    def _restarts(self, drop: Drop, span: _Span) -> list[BrokerState]:
+        """The broker's new incarnations between the two readings."""
+        begin = drop.before["captured_at_ms"] - self.clock.error_ms
+        end = self.times[span.last] if drop.end_ms is None else drop.end_ms
+        return [s for s in self.cluster.brokers.restarts(drop.broker, -1) if begin < s.timestamp_ms <= end]
+
+    def _lost_checkpoint(self, drop: Drop, marks: Sequence[Row], cuts: Sequence[Drop]) -> list[Row]:
+        """The finding of a high watermark that no election and no cut of the log put back, if there is one. marks:
+        since the drop before. The last of them that shows more and had surely been written under the epoch that was
+        still the partition's at the drop's end is held against it: the file of a broker that is down may be older."""
+        for row in reversed(marks):
+            before = self.clock.surely_before(row, (drop.after or row)["captured_at_ms"] - self.clock.error_ms)
+            if before and row["high_watermark"] > drop.low:
+                found = replace(drop, before=row, high=row["high_watermark"])
+                span = self._span(found)
+                if span and self._settled(found) == self.rows[span.last]["leader_epoch"]:
+                    return [] if any(found.overlaps(cut) for cut in cuts) else [self._checkpoint(found, span)]
+        return []
+
+    def _checkpoint(self, drop: Drop, span: _Span) -> Row:
+        reason = [
+            statement("mark_before", [drop.broker], value=drop.high, text=_time(drop.before)),
+            *(statement("mark_after", value=drop.low, text=_time(row)) for row in [drop.after] if row),
+            statement("no_election_between", leader_epoch=self.rows[span.last]["leader_epoch"]),
+            *self._circumstances(drop, span),
+            statement("mark_means"),
+        ]
+        return self._finding(CHECKPOINT_LOST, "medium", drop, span, reason)
+
+    def _finding(self, kind: str, severity: str, drop: Drop, span: _Span, reason: Sequence[Row]) -> Row:
+        start, end = self.rows[span.first] if span.first >= 0 else None, self.rows[span.last]
+        place = {name: end[name] for name in ("topic_id", "topic", "partition")}
+        between = [r for i, r in self.opened.items() if span.first < i <= span.last and r["leader"] >= 0]
+        once = (drop.broker, drop.before["captured_at_ms"], drop.high)
+        states = [("state_before", start)] if start else []
+        shown = [("before", drop.before), ("after", drop.after), ("epoch_began", drop.line)]
+        return {
+            **place,
+            "finding_id": finding_id(self.cluster.cluster_id, kind, end["topic_id"], end["partition"], *once),
+            "kind": kind,
+            "start_offset": start["offset"] if start else None,
+            "end_offset": end["offset"],
+            "start_timestamp_ms": start["timestamp_ms"] if start else None,
+            "end_timestamp_ms": end["timestamp_ms"],
+            "election_offset": between[0]["offset"] if span.known and len(between) == 1 else None,
+            "verdict": "proven" if span.known else "possible",
+            "severity": severity,
+            "rule": kind,
+            "rule_version": _RULE_VERSION,
+            "evidence": [
+                *(sight_row(role, row) for role, row in shown if row),
+                *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
+            ],
+            "reason": reason,
+            "explanation": prose(reason),
+        }
+
+
+def _placed(row: Row) -> bool:
+    return len(row["directories"] or []) == len(row["replicas"])
+
+
+def _time(row: Row) -> str:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["captured_at_ms"])
+    return at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"

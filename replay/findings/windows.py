@@ -1,0 +1,248 @@
+"""Windows, verdicts and counterfactuals of one bucket of partitions: history + log-end offsets -> tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from replay.arrow import schemas
+from replay.controller.differences import Checked, check_rules
+from replay.controller.transitions import Cut, Surroundings
+from replay.findings.exposures import exposure_findings
+from replay.findings.finding_ids import finding_id
+from replay.findings.replica_losses import truncations
+from replay.findings.statements import prose, statement
+from replay.findings.window_reason import MEANINGS, evidence_rows, reason
+from replay.loss.contradictions import Against
+from replay.loss.facts import Cluster
+from replay.loss.judged_windows import Seen, judged_windows, loss_of
+from replay.loss.verdict import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
+from replay.offsets.evidence import Row
+from replay.partitions.elections import States, build_elections, states_of
+from replay.whatif import recovery_policies
+from replay.whatif.counterfactuals import Asked, World, counterfactuals
+
+__all__ = ["Asked", "Cluster", "ClusterEvents", "Detected", "detect", "finding_id", "losses"]
+
+KIND = "hwm_regression"
+COUNTERFACTUAL, DIVERGENCE = "hwm_regression_counterfactual", "unclean_recovery_divergence"
+_RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvents:
+    """What happened to the whole cluster, as far as counterfactuals need it: topic_events
+    (replay.partitions.reducer.TOPIC_EVENTS) and the metadata offsets of the registrations behind an unclean
+    shutdown."""
+
+    surroundings: Surroundings
+    topic_events: pa.Table
+    unclean_restarts: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """tables.ELECTIONS, tables.FINDINGS and tables.COUNTERFACTUALS of a bucket; and what was judged: its history, in
+    the order of tables.sorted_history, that as arrays, its changes, and these beside the rules (both None without
+    `ClusterEvents`)."""
+
+    history: pa.Table
+    states: States
+    cut: Cut | None
+    checked: Checked | None
+    elections: pa.Table
+    findings: pa.Table
+    counterfactuals: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A judged window. row: of the history, its election; start, place: base offsets of the batches that opened it and
+    that elected. by_leader: broker -> (least, most) offsets lost by electing it, most None without a bound."""
+
+    row: int
+    start: int
+    place: int
+    recorded_leader: int
+    by_leader: Mapping[int, tuple[int, int | None]]
+
+
+def detect(
+    history: pa.Table,
+    offsets: pa.Table,
+    cluster: Cluster,
+    events: ClusterEvents | None = None,
+    asked: Asked | None = None,
+) -> Detected:
+    """Judge every window.
+
+    history: tables.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id filled
+    in. events None: of other rules only those are asked that just choose a leader.
+    """
+    history = schemas.sorted_history(history)
+    states = states_of(history)
+    cut = Cut(history, states, events.surroundings) if events else None
+    elections, checked = build_elections(history, states, cluster.brokers), None
+    if cut is not None:
+        checked = check_rules(history, states, elections, cut)
+        elections = checked.elections
+    cut_back = truncations(history, states, offsets, cluster)
+    against = Against(cut_back.unexplained, checked.offsets_against if checked else frozenset())
+    judged = list(judged_windows(history, states, offsets, cluster, against))
+    ids = [_id(seen, cluster.cluster_id, KIND) for seen in judged]
+    world = World(history, states, cut, events.topic_events, events.unclean_restarts) if events and cut else None
+    rows = counterfactuals(judged, ids, world, asked or Asked())
+    findings: list[Row] = []
+    for seen, number, answers in zip(judged, ids, rows, strict=True):
+        window = _window(seen, number, answers)
+        findings += [window, *_would_have_lost(seen, answers, window, cluster.cluster_id)]
+        findings += _divergences(seen, answers, window, cluster.cluster_id)
+    parts = [
+        pa.Table.from_pylist(findings, schema=schemas.FINDINGS),
+        exposure_findings(history, states, cluster),
+        cut_back.findings,
+    ]
+    return Detected(
+        history=history,
+        states=states,
+        cut=cut,
+        elections=elections,
+        checked=checked,
+        findings=pa.concat_tables(parts),
+        counterfactuals=pa.Table.from_pylist([r for answers in rows for r in answers], schema=schemas.COUNTERFACTUALS),
+    )
+
+
+def losses(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> list[Loss]:
+    """What electing any other replica would have lost, for every judged window. Arguments as of `detect`."""
+    history = schemas.sorted_history(history)
+    return [_losses(seen) for seen in judged_windows(history, states_of(history), offsets, cluster)]
+
+
+def _losses(seen: Seen) -> Loss:
+    judgement, situation = seen.judgement, seen.situation
+    recorded = (judgement.loss_min, judgement.loss_max)
+    by_leader: dict[int, tuple[int, int | None]] = {
+        broker: loss_of(seen, situation.seen[broker]) if broker in situation.seen else (0, None)
+        for broker in situation.replicas
+    }
+    start, place = seen.start["batch_base_offset"], seen.after["batch_base_offset"]
+    return Loss(seen.case.row, start, place, situation.recorded, {**by_leader, situation.recorded: recorded})
+
+
+def _id(seen: Seen, cluster_id: str, kind: str, *more: object) -> str:
+    after = seen.after
+    return finding_id(cluster_id, kind, after["topic_id"], after["partition"], after["offset"], *more)
+
+
+def _window(seen: Seen, number: str, answers: Sequence[Row]) -> Row:
+    """The recorded window."""
+    differing = next((r for r in _recoveries(seen, answers) if r["policy"] == recovery_policies.ALL_REPLICAS), None)
+    judgement = seen.judgement
+    told = reason(seen, differing["leader"] if differing else None)
+    severity = SEVERITY[judgement.verdict]
+    if seen.after["topic"] in MEANINGS and judgement.verdict == POSSIBLE:
+        severity = "high"
+    return {
+        **_place(seen),
+        "finding_id": number,
+        "kind": KIND,
+        "verdict": judgement.verdict,
+        "severity": severity,
+        "loss_min": judgement.loss_min,
+        "loss_max": judgement.loss_max,
+        "first_lost_offset": judgement.first_lost_offset,
+        "unacked_min": judgement.unacked_min,
+        "unacked_max": judgement.unacked_max,
+        "would_be_leader": differing["leader"] if differing else None,
+        "policy": differing["policy"] if differing else None,
+        "evidence": evidence_rows(seen),
+        "reason": told,
+        "explanation": prose(told),
+    }
+
+
+def _place(seen: Seen) -> dict[str, Any]:
+    after, end = seen.after, seen.end
+    return {
+        **{n: after[n] for n in ("topic_id", "topic", "partition")},
+        "start_offset": seen.start["offset"],
+        "end_offset": end["offset"] if end else None,
+        "start_timestamp_ms": seen.start["timestamp_ms"],
+        "end_timestamp_ms": end["timestamp_ms"] if end else None,
+        "election_offset": after["offset"],
+        "recorded_leader": after["leader"],
+        "rule": RULE,
+        "rule_version": RULE_VERSION,
+    }
+
+
+def _would_have_lost(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
+    """Policies whose leader, another than the recorded one, would surely have lost acknowledged records."""
+    rows = []
+    for answer in answers:
+        if answer["differs"] and answer["loss_min"]:
+            rows.append(_prediction(seen, answer, _predicted(seen, answer), window, COUNTERFACTUAL, "low", cluster_id))
+    return rows
+
+
+def _divergences(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
+    """The leader that unclean recovery would have picked, where it is another; once for each."""
+    rows: dict[int, Row] = {}
+    for answer in _recoveries(seen, answers):
+        if answer["leader"] not in rows:
+            told = _predicted(seen, answer)
+            if window["loss_min"]:
+                told.append(statement("lost_by_recorded", value=window["loss_min"]))
+            severity = "medium" if window["verdict"] == PROVEN else "low"
+            rows[answer["leader"]] = _prediction(seen, answer, told, window, DIVERGENCE, severity, cluster_id)
+    return list(rows.values())
+
+
+def _recoveries(seen: Seen, answers: Sequence[Row]) -> list[Row]:
+    """Answers of unclean recovery that name another leader; none where a member of the ISR or ELR was elected that the
+    controller itself trusts."""
+    if seen.case.election.elected_clean:
+        return []
+    by_policy = {r["policy"]: r for r in answers}
+    return [by_policy[name] for name in _RECOVERY if by_policy[name]["differs"]]
+
+
+def _predicted(seen: Seen, answer: Row) -> list[Row]:
+    """What a policy would have done, and what that would have lost."""
+    leader, after = answer["leader"], seen.after
+    told = [
+        statement("recorded_leader", brokers=[after["leader"]], offset=after["offset"]),
+        statement("policy_elects", brokers=[leader], text=answer["policy"]),
+    ]
+    if answer["log_end_offset"] is not None:
+        known = {"value": answer["log_end_offset"], "leader_epoch": answer["last_written_leader_epoch"]}
+        told.append(statement("last_seen", brokers=[leader], **known))
+    if answer["loss_min"]:
+        told.append(statement("would_lose_at_least", value=answer["loss_min"]))
+    if answer["loss_max"] is not None:
+        told.append(statement("would_lose_at_most", value=answer["loss_max"]))
+    return told
+
+
+def _prediction(
+    seen: Seen, answer: Row, told: list[Row], window: Row, kind: str, severity: str, cluster_id: str
+) -> Row:
+    """A finding about what would have been. Never proven: whom another rule would have picked is a prediction."""
+    return {
+        **_place(seen),
+        "finding_id": _id(seen, cluster_id, kind, answer["policy"]),
+        "kind": kind,
+        "verdict": POSSIBLE,
+        "severity": severity,
+        "loss_min": answer["loss_min"],
+        "loss_max": answer["loss_max"],
+        "would_be_leader": answer["leader"],
+        "policy": answer["policy"],
+        "evidence": window["evidence"],
+        "reason": told,
+        "explanation": prose(told),
+    }

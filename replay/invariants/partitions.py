@@ -1,0 +1,334 @@
+"""The invariants of partitions, checked on every state of a history. Vectorised over a bucket of whole topics.
+
+A check speaks only where all it needs is known. Most judge the states at the partition's own records; two follow
+what changes beside them: who is registered, and the configs of the controller and of the leader.
+
+Sources: those that replay/invariants/catalogue.py names for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
+from replay.arrow.sets import is_in
+from replay.cluster.broker_events import REGISTRATION, UNREGISTER, broker_events
+from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
+from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, config_timeline
+from replay.cluster.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
+from replay.cluster.state import ClusterState
+from replay.invariants.catalogue import INVARIANT_VIOLATIONS
+from replay.invariants.violations import RECORDS, Broken, Places, violation_rows
+from replay.partitions.effective_configs import config_points
+from replay.partitions.elections import States, states_of
+from replay.partitions.reducer import Context, partition_0_replicas
+
+_ASSUMED = "assumed_default"
+_KEY = ["topic_id", "partition", "offset"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the checks need to know of the whole cluster. cleared: the offsets of ClearElrRecords; broker_min_isr:
+    min.insync.replicas as each broker resolves it for itself; records: stretches.RECORDS of what changes beside
+    partitions."""
+
+    context: Context
+    brokers: BrokerTimeline
+    features: FeatureLevels
+    cleared: Array
+    broker_min_isr: dict[int, ConfigTimeline]
+    records: pa.Table
+
+
+def cluster_facts(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ClusterFacts:
+    """From a resolved cluster with its records (not of `for_tasks`). static: node id -> its server.properties."""
+    beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
+    return ClusterFacts(
+        context=state.context,
+        brokers=state.brokers,
+        features=state.features,
+        cleared=state.cleared,
+        broker_min_isr=_broker_min_isr(state, static),
+        records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=RECORDS),
+    )
+
+
+def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:
+    """A broker resolves as a controller of its id would (KafkaConfigSchema); the topics' own settings are the same."""
+    changes = [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in state.records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])["name"] == MIN_ISR and d["resourceType"] == BROKER
+    ]
+    topics = state.context.min_isr.topics
+    return {
+        broker: replace(config_timeline(MIN_ISR, changes, [(-1, broker)], static), topics=topics)
+        for broker in sorted({*state.brokers.states, *static})
+    }
+
+
+def partition_violations(history: pa.Table, elections: pa.Table, facts: ClusterFacts) -> pa.Table:
+    """INVARIANT_VIOLATIONS of whole topics, by invariant.
+
+    history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset); elections: tables.ELECTIONS of it.
+    """
+    if not len(history):
+        return INVARIANT_VIOLATIONS.empty_table()
+    rows = _rows_of(history, facts)
+    found = [*_of_states(rows), *_of_changes(rows, facts), *_unmarked(rows, elections)]
+    found += [_unregistered(rows, facts.brokers), _disagreeing(rows, facts)]
+    return pa.concat_tables([violation_rows(history, rows.states.begins, b, facts.records) for b in found])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A history as arrays, one element a row. held: how many replicas are in ISR or ELR; starts: first row of its
+    partition; follows: continues a known state that was not removed, nor is; cleared: made by a ClearElrRecord; marks:
+    metadata.version has the mark RECOVERING."""
+
+    history: pa.Table
+    states: States
+    places: Places
+    isr: Array
+    elr: Array
+    known_elr: Array
+    held: Array
+    starts: Array
+    alive: Array
+    follows: Array
+    elr_on: Array
+    cleared: Array
+    recovering: Array
+    marks: Array
+
+    def broken(self, name: str, where: Array, brokers: Array, changed: bool = False) -> Broken:
+        """At rows where `where` is true. brokers: a matrix of lists with a row for each row of the history."""
+        at = np.flatnonzero(where)
+        earlier = self.places.offset[np.maximum(at - 1, 0)] if changed else np.full(len(at), PAD)
+        earlier = np.where(self.starts[at], PAD, earlier)
+        return Broken(name, self.places, at, brokers[at], earlier, changed)
+
+
+def _rows_of(history: pa.Table, facts: ClusterFacts) -> _Rows:
+    states = states_of(history)
+    offset = history["offset"].to_numpy()
+    isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
+    starts = np.ones(len(offset), dtype=bool)
+    starts[1:] = states.key[1:] != states.key[:-1]
+    follows = ~states.begins & ~states.removed
+    follows[1:] &= ~states.removed[:-1]
+    recovering = pc.fill_null(pc.equal(history["leader_recovery_state"], "RECOVERING"), False)
+    return _Rows(
+        history=history,
+        states=states,
+        places=Places(np.arange(len(offset)), offset),
+        isr=isr,
+        elr=elr,
+        known_elr=to_matrix(history["last_known_elr"]),
+        held=states.isr_size + (_only(elr, isr, inside=False) != PAD).sum(axis=1),
+        starts=starts,
+        alive=~states.removed,
+        follows=follows,
+        elr_on=facts.features.at_each(ELR_VERSION, offset) >= 1,
+        cleared=np.isin(offset, facts.cleared),
+        recovering=recovering.to_numpy(zero_copy_only=False).astype(bool),
+        marks=switches(facts.features.at_each(METADATA_VERSION, offset), "marks_recovery"),
+    )
+
+
+def _only(lists: Array, others: Array, inside: bool) -> Array:
+    """The members of each list that are (or are not) in the list beside it; PAD in place of the rest."""
+    return np.where(is_in(lists, others) == inside, lists, PAD)
+
+
+def _any(lists: Array) -> Array:
+    result: Array = (lists != PAD).any(axis=1)
+    return result
+
+
+def _of_states(rows: _Rows) -> Iterator[Broken]:
+    """What a state says by itself."""
+    states, alive, nobody = rows.states, rows.alive, np.full((len(rows.alive), 1), PAD)
+    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+    shared = _only(rows.elr, rows.isr, inside=True)
+    yield rows.broken("isr_and_elr_disjoint", _any(shared), shared)
+    enough = states.min_isr_known & (states.isr_size >= states.min_isr)
+    yield rows.broken("elr_empty_at_min_isr", alive & _any(rows.elr) & enough, rows.elr)
+    strangers = _only(rows.isr, states.replicas, inside=False)
+    yield rows.broken("isr_within_replicas", _any(strangers), strangers)
+    strangers = _only(rows.elr, states.replicas, inside=False)
+    yield rows.broken("elr_within_replicas", _any(strangers), strangers)
+    strangers = _only(np.where(rows.known_elr >= 0, rows.known_elr, PAD), states.replicas, inside=False)
+    yield rows.broken("last_known_elr_within_replicas", _any(strangers), strangers)
+    outside = _only(leader, rows.isr, inside=False)
+    yield rows.broken("leader_in_isr", _any(outside), outside)
+    several = (rows.known_elr != PAD).sum(axis=1) > 1
+    yield rows.broken("last_known_elr_at_most_one", several, rows.known_elr)
+    yield rows.broken("last_known_elr_never_minus_one", (rows.known_elr == -1).any(axis=1), nobody)
+    yield rows.broken("recovering_isr_is_leader", rows.recovering & (states.isr_size > 1), rows.isr)
+    ordered = np.sort(states.replicas, axis=1)
+    twice = np.where(ordered[:, 1:] == ordered[:, :-1], ordered[:, 1:], PAD)
+    yield rows.broken("replicas_distinct", _any(twice), twice)
+    other = to_lengths(rows.history["directories"]) != to_lengths(rows.history["replicas"])
+    yield rows.broken("directories_match_replicas", alive & other, nobody)
+
+
+def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
+    """What a state says beside those before it."""
+    states, nobody = rows.states, np.full((len(rows.alive), 1), PAD)
+    epoch = pc.fill_null(rows.history["partition_epoch"], -1).to_numpy().astype(np.int64)
+    step = np.append(0, epoch[1:] - epoch[:-1])
+    across = states.begins & ~rows.starts & rows.alive & np.append(False, rows.alive[:-1])
+    yield rows.broken("partition_epoch_by_one", (rows.follows & (step != 1)) | (across & (step < 0)), nobody, True)
+    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+    partition = np.cumsum(rows.starts) << 32
+    highest = np.maximum.accumulate(partition + states.leader_epoch) - partition
+    yield rows.broken("leader_epoch_never_falls", rows.alive & (states.leader_epoch < highest), leader, True)
+    fell, lost = _fell(rows, facts)
+    low = rows.alive & states.min_isr_known & (rows.held < states.min_isr)
+    yield rows.broken("isr_plus_elr_not_below_min_isr", _since(fell, low & ~states.begins), lost, True)
+    gave_up, lost = _gave_up(rows, facts)
+    helpless = rows.alive & (states.leader < 0) & (rows.held == 0) & ~_any(rows.known_elr) & ~states.begins
+    yield rows.broken("elr_cleared_while_leaderless", _since(gave_up, helpless), lost, True)
+
+
+def _since(start: Array, lasts: Array) -> Array:
+    """True from each start on for as long as `lasts` is."""
+    index = np.arange(len(start))
+    begun = np.maximum.accumulate(np.where(start, index, -1))
+    ended = np.maximum.accumulate(np.where(lasts | start, -1, index))
+    result: Array = begun > ended
+    return result
+
+
+def _fell(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
+    """(where ISR and ELR together fell below min ISR without a reason, a matrix of who left them)."""
+    states = rows.states
+    fell = rows.follows & rows.elr_on & states.min_isr_known & ~rows.cleared & (rows.held < states.min_isr)
+    fell[1:] &= rows.held[:-1] >= states.min_isr[1:]
+    elected = np.append(False, states.leader_epoch[1:] != states.leader_epoch[:-1]) & (states.leader >= 0)
+    fell &= ~(elected & rows.recovering)
+    return _with_lost(rows, facts, fell, np.hstack([rows.isr, rows.elr]))
+
+
+def _gave_up(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
+    """(where a leaderless partition lost its ELR and its last known leader, a matrix of who they were)."""
+    empty = (rows.held == 0) & ~_any(rows.known_elr) & (rows.states.leader < 0)
+    gave_up = rows.follows & empty
+    gave_up[1:] &= rows.states.leader[:-1] < 0
+    # -1 is nobody, and who left the replicas was as much of a last known leader as any.
+    return _with_lost(rows, facts, gave_up, np.hstack([rows.elr, rows.known_elr]), replicas=False)
+
+
+def _with_lost(
+    rows: _Rows, facts: ClusterFacts, where: Array, lists: Array, replicas: bool = True
+) -> tuple[Array, Array]:
+    """Where somebody was lost without a reason, of the rows in `where`; and a matrix of them.
+
+    Lost: in the row's list before and not in it now. Reasons: the same event registered the broker
+    anew or unregistered it, or (with `replicas`) it is no replica any more.
+    """
+    at = np.flatnonzero(where)
+    lost = _only(lists[at - 1], lists[at], inside=False)
+    lost = np.where(lost >= 0, lost, PAD)
+    if replicas:
+        lost = _only(lost, rows.states.replicas[at], inside=True)
+    events = broker_events(facts.brokers)
+    left = np.isin(events.kind.astype(str), (REGISTRATION, UNREGISTER))
+    batches, number = np.unique(events.batch[left], return_inverse=True)
+    reasons = number << 32 | events.broker[left]
+    batch = rows.history["batch_base_offset"].to_numpy()[at]
+    index = np.searchsorted(batches, batch)
+    excused = np.isin(index[:, None] << 32 | np.maximum(lost, 0), reasons)
+    excused &= np.isin(batch, batches)[:, None]
+    lost = np.where(excused, PAD, lost)
+    result, who = np.zeros(len(where), dtype=bool), np.full((len(where), lost.shape[1]), PAD)
+    result[at], who[at] = _any(lost), lost
+    return result, who
+
+
+def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
+    """From a hidden unclean election on until the next one, or until the mark comes."""
+    hidden = elections.filter(elections["hidden_unclean"]).select(_KEY)
+    near = np.flatnonzero(pc.is_in(rows.history["offset"], value_set=hidden["offset"].combine_chunks()))
+    keys = rows.history.select(_KEY).take(pa.array(near)).append_column("row", pa.array(near))
+    start = np.zeros(len(rows.alive), dtype=bool)
+    start[keys.join(hidden, _KEY, join_type="inner")["row"].to_numpy()] = True
+    states = rows.states
+    same = rows.follows & ~rows.recovering
+    same[1:] &= states.leader_epoch[1:] == states.leader_epoch[:-1]
+    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+    yield rows.broken("unclean_without_mark", _since(start & rows.follows & rows.marks, same), leader, True)
+
+
+def _merged(places: Places, row: Array, offset: Array) -> Places:
+    """The places and further ones, each once, in order."""
+    row, offset = np.concatenate([places.row, row]), np.concatenate([places.offset, offset])
+    order = np.lexsort((offset, row))
+    row, offset = row[order], offset[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (offset[1:] != offset[:-1])
+    return Places(row[new], offset[new])
+
+
+def _ends(history: pa.Table) -> Array:
+    result: Array = pc.fill_null(history["end_offset"], np.iinfo(np.int64).max).to_numpy()
+    return result
+
+
+def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
+    steps = sorted((s for states in brokers.states.values() for s in states), key=lambda s: s.offset)
+    broker = np.array([s.broker_id for s in steps], dtype=np.int64)
+    registered = np.array([s.incarnation_id is not None for s in steps], dtype=bool)
+    events = Events(broker, np.array([s.offset for s in steps], dtype=np.int64))
+    # Each member of each ELR, and where inside its state's validity its registration changed.
+    row, column = np.nonzero(rows.elr >= 0)
+    which, inside = events.between(rows.elr[row, column], rows.places.offset[row], _ends(rows.history)[row])
+    places = _merged(rows.places, row[which], inside)
+    lists = rows.elr[places.row]
+    last = events.last(lists.ravel(), np.repeat(places.offset, lists.shape[1])).reshape(lists.shape)
+    gone = (lists >= 0) & (last >= 0) & ~np.append(registered, False)[last]
+    at = np.flatnonzero(gone.any(axis=1))
+    own = rows.places.offset[places.row[at]]
+    return Broken("unregistered_broker_in_elr", places, at, np.where(gone, lists, PAD)[at], own)
+
+
+def _disagreeing(rows: _Rows, facts: ClusterFacts) -> Broken:
+    history, leader = rows.history, rows.states.leader
+    start, end = rows.places.offset, _ends(history)
+    points = config_points(history, facts.context)
+    steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
+    events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
+    which, inside = events.between(leader, start, end)
+    places = _merged(rows.places, np.append(points.row, which), np.append(points.offset, inside))
+    encoded = history["topic_id"].combine_chunks().dictionary_encode()
+    topics = [facts.context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+    topic = encoded.indices.to_numpy().astype(np.int64)[places.row]
+    count, partition = to_lengths(history["replicas"])[places.row], history["partition"].to_numpy()[places.row]
+    cap = partition_0_replicas(topic, partition, places.offset, count, rows.alive[places.row])
+    controller = facts.context.min_isr.resolve(topics, topic, places.offset)
+    of_controller = np.minimum(controller.ints(), cap)
+    of_leader, sources = of_controller.copy(), np.full(len(topic), _ASSUMED, dtype=object)
+    for broker, timeline in facts.broker_min_isr.items():
+        led = np.flatnonzero(leader[places.row] == broker)
+        own = timeline.resolve(topics, topic[led], places.offset[led])
+        of_leader[led], sources[led] = np.minimum(own.ints(), count[led]), _sources(own.sources())
+    layers = _sources(controller.sources())
+    at = np.flatnonzero((of_controller != of_leader) & (layers != _ASSUMED) & (sources != _ASSUMED))
+    more = {"controller_min_isr": of_controller, "controller_layer": layers, "leader": leader[places.row]}
+    more |= {"leader_min_isr": of_leader, "leader_layer": sources}
+    brokers, began = leader[places.row[at]][:, None], rows.places.offset[places.row[at]]
+    shown = {name: values[at] for name, values in more.items()}
+    return Broken("min_isr_layers_disagree", places, at, brokers, began, more=shown)
+
+
+def _sources(names: pa.Array) -> Array:
+    result: Array = names.to_numpy(zero_copy_only=False).astype(object)
+    return result

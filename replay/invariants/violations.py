@@ -1,0 +1,167 @@
+"""Where invariants are broken, as rows of INVARIANT_VIOLATIONS: consecutive states become one row.
+
+Vectorised over all partitions; nothing loops over states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.schemas import INT32_LIST, PARTITION_HISTORY
+from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
+
+_RECORD = ("offset", "timestamp_ms", "capture", "path", "sha256", "position")
+
+# A record that changes what holds for partitions and is none of theirs: of configs, brokers, the active controller.
+RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in _RECORD])
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where states are judged, in the order of the history: every row of it at least once, at its own offset, and again
+    at each offset inside its validity where something else changed. row: its number; offset: metadata offset."""
+
+    row: Array
+    offset: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Where one invariant is broken. at: numbers of `places`, ascending; brokers: whom it is about, a matrix of
+    `lists.to_matrix` with a row for each of them; earlier: the offset of an earlier record that shows it, PAD if there
+    is none; changed: the text shows the state before, too; more: further columns of the text, one element each."""
+
+    name: str
+    places: Places
+    at: Array
+    brokers: Array
+    earlier: Array
+    changed: bool = False
+    more: dict[str, Array] = field(default_factory=dict)
+
+
+def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa.Table) -> pa.Table:
+    """INVARIANT_VIOLATIONS of one invariant.
+
+    history: tables.PARTITION_HISTORY, sorted; begins: true for its rows that do not continue a known state; records:
+    RECORDS.
+    """
+    if not len(broken.at):
+        return INVARIANT_VIOLATIONS.empty_table()
+    at, places = broken.at, broken.places
+    row = places.row[at]
+    enters = np.append(True, places.row[1:] != places.row[:-1])
+    fresh = np.ones(len(at), dtype=bool)
+    fresh[1:] = (at[1:] != at[:-1] + 1) | (enters & begins[places.row])[at[1:]]
+    first = np.flatnonzero(fresh)
+    last = np.append(first[1:], len(at)) - 1
+    number = np.cumsum(fresh) - 1
+    invariant, count = INVARIANTS[broken.name], len(first)
+    columns = {
+        "invariant": pa.array([broken.name]).take(pa.array(np.zeros(count, dtype=np.int64))),
+        "severity": pa.array([invariant.severity]).take(pa.array(np.zeros(count, dtype=np.int64))),
+        **{name: history[name].take(pa.array(row[first])) for name in ("topic_id", "topic", "partition")},
+        **_begin(history, places, at[first], records),
+        **_end(history, places, at[last], records),
+        "rows": pa.array(np.add.reduceat((enters[at] | fresh).astype(np.int64), first)),
+        "brokers": _brokers(number, broken.brokers, count),
+        "detail": _detail(history, row[first], first, broken),
+        "evidence_offsets": _evidence(number, places.offset[at], broken.earlier, first),
+    }
+    return pa.table({f.name: columns[f.name] for f in INVARIANT_VIOLATIONS}, schema=INVARIANT_VIOLATIONS)
+
+
+def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
+    """Offset, time and provenance of the record at which each stretch begins."""
+    row, offset = places.row[at], places.offset[at]
+    own = history.select(_RECORD).take(pa.array(row))
+    inside = offset != own["offset"].to_numpy()
+    found = _records_at(history, records, np.where(inside, offset, PAD)) if inside.any() else own
+    names = dict(zip(("start_offset", "start_timestamp_ms", *_RECORD[2:]), _RECORD, strict=True))
+    chosen = {name: pc.if_else(pa.array(inside), found[source], own[source]) for name, source in names.items()}
+    return {**chosen, "start_offset": pa.array(offset)}
+
+
+def _end(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
+    """Offset and time of the place behind each stretch."""
+    after = np.minimum(at + 1, len(places.row) - 1)
+    inside = (after > at) & (places.row[after] == places.row[at])
+    own = history.select(["end_offset", "end_timestamp_ms"]).take(pa.array(places.row[at]))
+    if not inside.any():
+        return {name: own[name] for name in own.column_names}
+    offset, mask = places.offset[after], pa.array(inside)
+    found = _records_at(history, records, np.where(inside, offset, PAD))
+    return {
+        "end_offset": pc.if_else(mask, pa.array(offset), own["end_offset"]),
+        "end_timestamp_ms": pc.if_else(mask, found["timestamp_ms"], own["end_timestamp_ms"]),
+    }
+
+
+def _records_at(history: pa.Table, records: pa.Table, offset: Array) -> pa.Table:
+    """The record at each offset: of `records`, or of another partition of the history; null where there is none."""
+    wanted = pa.array(np.unique(offset))
+    near = history.select(_RECORD).filter(pc.is_in(history["offset"], value_set=wanted))
+    known = pa.concat_tables([near, records.select(_RECORD)]).sort_by("offset").combine_chunks()
+    offsets = known["offset"].to_numpy()
+    if not len(offsets):
+        return known.take(pa.nulls(len(offset), pa.int64()))
+    index = np.minimum(np.searchsorted(offsets, offset), len(offsets) - 1)
+    return known.take(pa.array(index, mask=offsets[index] != offset))
+
+
+def _brokers(number: Array, brokers: Array, count: int) -> pa.Array:
+    member = brokers >= 0
+    numbers = np.broadcast_to(number[:, None], brokers.shape)[member]
+    return _lists(numbers, brokers[member], count).cast(INT32_LIST)
+
+
+def _evidence(number: Array, offset: Array, earlier: Array, first: Array) -> pa.Array:
+    """The first offsets of each stretch: of the records inside it, and of the earlier ones that they stand on."""
+    few = np.flatnonzero(np.arange(len(number)) - first[number] < MOST_EVIDENCE)
+    numbers, offsets = np.tile(number[few], 2), np.concatenate([offset[few], earlier[few]])
+    known = offsets != PAD
+    return _lists(numbers[known], offsets[known], len(first), MOST_EVIDENCE)
+
+
+def _lists(number: Array, value: Array, count: int, most: int | None = None) -> pa.Array:
+    """`count` lists of distinct values, ascending; at most the first `most` of each. number: which list it is for."""
+    order = np.lexsort((value, number))
+    number, value = number[order], value[order]
+    new = np.ones(len(number), dtype=bool)
+    new[1:] = (number[1:] != number[:-1]) | (value[1:] != value[:-1])
+    number, value = number[new], value[new]
+    if most is not None:
+        kept = np.arange(len(number)) - np.searchsorted(number, number) < most
+        number, value = number[kept], value[kept]
+    return pa.ListArray.from_arrays(
+        pa.array(np.searchsorted(number, np.arange(count + 1)), type=pa.int32()), pa.array(value, type=pa.int64())
+    )
+
+
+def _detail(history: pa.Table, row: Array, first: Array, broken: Broken) -> pa.Array:
+    """name=value of every column that the invariant shows, with the value before where it is about a change."""
+    shown = history.select(INVARIANTS[broken.name].shows)
+    texts = {name: _text(shown[name].take(pa.array(row))) for name in shown.column_names}
+    if broken.changed:
+        earlier = {name: _text(shown[name].take(pa.array(np.maximum(row - 1, 0)))) for name in shown.column_names}
+        texts = {name: _join(earlier[name], "->", text) for name, text in texts.items()}
+    texts |= {name: _text(pa.array(values[first])) for name, values in broken.more.items()}
+    parts = [_join(pa.scalar(f"{name}="), "", text) for name, text in texts.items()]
+    return pc.binary_join_element_wise(*parts, " ")
+
+
+def _text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_list(column.type):
+        joined = pc.binary_join(column.cast(pa.list_(pa.string())), ",")
+        return pc.binary_join_element_wise("[", pc.fill_null(joined, ""), "]", "")
+    return pc.fill_null(column.cast(pa.string()), "none")
+
+
+def _join(left: pa.Array | pa.Scalar, separator: str, right: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(left, right, separator)

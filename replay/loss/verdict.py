@@ -1,0 +1,201 @@
+"""Judge one election: did the high watermark go back, by how much, and on which evidence.
+
+loss_min = max(0, high watermark floor - log end of the winner); loss_max is the same with the high watermark's ceiling
+and the end of what the winner surely had. proven: loss_min > 0; excluded: loss_max = 0, or the winner held the high
+watermark by protocol, premise by premise, and nothing in the lake contradicts that; possible: the bounds straddle 0;
+undetermined: nothing bounds it. Evidence that is missing only ever widens the bounds. The rules, numbered, with a case
+for each: docs/findings.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
+from replay.loss.liveness import Session
+from replay.loss.premises import NO_MEMBER, Membership, Premise
+from replay.offsets.evidence import (
+    OPEN,
+    PROPAGATION_MS,
+    Bound,
+    Clock,
+    Evidence,
+    Row,
+    last_seen,
+    log_end_ceiling,
+    old_log_floor,
+    read_by,
+)
+
+PROVEN, POSSIBLE, EXCLUDED, UNDETERMINED = "proven", "possible", "excluded", "undetermined"
+# Worst first.
+VERDICTS = (PROVEN, POSSIBLE, UNDETERMINED, EXCLUDED)
+SEVERITIES = ("critical", "high", "medium", "low", "info")
+SEVERITY = {PROVEN: "critical", POSSIBLE: "medium", UNDETERMINED: "medium", EXCLUDED: "info"}
+
+RULE = "hwm_regression"
+RULE_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The election to judge. Times in ms; knows_by_ms: since when its leader surely knew that it led; until_ms: up to
+    when it surely led, without another registration; closed: the log shows how its leader epoch ended. session: the
+    winner's.
+
+    membership: the winner's right before it. term: the last leader's time before it,
+    None if there was none; reign: (leader, start, end) of that time, up to the election or its restart. contradictions:
+    what else in the lake speaks against the winner's log; likely_floor: see `lineage.likely_floor`.
+    """
+
+    leader: int
+    leader_epoch: int
+    elected_ms: int
+    knows_by_ms: int
+    until_ms: int
+    closed: bool
+    session: Session | None
+    membership: Membership = NO_MEMBER
+    joined_ms: int = 0
+    term: LastTerm | None = None
+    reign: tuple[int, int, int] | None = None
+    contradictions: tuple[Premise, ...] = ()
+    likely_floor: Bound = OPEN
+
+    @property
+    def elected_clean(self) -> bool:
+        """A member of the ISR or ELR was elected, as the log has it: no unclean restart, no mark."""
+        codes = {p.code for p in self.membership.premises if not p.holds}
+        distrusted = codes & {"not_held_marked", "not_held_registered_with_it"}
+        return (self.membership.joined is not None or self.membership.taken_in) and not distrusted
+
+    def of_its_process(self, row: Row, clock: Clock) -> bool:
+        """Whether what the row shows surely is the doing of the process that was elected. A process that came after a
+        crash inside its session may have less, write its line anew, and cut its followers back."""
+        session = self.session
+        if session is None:
+            return False
+        if self.closed and session.ran_until(self.until_ms):
+            return True
+        start = row.get("process_start_ms")
+        if session.registered and start is not None and start + clock.error_ms <= session.begin_ms:
+            return bool(row["broker_id"] == self.leader)
+        return row["captured_at_ms"] is not None and read_by(row) + clock.error_ms <= session.alive_until_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict with its bounds. loss_max None: no upper bound. log_end_min: up to where the winner's log surely was
+    the partition's log; log_end_max: what its log end was at most. old_log_min, old_log_max: bounds of the old leader's
+    log end. unacked_min, unacked_max: offsets of the old leader's log that the winner's does not have, acknowledged by
+    all or not; None where not known. by_protocol: it is excluded by protocol; against: the premises that fail, and what
+    contradicts it."""
+
+    verdict: str
+    loss_min: int
+    loss_max: int | None
+    floor: Bound
+    ceiling: Bound
+    log_end_min: Bound
+    log_end_max: Bound
+    old_log_min: Bound
+    old_log_max: Bound
+    unacked_min: int | None
+    unacked_max: int | None
+    by_protocol: bool = False
+    against: tuple[Premise, ...] = ()
+
+    @property
+    def speaks_against(self) -> bool:
+        """Whether evidence speaks against the election: it lost records, or something contradicts that it did not."""
+        return self.verdict == PROVEN or any(p.code.startswith("contradicted") for p in self.against)
+
+    @property
+    def first_lost_offset(self) -> int | None:
+        exact = self.log_end_min.value == self.log_end_max.value
+        return self.log_end_min.value if self.verdict == PROVEN and exact else None
+
+
+def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bound, clock: Clock) -> Judgement:
+    """Judge an election. floor: of the high watermark before it (`lineage.floors`); log_end_min: `exact_log_end`."""
+    ceiling = high_watermark_ceiling(evidence, election.term, clock)
+    if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
+        ceiling = OPEN  # the two contradict each other: neither closes the range
+    log_end_max = log_end_ceiling(
+        evidence,
+        election.leader,
+        election.leader_epoch,
+        (election.knows_by_ms, election.until_ms),
+        lambda row: election.of_its_process(row, clock),
+        clock,
+    )
+    if log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value:
+        log_end_min = OPEN
+    loss_min = 0
+    if floor.value is not None and log_end_max.value is not None:
+        loss_min = max(0, floor.value - log_end_max.value)
+    loss_max = None
+    if ceiling.value is not None and log_end_min.value is not None:
+        loss_max = max(0, ceiling.value - log_end_min.value)
+    elif ceiling.value == 0:
+        loss_max = 0  # nothing was below the high watermark
+    contradictions = tuple(_contradictions(election, evidence, floor, (log_end_min, log_end_max), clock))
+    held = election.membership.holds
+    if loss_min > 0:
+        verdict = PROVEN
+    elif (held or loss_max == 0) and not contradictions:
+        verdict, loss_max = EXCLUDED, 0
+    elif floor.value is None and log_end_max.value is None:
+        verdict = UNDETERMINED
+    else:
+        verdict = POSSIBLE
+    if verdict != EXCLUDED and loss_max == 0:
+        loss_max = None  # something contradicts it
+    bounds = (floor, ceiling, log_end_min, log_end_max)
+    found = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
+    failing = tuple(p for p in election.membership.premises if not p.holds)
+    return replace(found, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
+
+
+def _contradictions(
+    election: Election, evidence: Evidence, floor: Bound, ends: tuple[Bound, Bound], clock: Clock
+) -> Iterator[Premise]:
+    """What keeps a loss from being excluded, though it proves none."""
+    yield from election.contradictions
+    if _seen_short(election, evidence, floor, clock):
+        yield Premise("contradicted", False)
+    likely = election.likely_floor.value
+    known = [end.value for end in ends if end.value is not None]
+    if likely is not None and known and likely > max(known):
+        yield Premise("contradicted_by_high_watermark", False)
+
+
+def _unacked(
+    election: Election, evidence: Evidence, bounds: tuple[Bound, Bound, Bound, Bound], clock: Clock
+) -> tuple[Bound, Bound, int | None, int | None]:
+    """(old_log_min, old_log_max, unacked_min, unacked_max). Records below the high watermark were in the old leader's
+    log, too: where its own log end was not seen, they still count."""
+    floor, _, log_end_min, log_end_max = bounds
+    seen = old_log_floor(evidence, election.reign, clock)
+    ended = old_log_end(evidence, election.term, clock)
+    reached = max((b for b in (seen, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
+    if reached.value is not None and ended.value is not None and ended.value < reached.value:
+        ended = OPEN  # the two contradict each other
+    least = most = None
+    if reached.value is not None and log_end_max.value is not None:
+        least = max(0, reached.value - log_end_max.value)
+    if ended.value is not None and log_end_min.value is not None:
+        most = max(0, ended.value - log_end_min.value)
+    return reached, ended, least, most
+
+
+def _seen_short(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:
+    """The winner's log was seen to end below the floor after that was reported, while it was in the ISR or ELR."""
+    if election.membership.joined is None:
+        return False
+    seen = last_seen(evidence, election.leader, election.elected_ms, clock)
+    if seen is None or floor.value is None or floor.row is None or seen.log_end_offset >= floor.value:
+        return False
+    reported_ms = read_by(floor.row) + clock.error_ms
+    return clock.surely_after(seen.row, max(reported_ms, election.joined_ms + PROPAGATION_MS))

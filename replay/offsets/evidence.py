@@ -1,0 +1,385 @@
+"""What log-end-offset evidence says about one partition: the rows, ready to be asked, and the bounds that follow from
+one kind of row alone. Plain Python, a partition at a time: only partitions that are already suspected come here.
+
+Every rule below is one-sided on purpose: a value that cannot be ordered against an election is not used to prove.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from replay.offsets.clean_stops import RECOVERY_POINT, SEGMENT, Row, left_behind, read_by
+
+__all__ = ["Row", "read_by"]
+
+# Sources that ask a running process. They show a log end of 0 while a log is not loaded yet: it says nothing.
+METRICS = ("jmx_exporter", "jmx_tool")
+
+# How long a broker that the controller hears from may go on under the old state before it learns of a new one.
+PROPAGATION_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound on an offset and the row that gives it; value None: open. limit: the row that lowered the value, if one
+    did (see `lineage.floors`). inference: the statement code of the rule that gave it, where that is not the plain
+    one."""
+
+    value: int | None = None
+    row: Row | None = None
+    limit: Row | None = None
+    inference: str | None = None
+
+
+OPEN = Bound()
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How to order evidence by time. error_ms: the largest difference between two nodes' clocks; measured_ms: how large
+    the evidence itself shows that it was at least."""
+
+    error_ms: int = 0
+    measured_ms: int = 0
+
+    def surely_before(self, row: Row, timestamp_ms: int) -> bool:
+        """True when the row's value was read before the time, whatever the clocks and the capture's duration did."""
+        begin = row["captured_at_ms"]
+        return begin is not None and read_by(row) + self.error_ms < timestamp_ms
+
+    def surely_after(self, row: Row, timestamp_ms: int) -> bool:
+        begin = row["captured_at_ms"]
+        return begin is not None and begin - self.error_ms > timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica as it was last seen before a time: its log end and the last leader epoch written in its log."""
+
+    broker_id: int
+    log_end_offset: int
+    last_written_leader_epoch: int | None
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """A line of a replica's leader-epoch-checkpoint. lines: (epoch, start offset) of the whole file, number: which of
+    them this is; whole: no line of the file is missing. row: of the first file read that shows it and all before it."""
+
+    broker_id: int
+    lines: list[tuple[int, int]]
+    number: int
+    whole: bool
+    row: Row
+
+    @property
+    def start_offset(self) -> int:
+        return self.lines[self.number][1]
+
+    @property
+    def before(self) -> list[tuple[int, int]]:
+        return self.lines[: self.number]
+
+    @property
+    def exact(self) -> bool:
+        """Deleting the log's start moves the first line's offset up with it; every other line stays as written
+        (Kafka's LeaderEpochFileCache.truncateFromStart)."""
+        return self.whole and (self.number > 0 or self.start_offset == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """What one reading of a broker's exporter shows of the partition; None where it does not. log_end_offset: 0 also
+    while the log is not loaded yet. row: of the log end, if it shows one. in_sync_replicas_count, under_min_isr: 0 and
+    False where the broker does not lead."""
+
+    captured_at_ms: int
+    process_start_ms: int | None
+    log_end_offset: int | None
+    in_sync_replicas_count: int | None
+    under_min_isr: bool | None
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Sights:
+    """The log ends of one broker, to be asked what was last seen before a time: read_by ascending, and for each the
+    latest in order of capture up to it, of all and of those with an epoch (None: none)."""
+
+    read_by: list[int]
+    latest: list[Replica]
+    with_epoch: list[Replica | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The rows of one partition, ready to be asked. Rows without a capture time are in `entries` and `left` only.
+
+    marks: high watermarks. entries: distinct lines of leader-epoch-checkpoints by leader epoch. log_ends and epoch_rows
+    (such lines again): by broker. sights: as `Sights`. scrapes: by broker. left: log ends that a session left behind
+    when it stopped cleanly, by (broker, its epoch). stopped: when the file of a clean stop was last found, by the same:
+    the broker had not started again. All in order of capture.
+    """
+
+    marks: list[Row]
+    entries: dict[int, list[EpochEntry]]
+    log_ends: dict[int, list[Row]]
+    epoch_rows: dict[int, list[Row]]
+    sights: dict[int, Sights]
+    scrapes: dict[int, list[Scrape]]
+    left: dict[tuple[int, int], list[Row]]
+    stopped: dict[tuple[int, int], int]
+
+
+def index_rows(rows: Iterable[Row]) -> Evidence:
+    """Evidence from LOG_END_OFFSETS rows, in any order: what comes out does not depend on it."""
+    # A source that names no broker (kafka-get-offsets) is not a replica's view: it proves nothing here.
+    ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_place)
+    timed = [r for r in ordered if r["captured_at_ms"] is not None]
+    log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None)
+    epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
+    return Evidence(
+        marks=[r for r in timed if r["high_watermark"] is not None],
+        entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
+        log_ends=log_ends,
+        epoch_rows=epoch_rows,
+        sights={broker: _sights(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
+        scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _of_a_process(r)).items()},
+        left=left_behind(ordered),
+        stopped={
+            (r["broker_id"], r["broker_epoch"]): r["captured_at_ms"]
+            for r in timed
+            if r["broker_epoch"] is not None and r["source"] in (RECOVERY_POINT, SEGMENT)
+        },
+    )
+
+
+def _by_broker(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["broker_id"]].append(row)
+    return dict(found)
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    at = row["captured_at_ms"]
+    where = (row["capture"] or "", row["path"] or "", row["sha256"] or "", row["position"] or 0)
+    values = [-1 if row.get(name) is None else row[name] for name in _VALUES]
+    return (at is None, at or 0, row["broker_id"], row["source"], *where, *values, row["uncertainty_ms"] or 0)
+
+
+_VALUES = (
+    "high_watermark",
+    "log_end_offset",
+    "epoch_start_offset",
+    "leader_epoch",
+    "recovery_point_offset",
+    "broker_epoch",
+    "last_written_leader_epoch",
+    "in_sync_replicas_count",
+    "under_min_isr",
+    "process_start_ms",
+)
+
+
+def _entries(rows: Iterable[Row]) -> dict[int, list[EpochEntry]]:
+    """Each distinct line with what stands before it once: files are copied again and again."""
+    files: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        files[row["captured_at_ms"], row["broker_id"], row["path"], row["sha256"]].append(row)
+    seen: set[tuple[Any, ...]] = set()
+    entries: dict[int, list[EpochEntry]] = defaultdict(list)
+    for file in files.values():
+        file.sort(key=lambda r: (r["leader_epoch"], r["epoch_start_offset"]))
+        whole, lines = _is_whole(file), [(r["leader_epoch"], r["epoch_start_offset"]) for r in file]
+        shown: tuple[Any, ...] = ()
+        for number, row in enumerate(file):
+            # Where the first line begins moves with the log's start, and no rule looks at it unless it is 0.
+            shown = (hash(shown), lines[number] if number or not lines[number][1] else lines[number][0])
+            key = (row["broker_id"], whole, shown)
+            if key not in seen:
+                seen.add(key)
+                entries[row["leader_epoch"]].append(EpochEntry(row["broker_id"], lines, number, whole, row))
+    return dict(entries)
+
+
+def _is_whole(lines: list[Row]) -> bool:
+    """Whether these are all lines of a leader-epoch-checkpoint: version, count, then an epoch and its offset each."""
+    position = len(f"0\n{len(lines)}\n")
+    for row in lines:
+        if row["position"] != position:
+            return False
+        position += len(f"{row['leader_epoch']} {row['epoch_start_offset']}\n")
+    return True
+
+
+def _of_a_process(row: Row) -> bool:
+    """What a running broker answered; no copy of a disk: its process may have been killed before anybody noticed."""
+    asked = row["log_end_offset"] is not None or row["source"] in METRICS
+    return asked and row["source"] != SEGMENT
+
+
+def _scrapes(rows: Iterable[Row]) -> list[Scrape]:
+    """One for each text; while a replica moves between directories its successor may be listed beside it, lower."""
+    texts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        texts[row["captured_at_ms"], row["path"], row["sha256"]].append(row)
+    found = []
+    for (at, _, _), text in texts.items():
+        ends = [r for r in text if r["log_end_offset"] is not None]
+        row = max(ends, key=lambda r: r["log_end_offset"], default=text[0])
+        values = {n: [r[n] for r in text if r.get(n) is not None] for n in _GAUGES}
+        single = {n: v[0] if len(set(v)) == 1 else None for n, v in values.items()}
+        found.append(Scrape(at, log_end_offset=row["log_end_offset"] if ends else None, row=row, **single))
+    return found
+
+
+_GAUGES = ("process_start_ms", "in_sync_replicas_count", "under_min_isr")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """Who led a partition in which leader epoch, ascending, as far as states are known without a break."""
+
+    epochs: Sequence[int]
+    brokers: Sequence[int]
+
+
+def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> Bound:
+    """Up to where the winner's log was the partition's log when it was elected; open if that is not known.
+
+    A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
+    before it tell where the two logs part: the same offset means the same record only within the same epoch (KIP-101,
+    KIP-279), as long as one process wrote that epoch.
+    """
+    led = bisect_left(leaders.epochs, leader_epoch) - 1
+    ends: list[tuple[int, Row]] = []
+    earlier = own_lines(evidence, leaders.brokers[led], leaders.epochs[led]) if led >= 0 else []
+    for entry in own_lines(evidence, leader, leader_epoch):
+        if entry.start_offset == 0:
+            ends.append((0, entry.row))
+        elif led >= 0 and entry.lines[entry.number - 1][0] == leaders.epochs[led]:
+            ends.append((entry.start_offset, entry.row))
+        elif led >= 0:
+            found = [_parting(entry, other) for other in earlier]
+            ends += [(end, entry.row) for end in found if end is not None]
+    end, row = min(ends, key=lambda pair: pair[0], default=(None, None))
+    return Bound(end, row)
+
+
+def _parting(entry: EpochEntry, leader: EpochEntry) -> int | None:
+    """Where the log before the entry parts from the leader's log, whose end is open; None if the files share no
+    epoch."""
+    mine = [*entry.before, (-1, entry.start_offset)]
+    ends = {epoch: end for (epoch, _), (_, end) in pairwise(mine)}
+    theirs = leader.lines[: leader.number + 1]
+    shared = [epoch for epoch, _ in theirs if epoch in ends]
+    if not shared:
+        return None
+    return min([ends[shared[-1]], *(start for epoch, start in theirs if epoch > shared[-1])])
+
+
+def own_lines(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:
+    """The lines of that epoch in the broker's own leader-epoch-checkpoint, as far as they are exact."""
+    return [e for e in evidence.entries.get(leader_epoch, []) if e.broker_id == broker and e.exact]
+
+
+def log_end_ceiling(
+    evidence: Evidence,
+    leader: int,
+    leader_epoch: int,
+    led_ms: tuple[int, int],
+    of_the_process: Callable[[Row], bool],
+    clock: Clock,
+) -> Bound:
+    """An upper bound of the winner's log end when it took over. led_ms: from when to when it surely led, and knew it;
+    of_the_process: whether a row surely is of the process that was elected: after a crash inside its session the next
+    process may have less, and write its line anew.
+
+    The entry in its own file is its log end. Other replicas' entries for its epoch and its log end while it led are
+    never below that. A log end of 0 is left out: a metric shows it, too, while the log is not loaded yet.
+    """
+    entries = [e for e in evidence.entries.get(leader_epoch, []) if of_the_process(e.row)]
+    own = [e for e in entries if e.broker_id == leader and e.exact]
+    above = [(e.start_offset, e.row) for e in own or entries]
+    if not own:
+        ends = [e for e in running_log_ends(evidence, leader, *led_ms, clock) if of_the_process(e.row)]
+        above += [(e.log_end_offset, e.row) for e in ends if e.log_end_offset]
+    best = min(above, key=lambda pair: pair[0], default=None)
+    return Bound(best[0], best[1]) if best else OPEN
+
+
+def running_log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
+    """The scrapes that show the broker's log end, surely read between two times."""
+    return [s for s in _between(evidence.scrapes.get(broker, []), after_ms, before_ms, clock) if s.log_end_offset]
+
+
+def _between(scrapes: Sequence[Scrape], after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
+    first = bisect_right(scrapes, after_ms, key=lambda s: s.captured_at_ms)
+    behind = bisect_left(scrapes, before_ms, key=lambda s: s.captured_at_ms)
+    inside = scrapes[first:behind]
+    return [s for s in inside if clock.surely_after(s.row, after_ms) and clock.surely_before(s.row, before_ms)]
+
+
+def old_log_floor(evidence: Evidence, reign: tuple[int, int, int] | None, clock: Clock) -> Bound:
+    """What the old leader's log had reached at least: its largest log end surely read while it led. reign: (leader,
+    start, end), times in ms, without a restart; None if there was no leader."""
+    if reign is None:
+        return OPEN
+    leader, start, end = reign
+    rows = evidence.log_ends.get(leader, [])
+    first = bisect_right(rows, start + PROPAGATION_MS, key=lambda r: r["captured_at_ms"])
+    behind = bisect_left(rows, end, key=lambda r: r["captured_at_ms"])
+    inside = [r for r in rows[first:behind] if clock.surely_before(r, end)]
+    seen = [r for r in inside if clock.surely_after(r, start + PROPAGATION_MS)]
+    best = max(seen, key=lambda r: r["log_end_offset"], default=None)
+    return Bound(best["log_end_offset"], best) if best else OPEN
+
+
+def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
+    """The replica as it was last seen before the time, or None."""
+    sights = evidence.sights.get(broker)
+    at = bisect_left(sights.read_by, before_ms - clock.error_ms) - 1 if sights else -1
+    return sights.latest[at] if sights and at >= 0 else None
+
+
+def last_seen_with_epoch(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
+    """The replica as it was last seen with its epoch, which is what elections compare first; without one in any sight
+    of it, as it was last seen."""
+    sights = evidence.sights.get(broker)
+    at = bisect_left(sights.read_by, before_ms - clock.error_ms) - 1 if sights else -1
+    return (sights.with_epoch[at] or sights.latest[at]) if sights and at >= 0 else None
+
+
+def _sights(rows: Sequence[Row], captured: Sequence[Row]) -> Sights:
+    """Its epoch is that of its last batch where the source says it, else read from the leader-epoch-checkpoint of the
+    same round of capturing; an epoch that begins at the log's end was opened but not written."""
+    numbered = [
+        (read_by(row), number, Replica(row["broker_id"], row["log_end_offset"], _epoch_of(row, captured), row))
+        for number, row in enumerate(rows)
+        if row["log_end_offset"] > 0 or row["source"] not in METRICS
+    ]
+    numbered.sort(key=lambda sight: sight[:2])
+
+    def later(first: tuple[int, Replica | None], second: tuple[int, Replica | None]) -> tuple[int, Replica | None]:
+        return max(first, second, key=lambda pair: pair[0])
+
+    every = list(accumulate(((n, sight) for _, n, sight in numbered), later))
+    known = ((n, s) if s.last_written_leader_epoch is not None else (-1, None) for _, n, s in numbered)
+    with_epoch = list(accumulate(known, later))
+    return Sights([at for at, _, _ in numbered], [s for _, s in every if s], [s for _, s in with_epoch])
+
+
+def _epoch_of(row: Row, captured: Sequence[Row]) -> int | None:
+    if row["last_written_leader_epoch"] is not None:
+        return int(row["last_written_leader_epoch"])
+    first = bisect_right(captured, row["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
+    behind = bisect_right(captured, row["captured_at_ms"], key=lambda r: r["captured_at_ms"])
+    epochs = [r["leader_epoch"] for r in captured[first:behind] if r["epoch_start_offset"] < row["log_end_offset"]]
+    return max(epochs, default=None)

@@ -1,0 +1,227 @@
+"""Where what a replica showed of its log went down: a vectorised search for partitions worth looking at, then the drops
+of one replica.
+
+Sources: Kafka's UnifiedLog and LeaderEpochFileCache (what a log end and an epoch's start offset say), KIP-113 (log
+directory moves: a replica and its successor side by side).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.ragged import Array
+from replay.offsets.evidence import METRICS, Clock, Evidence, Row, read_by
+from replay.offsets.partition_rows import keys_of
+from replay.partitions.elections import States, leader_changes
+
+CHECKPOINT = "replication_offset"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a replica's log surely went down, in ms: between two readings. end_ms None: not known."""
+
+    broker: int
+    begin_ms: int
+    end_ms: int | None
+
+
+_NEVER = np.iinfo(np.int64).max
+_PLACE = ["topic_id", "partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """What one replica showed, and that it surely had less later. before: the row that shows `high`; after: a later
+    row that shows less, or None; line: a line of its leader-epoch-checkpoint that begins below `high` although its
+    epoch began later, or None; low: the lowest that they show. end_ms: by when it had gone down; None: not known."""
+
+    broker: int
+    high: int
+    low: int
+    before: Row
+    after: Row | None
+    line: Row | None
+    end_ms: int | None
+
+    def overlaps(self, other: Drop) -> bool:
+        """Whether the two may be one event of a replica."""
+        ends = (self.end_ms, other.end_ms)
+        begins = (other.before["captured_at_ms"], self.before["captured_at_ms"])
+        return all(end is None or begin <= end for begin, end in zip(begins, ends, strict=True))
+
+    def with_line(self, line: Row) -> Drop:
+        """The same event with a line that speaks of it, too."""
+        return replace(self, low=min(self.low, line["epoch_start_offset"]), line=line)
+
+
+def suspected(history: pa.Table, states: States, offsets: pa.Table) -> Array:
+    """Keys (as `states` has them) of the partitions of which a replica may have shown less than before; a superset."""
+    rows = offsets.filter(pc.and_(offsets["broker_id"].is_valid(), _shows(offsets)))
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    keys = keys_of(rows, history, states)
+    rows, keys = rows.filter(pa.array(keys >= 0)), keys[keys >= 0]
+    ends = _timed(rows, keys, "log_end_offset", ~_unloaded(rows))
+    marks = _timed(rows, keys, "high_watermark", pc.equal(rows["source"], CHECKPOINT).to_numpy(zero_copy_only=False))
+    lines = _begun(rows, keys, history, states)
+    none = _Shown(*(np.empty(0, dtype=np.int64) for _ in range(4)))
+    return np.unique(np.concatenate([_below_earlier(ends, lines), _below_earlier(marks, none)]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What replicas showed, one element each: key of the partition, broker, time in ms, value."""
+
+    key: Array
+    broker: Array
+    at: Array
+    value: Array
+
+
+def _shows(offsets: pa.Table) -> pa.ChunkedArray:
+    timed = offsets["captured_at_ms"].is_valid()
+    values = pc.or_(offsets["log_end_offset"].is_valid(), offsets["high_watermark"].is_valid())
+    return pc.or_(pc.and_(timed, values), offsets["epoch_start_offset"].is_valid())
+
+
+def _unloaded(rows: pa.Table) -> Array:
+    metric = pc.is_in(rows["source"], value_set=pa.array(METRICS))
+    zero = pc.fill_null(pc.equal(rows["log_end_offset"], 0), False)
+    result: Array = pc.and_(metric, zero).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> _Shown:
+    """Values of a column, of those rows where `where` is true that have one, and a capture time."""
+    mask = where & pc.and_(rows[column].is_valid(), rows["captured_at_ms"].is_valid()).to_numpy(zero_copy_only=False)
+    found = rows.select(["broker_id", "captured_at_ms", column]).filter(pa.array(mask))
+    broker, at, value = (found[name].to_numpy().astype(np.int64) for name in found.column_names)
+    return _Shown(keys[mask], broker, at, value)
+
+
+def _begun(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> _Shown:
+    """Start offsets of lines of leader-epoch-checkpoints, at the time when the epoch was opened; the lowest of each
+    epoch on each broker."""
+    line = rows["epoch_start_offset"].is_valid()
+    lines = rows.select(["broker_id", "leader_epoch", "epoch_start_offset"]).append_column("key", pa.array(keys))
+    names = ["key", "broker_id", "leader_epoch"]
+    lowest = lines.filter(line).group_by(names).aggregate([("epoch_start_offset", "min")])
+    opened = np.flatnonzero(opens(states))
+    columns = {"key": states.key[opened], "leader_epoch": states.leader_epoch[opened].astype(np.int32)}
+    columns["at"] = history["timestamp_ms"].to_numpy()[opened]
+    found = lowest.join(pa.table(columns), ["key", "leader_epoch"], join_type="inner")
+    key, broker, at, start = (found[n].to_numpy() for n in ("key", "broker_id", "at", "epoch_start_offset_min"))
+    return _Shown(key, broker.astype(np.int64), at, start)
+
+
+def opens(states: States) -> Array:
+    """True on rows that opened their leader epoch: leader changes, and the creation of the partition."""
+    result = np.zeros(len(states.key), dtype=bool)
+    result[leader_changes(states)] = True
+    result |= np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)]
+    return result & ~states.removed
+
+
+def _below_earlier(shown: _Shown, others: _Shown) -> Array:
+    """Keys of the partitions of which a replica shows a value, in either, below an earlier one in `shown`."""
+    names = ("key", "broker", "at", "value")
+    key, broker, at, value = (np.concatenate([getattr(s, name) for s in (shown, others)]) for name in names)
+    order = np.lexsort((at, broker, key))
+    key, broker = key[order], broker[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (key[1:] != key[:-1]) | (broker[1:] != broker[:-1])
+    # Ranks in place of values: a replica's number and any 64-bit value fit one sortable number.
+    rank = np.unique(value, return_inverse=True)[1][order] + 1
+    part = np.cumsum(new) * (len(order) + 1)
+    highest = np.maximum.accumulate(np.where(order < len(shown.key), rank, 0) + part) - part
+    result: Array = key[rank < highest]
+    return result
+
+
+def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:
+    """Each time a replica showed less than it surely had before, in order; after one it starts anew. rows: of one
+    replica and column, in order of capture, with capture times."""
+    result: list[Drop] = []
+    best: Row | None = None
+    waiting: list[tuple[int, int, Row]] = []
+    for number, row in enumerate(_rounds(rows, column)):
+        # The two were read on one node, but maybe timed by the clocks of two.
+        while waiting and clock.surely_after(row, waiting[0][0] + clock.error_ms):
+            seen = heappop(waiting)[2]
+            best = seen if best is None or seen[column] >= best[column] else best
+        if best is not None and best[column] > row[column]:
+            end = read_by(row) + clock.error_ms
+            result.append(Drop(row["broker_id"], best[column], row[column], best, row, None, end))
+            best, waiting = None, []
+        heappush(waiting, (read_by(row), number, row))
+    return result
+
+
+def _rounds(rows: Sequence[Row], column: str) -> list[Row]:
+    """The highest value of each round of capturing and source: while a replica moves between log directories, its
+    successor may be listed beside it."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        place = (row["source"], row["captured_at_ms"])
+        if place not in best or best[place][column] < row[column]:
+            best[place] = row
+    return list(best.values())
+
+
+def line_drops(
+    rows: Sequence[Row], lines: Sequence[Row], opened: Mapping[int, int], known: Sequence[Drop], clock: Clock
+) -> list[Drop]:
+    """Lines of a replica's leader-epoch-checkpoint that begin below a log end surely seen before their epoch began:
+    what it had from there on was replaced (KIP-101). One for each time, the first epoch that shows it.
+
+    rows: its log ends, in order of capture; lines: its lines; opened: leader epoch -> ms at which it began; known: the
+    drops of its log ends: behind one, what was seen before it counts no more.
+    """
+    shorter = {id(drop.after) for drop in known}
+    result: list[Drop] = []
+    found = [(epoch, line) for epoch, line in sorted(_lowest(lines).items(), key=lambda p: p[0]) if epoch in opened]
+    # Where clocks went back between two epochs, the earlier one began no later than the later one.
+    begun = list(accumulate((opened[epoch] for epoch, _ in reversed(found)), min))[::-1]
+    best: Row | None = None
+    waiting, position = sorted(rows, key=read_by), 0
+    for (_, line), at in zip(found, begun, strict=True):
+        while position < len(waiting) and clock.surely_before(waiting[position], at):
+            seen, position = waiting[position], position + 1
+            # Before the last drop's line was read it may have been what was dropped.
+            if not result or clock.surely_after(seen, _NEVER if result[-1].end_ms is None else result[-1].end_ms):
+                lower = best is not None and seen["log_end_offset"] < best["log_end_offset"]
+                best = best if lower and id(seen) not in shorter else seen
+        if best is not None and best["log_end_offset"] > line["epoch_start_offset"]:
+            end = None if line["captured_at_ms"] is None else read_by(line) + clock.error_ms
+            high, low = best["log_end_offset"], line["epoch_start_offset"]
+            result.append(Drop(line["broker_id"], high, low, best, None, line, end))
+            best = None
+    return result
+
+
+def _lowest(lines: Sequence[Row]) -> dict[int, Row]:
+    """By leader epoch the line with the lowest start, of those the one that was read first."""
+    result: dict[int, Row] = {}
+    for line in lines:
+        known = result.get(line["leader_epoch"])
+        if known is None or _rank(line) < _rank(known):
+            result[line["leader_epoch"]] = line
+    return result
+
+
+def _rank(line: Row) -> tuple[int, bool, int]:
+    return line["epoch_start_offset"], line["captured_at_ms"] is None, line["captured_at_ms"] or 0
+
+
+def log_ends(evidence: Evidence, broker: int) -> list[Row]:
+    """The log ends of a replica that say something, in order of capture."""
+    rows = evidence.log_ends.get(broker, [])
+    return [r for r in rows if r["log_end_offset"] > 0 or r["source"] not in METRICS]

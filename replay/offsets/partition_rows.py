@@ -1,0 +1,33 @@
+"""Rows of log-end offsets by the partition of a bucket that they speak of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import Array
+from replay.offsets.evidence import Evidence, Row, index_rows
+from replay.partitions.elections import States
+
+_PLACE = ["topic_id", "partition"]
+
+
+def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
+    """The key that `states` gives the partition of each row; -1 if the history does not have it."""
+    begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)])
+    known = history.select(_PLACE).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
+    numbered = rows.select(_PLACE).append_column("row", pa.array(np.arange(len(rows))))
+    joined = numbered.join(known, _PLACE, join_type="inner")
+    keys = np.full(len(rows), -1, dtype=np.int64)
+    keys[joined["row"].to_numpy()] = joined["key"].to_numpy()
+    return keys
+
+
+def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
+    """What was seen of the logs of some partitions (by the key that `states` gives them)."""
+    keys = keys_of(offsets, history, states)
+    chosen = np.isin(keys, wanted)
+    rows: dict[int, list[Row]] = {key: [] for key in wanted.tolist()}
+    for key, row in zip(keys[chosen].tolist(), offsets.filter(pa.array(chosen)).to_pylist(), strict=True):
+        rows[key].append(row)
+    return {key: index_rows(seen) for key, seen in rows.items()}

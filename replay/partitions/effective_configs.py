@@ -1,0 +1,69 @@
+"""The two configs that elections depend on, as effective at every point: also where a config, the active controller or
+partition 0 changed and the partition itself did not.
+
+Sources: Kafka's ReplicationControlManager.getTopicEffectiveMinIsr (the cap by partition 0's replicas) and
+KafkaConfigSchema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import Array, to_lengths
+from replay.partitions.reducer import Context, partition_0_replicas
+
+_FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Where a state or one of its two effective configs begins, in the order of the history and of offsets.
+
+    row: number of the history row that holds the state; offset: metadata offset from which this holds; min_isr (int64)
+    and unclean (bool): effective from there on.
+    """
+
+    row: Array
+    offset: Array
+    min_isr: Array
+    unclean: Array
+
+
+def config_points(history: pa.Table, context: Context) -> Points:
+    """Every row of `history` (tables.PARTITION_HISTORY of whole topics), and one more point inside a row's validity for
+    each offset at which its configs may have changed."""
+    encoded = history["topic_id"].combine_chunks().dictionary_encode()
+    topics = [context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+    topic = encoded.indices.to_numpy().astype(np.int64)
+    partition, start = history["partition"].to_numpy(), history["offset"].to_numpy()
+    end = pc.fill_null(history["end_offset"], _FOREVER).to_numpy()
+    alive = ~history["removed"].to_numpy(zero_copy_only=False).astype(bool)
+    count = to_lengths(history["replicas"])
+    found = [
+        context.min_isr.changes(topics),
+        context.unclean.changes(topics),
+        _resized(topic, partition, start, count, alive),
+    ]
+    events = np.unique([np.concatenate([f[side] for f in found]) for side in (0, 1)], axis=1)
+    which, inside = Events(events[0], events[1]).between(topic[alive], start[alive], end[alive])
+    row = np.concatenate([np.arange(len(start)), np.flatnonzero(alive)[which]])
+    offset = np.concatenate([start, inside])
+    order = np.lexsort((offset, row))
+    row, offset = row[order], offset[order]
+    cap = partition_0_replicas(topic[row], partition[row], offset, count[row], alive[row])
+    min_isr = np.minimum(context.min_isr.resolve(topics, topic[row], offset).ints(), cap)
+    return Points(row, offset, min_isr, context.unclean.resolve(topics, topic[row], offset).bools())
+
+
+def _resized(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> tuple[Array, Array]:
+    """(topic, offset) where partition 0 comes to have another number of replicas."""
+    zero = np.flatnonzero((partition == 0) & alive)
+    zero = zero[np.lexsort((offset[zero], topic[zero]))]
+    new = np.ones(len(zero), dtype=bool)
+    new[1:] = (topic[zero][1:] != topic[zero][:-1]) | (count[zero][1:] != count[zero][:-1])
+    return topic[zero[new]], offset[zero[new]]

@@ -1,0 +1,235 @@
+"""Leader changes in a partition history, what kind of election each one was, and who brought it about. Vectorised over
+all partitions.
+
+Sources: Kafka's PartitionChangeBuilder (who may be elected from where), ReplicationControlManager (what a controller
+does on which event), PartitionReassignmentRevert (a cancelled reassignment), KIP-966, KIP-704, KIP-858.
+The cause is read off recorded state alone: it says what the log shows, not what a rule would have done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow import schemas
+from replay.arrow.ragged import PAD, Array, as_lists, masks, to_lengths, to_matrix
+from replay.arrow.sets import keep
+from replay.cluster.broker_events import broker_events, nearest, went_offline
+from replay.cluster.brokers import BrokerTimeline
+from replay.partitions.election_actors import Change, actors, has, side
+
+LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
+CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
+ELR, LAST_KNOWN_LEADER = "elr", "last_known_leader"
+UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN = "unclean_by_config", "unclean_by_administrator", "unclean"
+# The winner need not hold all that was acknowledged, and is marked RECOVERING unless hidden_unclean.
+RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN})
+
+# Kafka's DirectoryId.LOST: the directory of a replica that failed before the controller learnt which one it was.
+LOST = "AAAAAAAAAAAAAAAAAAAAAg"
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """A history as arrays, one element a row. A removed row has leader -1 and empty lists.
+
+    begins: the row does not continue a known state (first row, or a snapshot's). key: one number a partition.
+    taken_in: the row's leader joined the ISR by the very change that completes a reassignment: the old leader, whose
+    request that is, vouched for it (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the
+    leader RECOVERING: the controller itself says that it need not hold all that was acknowledged (KIP-704).
+    """
+
+    key: Array
+    begins: Array
+    removed: Array
+    leader: Array
+    leader_epoch: Array
+    min_isr: Array
+    min_isr_known: Array
+    isr_size: Array
+    isr: Array
+    elr: Array
+    holders: Array
+    replicas: Array
+    taken_in: Array
+    marked: Array
+
+
+def states_of(history: pa.Table) -> States:
+    """Arrays of a tables.PARTITION_HISTORY sorted by (topic_id, partition, offset).
+
+    isr, elr and holders (their union) are bit masks over the row's own replica list (`lists.masks`).
+    """
+    topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    key = topic << 32 | history["partition"].to_numpy().astype(np.int64)
+    begins = np.ones(len(key), dtype=bool)
+    begins[1:] = key[1:] != key[:-1]
+    begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
+    replicas = to_matrix(history["replicas"])
+    isr = to_matrix(history["isr"])
+    isr_mask, elr_mask = masks(replicas, isr), masks(replicas, to_matrix(history["elr"]))
+    leader = pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64)
+    return States(
+        key=key,
+        begins=begins,
+        removed=history["removed"].to_numpy(zero_copy_only=False).astype(bool),
+        leader=leader,
+        leader_epoch=pc.fill_null(history["leader_epoch"], -1).to_numpy().astype(np.int64),
+        min_isr=pc.fill_null(history["min_isr"], 1).to_numpy().astype(np.int64),
+        min_isr_known=history["min_isr_source"].to_numpy(zero_copy_only=False) != "assumed_default",
+        isr_size=(isr != PAD).sum(axis=1),
+        isr=isr_mask,
+        elr=elr_mask,
+        holders=isr_mask | elr_mask,
+        replicas=replicas,
+        taken_in=_taken_in(history, begins, leader),
+        marked=_marked(history, begins),
+    )
+
+
+def _marked(history: pa.Table, begins: Array) -> Array:
+    recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
+    before = np.append(False, recovering[:-1])[: len(recovering)]
+    result: Array = recovering & ~before & ~begins
+    return result
+
+
+def _taken_in(history: pa.Table, begins: Array, leader: Array) -> Array:
+    result = np.zeros(len(leader), dtype=bool)
+    under_way = to_lengths(history["adding_replicas"]) + to_lengths(history["removing_replicas"]) > 0
+    led = np.append(-1, leader[:-1]) if len(leader) else leader
+    rows = np.flatnonzero(np.append(False, under_way[:-1]) & ~under_way & ~begins & (leader >= 0) & (led >= 0))
+    if len(rows):
+        before, after = (side(history.take(pa.array(r))) for r in (rows - 1, rows))
+        change = Change(before, after, leader[rows], led[rows], led[rows])
+        marked = _bools(pc.equal(after.table["leader_recovery_state"], "RECOVERING"))
+        result[rows] = change.completed & has(after.isr, change.winner) & ~marked
+    return result
+
+
+def previous_leaders(states: States) -> Array:
+    """The last leader before each row, looking through leaderless states; -1 if there was none."""
+    index = np.arange(len(states.key))
+    start = np.maximum.accumulate(np.where(states.begins, index, 0))
+    led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
+    before = np.concatenate([[-1], led[:-1]]) if len(led) else led
+    known = (before >= start) & ~states.begins
+    return np.where(known, states.leader[np.maximum(before, 0)], -1)
+
+
+def leader_changes(states: States) -> Array:
+    """Row numbers at which a leader was elected or lost: every bump of the leader epoch after the first known state."""
+    changed = np.zeros(len(states.key), dtype=bool)
+    changed[1:] = states.leader_epoch[1:] != states.leader_epoch[:-1]
+    rows: Array = np.flatnonzero(changed & ~states.begins & ~states.removed)
+    return rows
+
+
+def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Array]:
+    """(cause, hidden_unclean) of every leader change, from the state before it and the change itself: str and bool.
+
+    failed: the old leader's directory did, and its broker runs on. registered: the winner registered a new incarnation
+    in the same batch, so that it was not elected as a member. Hidden: the winner was in neither ISR nor ELR nor
+    the last known leader, and is not RECOVERING. A winner who joined the ISR by the very change that completes a
+    reassignment is none: its leader vouched for it.
+    """
+    before, after, winner = change.before, change.after, change.winner
+    recovering = [_bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
+    marked = recovering[1] & ~recovering[0]
+    was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
+    # A winner in the ELR who is marked was not elected from there (the ISR was not empty, but nobody in it would do).
+    in_isr = has(before.isr, winner) & ~registered
+    in_elr = has(before.elr, winner) & ~marked & ~registered
+    reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
+    preferred = (after.replicas[:, 0] == winner) & has(after.isr, change.led) & (change.led != winner)
+    enabled = _bools(after.table["unclean_leader_election_enable"])
+    source = pc.fill_null(after.table["unclean_leader_election_enable_source"], "assumed_default")
+    conditions = {
+        LEADERLESS: winner < 0,
+        CANCELLED_REASSIGNMENT: change.cancelled & ~marked,
+        REASSIGNMENT: reassigned,
+        DIRECTORY_FAILURE: in_isr & failed,
+        PREFERRED: in_isr & preferred,
+        ISR: in_isr,
+        ELR: in_elr,
+        LAST_KNOWN_LEADER: was_last_known,
+        UNCLEAN_BY_CONFIG: enabled,
+        # electLeaders passes over partitions that have a leader.
+        UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
+    }
+    stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
+    cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN)
+    return cause, stranger & ~recovering[1] & ~reassigned
+
+
+def _bools(column: pa.ChunkedArray) -> Array:
+    result: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(bool)
+    return result
+
+
+def _change(history: pa.Table, states: States, rows: Array) -> Change:
+    return Change(
+        before=side(history.take(pa.array(rows - 1))),
+        after=side(history.take(pa.array(rows))),
+        winner=states.leader[rows],
+        led=states.leader[rows - 1],
+        previous=previous_leaders(states)[rows],
+    )
+
+
+def _old_directories(change: Change) -> Array:
+    """The directory of the old leader's replica before each change (str); empty where there was none."""
+    lists, count = change.before.table["directories"].combine_chunks(), to_lengths(change.before.table["directories"])
+    is_led = (change.before.replicas == change.led[:, None]) & (change.led >= 0)[:, None]
+    place = is_led.argmax(axis=1)
+    values = np.append(pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(object), "")
+    found = is_led.any(axis=1) & (place < count)
+    directory: Array = values[np.where(found, np.cumsum(count) - count + place, len(values) - 1)]
+    return directory
+
+
+def _lost(change: Change, directory: Array) -> Array:
+    """The record before, in the same batch, gave the old leader's replica the directory LOST
+    (handleAssignReplicasToDirs)."""
+    together = change.before.table["batch_base_offset"].to_numpy() == change.place[1]
+    result: Array = together & (directory == LOST)
+    return result
+
+
+def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) -> pa.Table:
+    """tables.ELECTIONS: one row a leader change."""
+    rows, events = leader_changes(states), broker_events(brokers)
+    change = _change(history, states, rows)
+    after, before = change.after.table, change.before.table
+    directory = _old_directories(change)
+    near = nearest(events, *change.place, behind=True)
+    lost = _lost(change, directory)
+    failed = lost | (went_offline(events, near, directory) & (near.broker == change.led))
+    registered = brokers.registered_with(change.winner, change.place[1])
+    cause, hidden = causes(change, failed, registered)
+    actor, actor_offset = actors(change, cause, events, lost)
+    # The replicas that stood on an active broker once the election's batch was applied.
+    standing = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
+    columns = {
+        **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
+        "leader_epoch": after["leader_epoch"],
+        "previous_leader": pa.array(change.previous, type=pa.int32()),
+        "leader": after["leader"],
+        "cause": pa.array(cause.tolist(), type=pa.string()),
+        "hidden_unclean": pa.array(hidden, type=pa.bool_()),
+        "actor": pa.array(actor.tolist(), type=pa.string()),
+        "actor_offset": pa.array(actor_offset, mask=actor_offset < 0, type=pa.int64()),
+        "leader_recovery_state": after["leader_recovery_state"],
+        "isr_before": before["isr"],
+        "elr_before": before["elr"],
+        "last_known_elr_before": before["last_known_elr"],
+        "candidates": as_lists(standing),
+        # Filled in by replay.controller.differences.
+        "predictions": pa.nulls(len(rows), schemas.ELECTIONS.field("predictions").type),
+        "difference": pa.nulls(len(rows), pa.string()),
+        **{n: after[n] for n in ("capture", "path", "sha256", "position")},
+    }
+    return pa.table({f.name: columns[f.name] for f in schemas.ELECTIONS}, schema=schemas.ELECTIONS)

@@ -1,0 +1,172 @@
+"""KIP-966's metrics, rebuilt from recorded state at every record that changes one.
+
+The KIP (section Metrics) names them. No release has its unclean recovery, so what counts as "under unclean recovery"
+and as "waits for a user" is told here from recorded state (docs/metrics.md):
+
+- global_under_min_isr_partition_count: partitions with |ISR| < effective min ISR.
+- unclean_recovery_partitions_count: leaderless partitions that the controller may give a leader outside ISR and ELR by
+  itself: unclean election is enabled, or ISR and ELR are empty and one last known leader is stored.
+- manual_leader_election_required_partition_count: leaderless partitions with an empty ISR and ELR and no such way out.
+- unclean_recovery_finished_count: elections of a leader from outside ISR and ELR since the active controller took over.
+- electable_replicas_count: |ISR| + |ELR| of one partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow import schemas
+from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
+from replay.cluster.log import Run
+from replay.cluster.state import ClusterState
+from replay.partitions.effective_configs import Points, config_points
+from replay.partitions.elections import States, leader_changes, states_of
+from replay.partitions.reducer import Context
+
+UNDER_MIN_ISR = "global_under_min_isr_partition_count"
+RECOVERING = "unclean_recovery_partitions_count"
+MANUAL = "manual_leader_election_required_partition_count"
+FINISHED = "unclean_recovery_finished_count"
+ELECTABLE = "electable_replicas_count"
+_GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
+
+_RECORD = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
+_RECORD_FIELDS = [schemas.CLUSTER_METRICS.field(name) for name in ("offset", *_RECORD)]
+
+# How much one record moves a cluster-wide metric; within a section the moves add up from 0. A null delta: from here on
+# the value is not known.
+MOVES = pa.schema(
+    [pa.field("metric", pa.string()), pa.field("section", pa.int64()), pa.field("delta", pa.int64()), *_RECORD_FIELDS]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What the running values of a whole cluster follow: the log's replayable runs, where a controller took over, and
+    the records (offset, and columns as in MOVES) that change configs or the controller."""
+
+    runs: list[Run]
+    log_end: int
+    took_over: list[int]
+    records: pa.Table
+
+
+def course_of(state: ClusterState) -> Course:
+    """The course of a resolved cluster (with its records: not of `for_tasks`)."""
+    rows = [
+        {**r, "controller_epoch": r["epoch"], "origin": "checkpoint" if "place" in r else "log"}
+        for r in state.records
+        if r["type"] in ("CONFIG_RECORD", "LEADER_CHANGE")
+    ]
+    took_over = [r["offset"] for r in state.records if r["type"] == "LEADER_CHANGE" and "place" not in r]
+    return Course(
+        state.shape.runs, state.shape.log_end, took_over, pa.Table.from_pylist(rows, schema=pa.schema(_RECORD_FIELDS))
+    )
+
+
+def moves(history: pa.Table, context: Context, course: Course) -> pa.Table:
+    """MOVES of whole topics. history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
+    if not len(history):
+        return MOVES.empty_table()
+    states, points = states_of(history), config_points(history, context)
+    places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records]).combine_chunks()
+    key, run = states.key[points.row], _section(points.offset, _run_starts(course))
+    fresh = np.ones(len(key), dtype=bool)
+    fresh[1:] = (key[1:] != key[:-1]) | (run[1:] != run[:-1])
+    found = []
+    for metric, holds in zip(_GAUGES, _gauges(history, states, points), strict=True):
+        value = holds.astype(np.int64)
+        before = np.where(fresh, 0, np.append(0, value[:-1]))
+        at = np.flatnonzero(value != before)
+        found.append(_moves(metric, run[at], points.offset[at], (value - before)[at], places))
+    recovered = _recovered(states)
+    offset = history["offset"].to_numpy()[recovered]
+    since = _section(offset, _takeovers(course))
+    found.append(_moves(FINISHED, since, offset, np.ones(len(offset), dtype=np.int64), places))
+    return pa.concat_tables(found)
+
+
+def anchors(course: Course) -> pa.Table:
+    """MOVES of nothing: each metric begins every section at 0, and ends unknown where a hole of the log begins."""
+    found = []
+    holes = [(i, run.end) for i, run in enumerate(course.runs) if run.end < course.log_end]
+    for metric in (*_GAUGES, FINISHED):
+        starts = _takeovers(course) if metric == FINISHED else _run_starts(course)
+        found.append(
+            _moves(metric, np.arange(len(starts)), starts, np.zeros(len(starts), dtype=np.int64), course.records)
+        )
+        ends = np.array([end for _, end in holes], dtype=np.int64)
+        table = _moves(metric, _section(ends - 1, starts), ends, np.zeros(len(ends), dtype=np.int64), course.records)
+        unknown = pa.nulls(len(ends), pa.int64())
+        found.append(table.set_column(MOVES.get_field_index("delta"), MOVES.field("delta"), unknown))
+    return pa.concat_tables(found)
+
+
+def electable_replicas(history: pa.Table) -> pa.Table:
+    """tables.CLUSTER_METRICS rows of electable_replicas_count, where a partition's value changes.
+
+    history: as `moves`.
+    """
+    states = states_of(history)
+    value = to_lengths(history["isr"]) + to_lengths(history["elr"])
+    new = np.ones(len(value), dtype=bool)
+    new[1:] = states.begins[1:] | (value[1:] != value[:-1]) | states.removed[1:]
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(value)) - 1
+    shown = ~states.removed[first]
+    first, last = first[shown], last[shown]
+    begin, end = history.take(pa.array(first)), history.take(pa.array(last))
+    columns = {name: begin[name] for name in ("offset", *_RECORD, "topic_id", "topic", "partition")}
+    columns |= {name: end[name] for name in ("end_offset", "end_timestamp_ms")}
+    columns |= {"metric": pa.array([ELECTABLE] * len(first), type=pa.string()), "value": pa.array(value[first])}
+    return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
+
+
+def _gauges(history: pa.Table, states: States, points: Points) -> tuple[Array, Array, Array]:
+    """Whether a partition counts at each point: under min ISR, under unclean recovery, waiting for a user."""
+    known = to_matrix(history["last_known_elr"])
+    one_known = ((known >= 0).sum(axis=1) == 1) & (to_lengths(history["last_known_elr"]) == 1)
+    elr_size = to_lengths(history["elr"])
+    row = points.row
+    leaderless = ~states.removed[row] & (states.leader[row] < 0)
+    empty = (states.isr_size[row] == 0) & (elr_size[row] == 0)
+    recovering = leaderless & (points.unclean | (empty & one_known[row]))
+    under = ~states.removed[row] & (states.isr_size[row] < points.min_isr)
+    return under, recovering, leaderless & empty & ~recovering
+
+
+def _recovered(states: States) -> Array:
+    """Rows that elect a leader from outside the ISR and ELR of the row before."""
+    rows = leader_changes(states)
+    held = (mask_of(states.replicas[rows - 1], states.leader[rows]) & states.holders[rows - 1]) != 0
+    found: Array = rows[(states.leader[rows] >= 0) & ~held]
+    return found
+
+
+def _run_starts(course: Course) -> Array:
+    """The offset from which each run's states are known; a base snapshot's stand at the offset before its start."""
+    return np.array([run.start - (run.snapshot is not None) for run in course.runs], dtype=np.int64)
+
+
+def _takeovers(course: Course) -> Array:
+    return np.unique(np.concatenate([_run_starts(course), np.array(course.took_over, dtype=np.int64)]))
+
+
+def _section(offset: Array, starts: Array) -> Array:
+    number: Array = np.searchsorted(starts, offset, side="right") - 1
+    return number
+
+
+def _moves(metric: str, section: Array, offset: Array, delta: Array, places: pa.Table) -> pa.Table:
+    """Rows with the place of the record at each offset, where there is one in `places`."""
+    known = places["offset"].to_numpy()
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known[order], offset), max(len(known) - 1, 0))
+    index = pa.array(order[at], mask=known[order][at] != offset) if len(known) else pa.nulls(len(offset), pa.int64())
+    taken = places.take(index)
+    columns = {"metric": pa.array([metric] * len(offset), type=pa.string()), "section": pa.array(section)}
+    columns |= {"delta": pa.array(delta), "offset": pa.array(offset), **{name: taken[name] for name in _RECORD}}
+    return pa.table({f.name: columns[f.name] for f in MOVES}, schema=MOVES)

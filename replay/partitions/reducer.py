@@ -1,0 +1,345 @@
+"""The vectorised reducer: partition records -> every partition's state after every record that changes it.
+
+What is recorded is applied as it stands, whatever any rule thinks of it. Sources: Kafka's PartitionRegistration
+(constructor and merge), TopicDelta / TopicsDelta (ClearElrRecord, RemoveTopicRecord).
+
+Recorded state is "the last value that a record gave" for every field, plus two running counts (leader epoch, partition
+epoch), so the whole history is a handful of segmented forward fills over arrays; nothing loops over records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow import schemas
+from replay.arrow.asof import Events
+from replay.arrow.ragged import Array, to_lengths
+from replay.cluster.configs import ConfigTimeline
+
+MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
+LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
+_PROVENANCE = ("batch_base_offset", "capture", "path", "sha256", "position")
+
+# What kind of row made a state.
+_FULL, _CHANGE, _CLEAR, _REMOVE = 0, 1, 2, 3
+
+# A PartitionRecord (full true) or PartitionChangeRecord, flat; snapshot rows carry origin "checkpoint" and the offset
+# before the snapshot's end.
+CHANGES = pa.schema(
+    [
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("controller_epoch", pa.int32()),
+        pa.field("full", pa.bool_()),
+        pa.field("origin", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        *(pa.field(name, schemas.INT32_LIST) for name in LIST_COLUMNS[:-1]),
+        pa.field("directories", pa.list_(pa.string())),
+        pa.field("leader", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("partition_epoch", pa.int32()),
+        pa.field("leader_recovery_state", pa.int8()),
+        *(pa.field(name, schemas.PARTITION_HISTORY.field(name).type) for name in _PROVENANCE),
+    ]
+)
+
+# ClearElrRecords and RemoveTopicRecords, one row for each topic that they touch.
+TOPIC_EVENTS = pa.schema(
+    [
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("controller_epoch", pa.int32()),
+        pa.field("topic_id", pa.string()),
+        pa.field("removes", pa.bool_()),
+        *(pa.field(name, schemas.PARTITION_HISTORY.field(name).type) for name in _PROVENANCE),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What holds for the whole cluster: topic names by id, and the two configs over offsets."""
+
+    topic_names: dict[str, str]
+    min_isr: ConfigTimeline
+    unclean: ConfigTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """table: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset). orphans: tables CHANGES rows that speak
+    of a partition nobody created (or that was removed); they are not applied."""
+
+    table: pa.Table
+    orphans: pa.Table
+
+
+def build_history(changes: pa.Table, topic_events: pa.Table, context: Context) -> History:
+    """Reduce one bucket. changes: CHANGES rows of whole topics, in any order; topic_events: TOPIC_EVENTS rows."""
+    changes = changes.combine_chunks()
+    topic_ids, rows = in_order(changes, topic_events)
+    state = reduce_state(rows, changes)
+    orphans = changes.take(pa.array(state.orphans))
+    return History(_assemble(state, changes, topic_events, topic_ids, context), orphans)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Every partition's state after each of its records, in order, as what it consists of.
+
+    rows: as of `in_order`, without orphans. filled: for each list column the row in `changes` that it has its value
+    from, -1 for an empty list. leader, leader_epoch, partition_epoch, recovery: the values (recovery: Kafka's code, -1
+    where it is not known). orphans: rows of `changes` that are not applied.
+    """
+
+    rows: dict[str, Array]
+    filled: dict[str, Array]
+    leader: Array
+    leader_epoch: Array
+    partition_epoch: Array
+    recovery: Array
+    orphans: Array
+
+
+def in_order(changes: pa.Table, topic_events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
+    """The topic ids, and every change and event of a partition by topic, partition and offset, as parallel arrays."""
+    topic_ids, rows = _merge_events(changes, topic_events)
+    order = np.lexsort((rows["offset"], rows["partition"], rows["topic"]))
+    return topic_ids, {name: values[order] for name, values in rows.items()}
+
+
+def reduce_state(rows: dict[str, Array], changes: pa.Table) -> State:
+    """The last value wins, column by column (PartitionRegistration.merge). rows: as of `in_order`; changes: in one
+    chunk a column."""
+    orphan = _orphans(rows)
+    orphans = rows["source"][orphan & (rows["kind"] <= _CHANGE)]
+    rows = {name: values[~orphan] for name, values in rows.items()}
+    filled = {name: _fill(rows, changes, name) for name in LIST_COLUMNS}
+    rows, filled = _drop_idle_clears(rows, filled, changes)
+    full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]))
+    leader = _column(changes, "leader", rows, -2)
+    recovery = _column(changes, "leader_recovery_state", rows, -1)
+    return State(
+        rows=rows,
+        filled=filled,
+        leader=_forward(leader, leader != -2),
+        leader_epoch=_counter(_column(changes, "leader_epoch", rows, 0), full, leader != -2),
+        partition_epoch=_counter(_column(changes, "partition_epoch", rows, 0), full, every),
+        recovery=_forward(recovery, recovery != -1),
+        orphans=orphans,
+    )
+
+
+def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
+    """Every change, and every event once for each partition of its topic, as parallel arrays.
+
+    source is the row in `changes` (in `events` for _CLEAR and _REMOVE).
+    """
+    topic_ids = changes["topic_id"].unique().sort()
+    topic = pc.index_in(changes["topic_id"], value_set=topic_ids).to_numpy().astype(np.int64)
+    partition = changes["partition"].to_numpy().astype(np.int64)
+    kind = np.where(changes["full"].to_numpy(zero_copy_only=False), _FULL, _CHANGE)
+    keys = np.unique(topic << 32 | partition)
+    event_topic = pc.index_in(events["topic_id"], value_set=topic_ids).to_numpy()
+    known = np.flatnonzero(~np.isnan(event_topic.astype(float)))
+    code = event_topic[known].astype(np.int64)
+    first = np.searchsorted(keys, code << 32)
+    count = np.searchsorted(keys, (code + 1) << 32) - first
+    which = np.repeat(known, count)
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    key = keys[np.repeat(first, count) + within]
+    removes = events["removes"].to_numpy(zero_copy_only=False)[which].astype(bool)
+    return topic_ids, {
+        "topic": np.concatenate([topic, key >> 32]),
+        "partition": np.concatenate([partition, key & 0xFFFFFFFF]),
+        "offset": np.concatenate([changes["offset"].to_numpy(), events["offset"].to_numpy()[which]]),
+        "kind": np.concatenate([kind, np.where(removes, _REMOVE, _CLEAR)]),
+        "source": np.concatenate([np.arange(len(changes)), which]),
+    }
+
+
+def _starts(rows: dict[str, Array]) -> Array:
+    """True on the first row of every partition."""
+    start = np.ones(len(rows["topic"]), dtype=bool)
+    start[1:] = (rows["topic"][1:] != rows["topic"][:-1]) | (rows["partition"][1:] != rows["partition"][:-1])
+    return start
+
+
+def _orphans(rows: dict[str, Array]) -> Array:
+    """Rows before the partition's first full record, or behind its removal."""
+    index = np.arange(len(rows["kind"]))
+    segment = np.maximum.accumulate(np.where(_starts(rows), index, 0))
+    full = np.maximum.accumulate(np.where(rows["kind"] == _FULL, index, -1))
+    removal = np.where(rows["kind"] == _REMOVE, index, -1)
+    earlier_removal = np.maximum.accumulate(np.concatenate([[-1], removal[:-1]])) if len(index) else removal
+    orphan: Array = (full < segment) | (earlier_removal > full)
+    return orphan
+
+
+def _fill(rows: dict[str, Array], changes: pa.Table, name: str) -> Array:
+    """For every row, the row in `changes` that gave the list column its value; -1 for an empty list set by a clear.
+
+    Every partition begins with a full record, which sets every column (a null list of it is an empty one), so one
+    running maximum serves all of them.
+    """
+    from_change = rows["kind"] <= _CHANGE
+    valid = changes[name].is_valid().to_numpy(zero_copy_only=False)
+    given = np.zeros(len(from_change), dtype=bool)
+    given[from_change] = valid[rows["source"][from_change]]
+    sets = given | (rows["kind"] == _FULL)
+    if name in ("elr", "last_known_elr"):
+        sets |= rows["kind"] == _CLEAR
+    setter = np.maximum.accumulate(np.where(sets, np.arange(len(sets)), 0))
+    return np.where(given[setter], rows["source"][setter], -1)
+
+
+def _drop_idle_clears(
+    rows: dict[str, Array], filled: dict[str, Array], changes: pa.Table
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """A ClearElrRecord changes only partitions with a non-empty ELR or LastKnownElr; on others it is no row."""
+    idle = rows["kind"] == _CLEAR
+    for name in ("elr", "last_known_elr"):
+        lengths = np.append(to_lengths(changes[name]), 0)
+        idle[1:] &= lengths[filled[name][:-1]] == 0
+    keep = ~idle
+    return {n: v[keep] for n, v in rows.items()}, {n: v[keep] for n, v in filled.items()}
+
+
+def _forward(values: Array, is_set: Array) -> Array:
+    """Each row's last set value; the first row of every partition is set."""
+    filled: Array = values[np.maximum.accumulate(np.where(is_set, np.arange(len(values)), 0))]
+    return filled
+
+
+def _counter(base: Array, full: Array, step: Array) -> Array:
+    """A running count that starts anew from `base` at every full record."""
+    total = np.cumsum(np.where(full, 0, step))
+    start = np.maximum.accumulate(np.where(full, np.arange(len(full)), 0))
+    count: Array = base[start] + total - total[start] if len(full) else base
+    return count
+
+
+def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:
+    """A scalar column of the change that made each row; `missing` where it is null or an event made the row."""
+    values = pc.fill_null(changes[name], missing).to_numpy().astype(np.int64)
+    padded = np.append(values, missing)
+    source: Array = padded[np.where(rows["kind"] <= _CHANGE, rows["source"], len(values))]
+    return source
+
+
+def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
+    """Lists by row; index -1 gives an empty list."""
+    values = pa.concat_arrays([*column.chunks, pa.array([[]], type=column.type)])
+    return values.take(pa.array(np.where(index < 0, len(values) - 1, index)))
+
+
+def _assemble(reduced: State, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: Context) -> pa.Table:
+    rows = reduced.rows
+    removed = rows["kind"] == _REMOVE
+    lists = {name: _take_list(changes[name], reduced.filled[name]) for name in LIST_COLUMNS}
+    lists["directories"] = _default_directories(lists["directories"], lists["replicas"])
+    state: dict[str, pa.Array] = {
+        **lists,
+        "leader": pa.array(reduced.leader, type=pa.int32()),
+        "leader_epoch": pa.array(reduced.leader_epoch, type=pa.int32()),
+        "partition_epoch": pa.array(reduced.partition_epoch, type=pa.int32()),
+        "leader_recovery_state": _recovery_names(reduced.recovery),
+    }
+    topic_id = topic_ids.take(pa.array(rows["topic"]))
+    names = [context.topic_names.get(i) for i in topic_ids.to_pylist()]
+    state |= _configs(rows, [n or "" for n in names], lists["replicas"], context)
+    gone = pa.array(removed)
+    columns = state
+    if removed.any():
+        columns = {n: pc.if_else(gone, pa.scalar(None, a.type), a) for n, a in state.items()}
+    columns |= {"topic_id": topic_id, "removed": gone}
+    columns["topic"] = pa.array(names, type=pa.string()).take(pa.array(rows["topic"]))
+    columns["partition"] = pa.array(rows["partition"], type=pa.int32())
+    columns |= _from_records(rows, changes, events)
+    columns |= _validity(rows, columns["timestamp_ms"])
+    schema = schemas.PARTITION_HISTORY
+    return pa.table({f.name: columns[f.name].cast(f.type) for f in schema}, schema=schema)
+
+
+def _default_directories(directories: pa.Array, replicas: pa.Array) -> pa.Array:
+    """Where every directory is MIGRATING, or none is named, it is MIGRATING for every replica that there is now
+    (PartitionRegistration.defaultToMigrating)."""
+    count, known = to_lengths(replicas), to_lengths(directories)
+    if (count == known).all():
+        return directories
+    values = pc.list_flatten(directories)
+    named = np.append(0, np.cumsum(pc.not_equal(values, MIGRATING).to_numpy(zero_copy_only=False)))
+    ends = np.cumsum(known)
+    bare = named[ends] == named[ends - known]
+    offsets = np.append(0, np.cumsum(np.where(bare, count, 0)))
+    every = pa.array([MIGRATING]).take(pa.array(np.zeros(offsets[-1], dtype=np.int64)))
+    migrating = pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), every)
+    return pc.if_else(pa.array(bare), migrating.cast(directories.type), directories)
+
+
+def _recovery_names(codes: Array) -> pa.Array:
+    names = pa.array(["RECOVERED", "RECOVERING", "UNKNOWN"])
+    return names.take(pa.array(np.where((codes == 0) | (codes == 1), codes, 2)))
+
+
+def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -> dict[str, pa.Array]:
+    """Offset, time, epoch, origin and provenance, of the record (change or event) that made each row."""
+    names = ("offset", "timestamp_ms", "controller_epoch", *_PROVENANCE)
+    events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
+    both = pa.concat_tables([changes.select([*names, "origin"]), events])
+    index = pa.array(np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"]))
+    return {name: _gathered(both[name].combine_chunks(), index) for name in both.column_names}
+
+
+def _gathered(values: pa.Array, index: pa.Array) -> pa.Array:
+    """The values by row. Strings (files, captures) are few, each of many rows: their numbers are gathered."""
+    if not pa.types.is_string(values.type):
+        return values.take(index)
+    encoded = values.dictionary_encode()
+    return encoded.dictionary.take(encoded.indices.take(index))
+
+
+def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Array]:
+    """When each state ends: at the partition's next row."""
+    last = np.append(_starts(rows)[1:], True) if len(rows["topic"]) else np.empty(0, dtype=bool)
+    following = np.minimum(np.arange(len(last)) + 1, max(len(last) - 1, 0))
+    end_offset = pa.array(rows["offset"][following], mask=last)
+    end_timestamp = pc.if_else(pa.array(last), None, timestamps.take(pa.array(following)))
+    return {"end_offset": end_offset, "end_timestamp_ms": end_timestamp}
+
+
+def _configs(
+    rows: dict[str, Array], topics: Sequence[str], replicas: pa.Array, context: Context
+) -> dict[str, pa.Array]:
+    """Effective min ISR and unclean election, with the layers they come from (Kafka's getTopicEffectiveMinIsr)."""
+    min_isr = context.min_isr.resolve(topics, rows["topic"], rows["offset"])
+    unclean = context.unclean.resolve(topics, rows["topic"], rows["offset"])
+    count, alive = to_lengths(replicas), rows["kind"] != _REMOVE
+    cap = partition_0_replicas(rows["topic"], rows["partition"], rows["offset"], count, alive)
+    return {
+        "min_isr": pa.array(np.minimum(min_isr.ints(), cap), type=pa.int32()),
+        "min_isr_source": min_isr.sources(),
+        "unclean_leader_election_enable": pa.array(unclean.bools()),
+        "unclean_leader_election_enable_source": unclean.sources(),
+    }
+
+
+def partition_0_replicas(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> Array:
+    """Replicas of the topic's partition 0 at each row's offset; the row's own where partition 0 is not known then.
+
+    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays with
+    one element a row of a history: count is the row's own number of replicas, alive false on rows of a removal.
+    """
+    zero = np.flatnonzero(partition == 0)
+    last = Events(topic[zero], offset[zero]).last(topic, offset)
+    if not len(zero):
+        return count
+    found = zero[np.maximum(last, 0)]
+    result: Array = np.where((last >= 0) & alive[found], count[found], count)
+    return result

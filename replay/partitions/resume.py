@@ -1,0 +1,79 @@
+"""Going on where an earlier replay ended: what must be unchanged for that, and the states that it goes on from.
+
+The law (KIP-630): replay(state at N + what follows N) is replay(everything); here the state at N is the history's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow import schemas
+from replay.cluster.state import ClusterState
+from replay.partitions.reducer import CHANGES
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """A replay's end: offset (exclusive) up to which its states are known, and a digest of everything that they follow
+    from."""
+
+    offset: int
+    digest: str
+
+
+def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ResumePoint | None:
+    """Where the next replay may go on; None where it cannot: nothing was replayed, or a snapshot is newer than the log.
+
+    A transaction that is open at the log's end is read again.
+    """
+    runs = state.shape.runs
+    if not runs or runs[-1].end != state.shape.log_end:
+        return None
+    opened = [p.offset for p in state.problems if p.kind == "open_transaction"]
+    offset = min([state.shape.log_end, *opened])
+    return ResumePoint(offset, _digest(state, static, offset))
+
+
+def goes_on_from(state: ClusterState, static: Mapping[int, Mapping[str, str]], point: ResumePoint) -> bool:
+    """Whether the log goes on from the point without a hole, and everything before it is what it was: the same batches,
+    stretches, transactions and files."""
+    runs = state.shape.runs
+    inside = bool(runs) and runs[-1].start < point.offset <= state.shape.log_end
+    return inside and _digest(state, static, point.offset) == point.digest
+
+
+def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset: int) -> str:
+    cut = set(state.shape.truncated)
+    kept = sorted(
+        (b["base_offset"], b["epoch"], b["crc"])
+        for b in state.shape.batches
+        if b["base_offset"] < offset and (b["epoch"], b["base_offset"]) not in cut
+    )
+    batches = sha256(np.array(kept, dtype=np.int64).tobytes()).hexdigest()
+    runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
+    dropped = [(start, min(end, offset)) for start, end in state.transactions.dropped if start < offset]
+    bases = sorted((*place, sha256_of) for place, sha256_of in state.bases.items() if place[0] < offset)
+    files = {str(node): dict(sorted(config.items())) for node, config in sorted(static.items())}
+    return sha256(json.dumps([batches, runs, bases, dropped, files]).encode()).hexdigest()
+
+
+def as_base(states: pa.Table) -> pa.Table:
+    """tables.PARTITION_HISTORY rows that are still valid, as the full CHANGES rows that a replay starts from."""
+    recovering = pc.equal(states["leader_recovery_state"], "RECOVERING").cast(pa.int8())
+    columns = {"full": pa.array([True] * len(states)), "leader_recovery_state": recovering}
+    columns |= {name: states[name] for name in CHANGES.names if name not in columns}
+    return pa.table({f.name: columns[f.name] for f in CHANGES}, schema=CHANGES)
+
+
+def news(history: pa.Table, offset: int) -> pa.Table:
+    """Of a history that was reduced from base states and what follows `offset`: the rows that are new, and the base
+    states that have ended."""
+    new = pc.or_(pc.greater_equal(history["offset"], offset), pc.is_valid(history["end_offset"]))
+    return history.filter(new).select(schemas.PARTITION_HISTORY.names)

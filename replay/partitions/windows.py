@@ -1,0 +1,67 @@
+"""Exposure windows: from the record that put a partition's high watermark at risk to the one that made it safe again.
+
+A window opens when the partition becomes leaderless, or is led by a replica that did not hold the high watermark (was
+in neither ISR nor ELR); it closes with the first state that has a leader and |ISR| >= min ISR. Vectorised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.arrow.ragged import PAD, Array, mask_of
+from replay.partitions.elections import States, leader_changes
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Judged elections, as row numbers into the history: start opens the window, end closes it (-1: never did).
+    exposed: the partition was exposed; else the election is there only since evidence may speak against it (bool)."""
+
+    election: Array
+    start: Array
+    end: Array
+    exposed: Array
+
+
+def exposing(states: States) -> Array:
+    """True on rows that open a window or keep it open: leaderless, or led by a replica that the controller marks as
+    RECOVERING, or that was in neither the ISR nor the ELR of the row before, whatever the recovery state says, unless
+    the old leader took it in by the same change."""
+    before = np.maximum(np.arange(len(states.key)) - 1, 0)
+    held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
+    result: Array = ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
+    return result
+
+
+def build_windows(states: States, suspicious: Array) -> Windows:
+    """Windows around every election inside one, and around the rows in `suspicious` (bool, one a row).
+
+    `suspicious` marks elections that evidence speaks against although the protocol calls them safe; outside any
+    exposure their window is the election itself.
+    """
+    count = len(states.key)
+    index = np.arange(count)
+    begins = states.begins
+    segment = np.maximum.accumulate(np.where(begins, index, 0))
+    ends = np.append(begins[1:], True) if count else begins
+    segment_end = np.minimum.accumulate(np.where(ends, index, count)[::-1])[::-1] if count else index
+    exposed = exposing(states)
+    # The controller caps min ISR by the replicas of partition 0; no ISR can outgrow the partition's own.
+    wanted = np.minimum(states.min_isr, (states.replicas != PAD).sum(axis=1))
+    safe = (states.leader >= 0) & (states.isr_size >= wanted) & ~states.removed
+    elected = np.zeros(count, dtype=bool)
+    rows = leader_changes(states)
+    elected[rows] = states.leader[rows] >= 0
+    # The last safe row strictly before each row, and the first exposing row behind it.
+    last_safe = np.maximum.accumulate(np.where(safe & ~exposed, index, -1))
+    last_safe = np.concatenate([[-1], last_safe[:-1]]) if count else last_safe
+    last_safe = np.maximum(last_safe, segment - 1)
+    next_exposed = np.minimum.accumulate(np.where(exposed, index, count)[::-1])[::-1] if count else index
+    opened = np.append(next_exposed, count)[last_safe + 1]
+    judged = np.flatnonzero(elected & ((opened <= index) | suspicious))
+    next_safe = np.minimum.accumulate(np.where(safe, index, count)[::-1])[::-1] if count else index
+    end = next_safe[judged]
+    end = np.where(end <= segment_end[judged], end, -1)
+    return Windows(judged, np.minimum(opened[judged], judged), end, opened[judged] <= judged)

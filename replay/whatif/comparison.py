@@ -1,0 +1,201 @@
+"""What would have been beside what was: leadership, exposure and loss, a row a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import Array, to_matrix
+from replay.arrow.schemas import PARTITION, column
+from replay.arrow.sets import has, same_set, size
+from replay.findings.windows import Loss
+from replay.partitions.elections import States
+from replay.whatif.scenario import Course
+from replay.whatif.steps import Subjects
+
+_FIGURES = {
+    "elections": "leaders elected",
+    "unclean_elections": "of these from outside ISR and ELR, or marked RECOVERING",
+    "leaderless_ms": "time without a leader",
+    "under_min_isr_ms": "time with |ISR| < effective min ISR: acks=all was refused",
+    "one_left_ms": "time with |ISR| + |ELR| of one at most: one failure from loss",
+    "loss_min": "at least this many acknowledged offsets lost in the windows that were judged; null = not known",
+    "loss_max": "at most this many; null = no bound is known",
+}
+
+WHATIF = pa.schema(
+    [
+        *PARTITION,
+        column("from_offset", pa.int64(), "metadata offset of the state to begin with"),
+        column("first_difference_offset", pa.int64(), "where leader, ISR or ELR first differ; null = nowhere"),
+        column("first_difference_timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("recorded_leader", pa.int32(), "leader there as recorded; -1 = none"),
+        column("would_be_leader", pa.int32(), "leader there as it would have been; -1 = none"),
+        *(
+            column(f"{name}_{side}", pa.int64(), f"{comment}, {words}")
+            for name, comment in _FIGURES.items()
+            for side, words in (("recorded", "as recorded"), ("would_be", "as it would have been"))
+        ),
+        column(
+            "undetermined_offset",
+            pa.int64(),
+            "from here on the scenario's choice needs log ends that were not seen: what would have been is null",
+        ),
+    ]
+)
+
+
+def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Course:
+    """The subjects' own states. history: tables.sorted_history."""
+    rows = np.arange(len(history))
+    rows = rows[(subjects.of(rows) >= 0) & ~states.removed]
+    subject, before = subjects.of(rows), np.maximum(rows - 1, 0)
+    follows = rows > subjects.start[subject]
+    leader = states.leader[rows]
+    isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
+    elected = follows & (leader >= 0) & (leader != states.leader[before])
+    recovering = pc.equal(history["leader_recovery_state"], "RECOVERING").fill_null(False).to_numpy()
+    marked = recovering[rows] & ~recovering[before]
+    clean = (has(isr[before], leader) | has(elr[before], leader)) & ~marked
+    offset, batch, moment = (history[n].to_numpy()[rows] for n in ("offset", "batch_base_offset", "timestamp_ms"))
+    min_isr, unclean = states.min_isr[rows], elected & ~clean
+    return Course(subject, offset, batch, moment, leader, isr[rows], elr[rows], min_isr, elected, unclean)
+
+
+def compare(
+    history: pa.Table,
+    states: States,
+    subjects: Subjects,
+    simulated: Course,
+    losses: Sequence[Loss],
+    end_ms: int,
+    undetermined: Mapping[int, int],
+) -> pa.Table:
+    """WHATIF rows, one a subject. end_ms: time of the range's end, where states that go on are counted to.
+    undetermined: subject -> metadata offset."""
+    recorded = recorded_course(history, states, subjects)
+    # Where a stretch stops at a hole, its last record is the last time at which it is known.
+    stop = np.where(subjects.stops, history["timestamp_ms"].to_numpy()[subjects.last], end_ms)
+    whole, leaders = _differences(recorded, simulated, len(stop))
+    told = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
+    lost = {
+        "recorded": _lost(recorded, None, subjects, losses),
+        "would_be": _lost(simulated, leaders["batch"], subjects, losses),
+    }
+    unknown = np.array([s in undetermined for s in range(len(stop))], dtype=bool)
+    columns: dict[str, pa.Array] = {f.name: told[f.name] for f in PARTITION}
+    columns["from_offset"] = told["offset"]
+    nowhere = whole["row"] < 0
+    for name, key in (("first_difference_offset", "offset"), ("first_difference_timestamp_ms", "timestamp_ms")):
+        columns[name] = pa.array(whole[key], mask=nowhere)
+    for name, key in (("recorded_leader", "recorded"), ("would_be_leader", "simulated")):
+        columns[name] = pa.array(whole[key], mask=nowhere)
+    for side, course in (("recorded", recorded), ("would_be", simulated)):
+        hidden = unknown if side == "would_be" else np.zeros(len(stop), dtype=bool)
+        for name, values in _figures(course, stop).items():
+            columns[f"{name}_{side}"] = pa.array(values, mask=hidden)
+        for name, bounds in zip(("loss_min", "loss_max"), lost[side], strict=True):
+            known = [None if h else bound for bound, h in zip(bounds, hidden.tolist(), strict=True)]
+            columns[f"{name}_{side}"] = pa.array(known, type=pa.int64())
+    columns["undetermined_offset"] = pa.array([undetermined.get(s) for s in range(len(stop))], type=pa.int64())
+    return pa.table({f.name: columns[f.name].cast(f.type) for f in WHATIF}, schema=WHATIF)
+
+
+def _figures(course: Course, stop: Array) -> dict[str, Array]:
+    """Sums over each subject's states; times in ms."""
+    following = np.append(course.subject[1:], -1) == course.subject
+    until = np.where(following, np.append(course.timestamp_ms[1:], 0), stop[course.subject])
+    lasted = np.maximum(until - course.timestamp_ms, 0)
+    in_sync, left = size(course.isr), size(course.isr) + size(course.elr)
+    parts = {
+        "elections": course.elected,
+        "unclean_elections": course.unclean,
+        "leaderless_ms": np.where(course.leader < 0, lasted, 0),
+        "under_min_isr_ms": np.where(in_sync < course.min_isr, lasted, 0),
+        "one_left_ms": np.where(left <= 1, lasted, 0),
+    }
+    return {name: np.bincount(course.subject, values, len(stop)).astype(np.int64) for name, values in parts.items()}
+
+
+def _differences(recorded: Course, simulated: Course, count: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """(where anything first differs, where the leader first does): arrays with an element a subject; row is -1 where
+    nothing does. Batches count as a whole: a controller's event is in the log before and behind the record that shows
+    it."""
+    subject, batch = (
+        np.concatenate([getattr(recorded, name), getattr(simulated, name)]) for name in ("subject", "batch")
+    )
+    places = np.unique(np.stack([subject, batch]), axis=1)
+    found = [Events(c.subject, c.batch).last(*places) for c in (recorded, simulated)]
+    leader = recorded.leader[found[0]] != simulated.leader[found[1]]
+    isr = ~same_set(recorded.isr[found[0]], simulated.isr[found[1]])
+    elr = ~same_set(recorded.elr[found[0]], simulated.elr[found[1]])
+    return tuple(_first(places, mask, found, recorded, simulated, count) for mask in (leader | isr | elr, leader))  # type: ignore[return-value]
+
+
+def _first(
+    places: Array, mask: Array, found: list[Array], recorded: Course, simulated: Course, count: int
+) -> dict[str, Array]:
+    rows = np.flatnonzero(mask)
+    subject, at = np.unique(places[0][rows], return_index=True)
+    rows = rows[at]
+    # The record behind the difference is the later one of the two courses.
+    later = simulated.batch[found[1][rows]] == places[1][rows]
+    result = {name: np.full(count, -1) for name in ("row", "batch", "offset", "timestamp_ms", "recorded", "simulated")}
+    result["row"][subject], result["batch"][subject] = rows, places[1][rows]
+    for name in ("offset", "timestamp_ms"):
+        own, other = (getattr(c, name)[f[rows]] for c, f in ((simulated, found[1]), (recorded, found[0])))
+        result[name][subject] = np.where(later, own, other)
+    result["recorded"][subject] = recorded.leader[found[0][rows]]
+    result["simulated"][subject] = simulated.leader[found[1][rows]]
+    return result
+
+
+def _lost(
+    course: Course, parted: Array | None, subjects: Subjects, losses: Sequence[Loss]
+) -> tuple[list[int | None], list[int | None]]:
+    """(least, most) offsets lost in each subject's windows. parted: batch in which the leaders first differed, -1 if
+    never: behind a window that it lies in, logs would have been others, and nothing is known of them."""
+    count = len(subjects.start)
+    least: list[int | None] = [0] * count
+    most: list[int | None] = [0] * count
+    subject = subjects.of(np.array([loss.row for loss in losses]))
+    place = np.array([loss.place for loss in losses])
+    at = Events(course.subject, course.batch).last(subject, place)
+    chosen = Events(course.subject[course.elected], course.batch[course.elected]).last(subject, place)
+    clean = ~np.append(course.unclean[course.elected], False)[chosen] & (chosen >= 0)
+    for loss, s, state, is_clean in zip(losses, subject.tolist(), at.tolist(), clean.tolist(), strict=True):
+        if s < 0:
+            continue
+        leader = int(course.leader[state])
+        low: int | None
+        high: int | None
+        if parted is not None and 0 <= parted[s] < loss.start:
+            low, high = None, None
+        elif leader < 0 or (is_clean and leader != loss.recorded_leader):
+            low, high = 0, 0
+        else:
+            low, high = loss.by_leader.get(leader, (0, None))
+        least[s], most[s] = _plus(least[s], low), _plus(most[s], high)
+    for s in _unjudged(course, subject, losses):
+        most[s] = None
+    return least, most
+
+
+def _plus(total: int | None, part: int | None) -> int | None:
+    return None if total is None or part is None else total + part
+
+
+def _unjudged(course: Course, subject: Array, losses: Sequence[Loss]) -> Array:
+    """Subjects with an unclean election in none of their judged windows: nothing bounds what it lost."""
+    elected = np.flatnonzero(course.unclean)
+    # Of windows that begin together the longest comes last.
+    start, place = (np.array([getattr(loss, name) for loss in losses], dtype=np.int64) for name in ("start", "place"))
+    order = np.argsort(place, kind="stable")
+    batch = course.batch[elected]
+    window = Events(subject[order], start[order]).last(course.subject[elected], batch)
+    inside = (window >= 0) & (np.append(place[order], -1)[window] >= batch)
+    return np.unique(course.subject[elected[~inside]])

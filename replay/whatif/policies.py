@@ -1,0 +1,98 @@
+"""The policies that a simulation can go by, and those of them that choose a leader from the logs' ends as last seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import PAD, Array, members_of
+from replay.offsets.evidence import Clock, Evidence, last_seen_with_epoch
+from replay.offsets.partition_rows import evidence_of
+from replay.partitions.elections import States
+from replay.whatif.kip966_rules import strategy
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, Situation, picks
+from replay.whatif.scenario import Leaderless, Scenario
+
+BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
+
+# What a policy changes of the rules; those with `recover` choose among the replicas that were last seen.
+POLICIES = {
+    NONE: "nobody outside ISR and ELR: waits for them, or for an administrator (KIP-966, strategy None)",
+    BALANCED: "the longest log once the last known leader has answered (KIP-966, strategy Balanced)",
+    AGGRESSIVE: "the longest log of those that answer (KIP-966, strategy Aggressive)",
+    ALL_REPLICAS: "the longest log of all replicas; waits for its broker",
+    BEFORE_ELR: "ELR off: the last replica of the ISR stays in it",
+    BEFORE_ELR_UNCLEAN: "ELR off, unclean.leader.election.enable on",
+}
+_RECOVERING = (NONE, BALANCED, AGGRESSIVE, ALL_REPLICAS)
+_OF_STRATEGY = {"none": NONE, "balanced": BALANCED, "aggressive": AGGRESSIVE}
+
+
+def policy_of_strategy(name: str) -> str:
+    """The policy of an unclean.recovery.strategy; its older names (Manual, Proactive) are taken, too.
+
+    Errors: ValueError for what is none.
+    """
+    return _OF_STRATEGY[strategy(name).name]
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Chooses for `Scenario.recover`. Times are those of the metadata log.
+
+    undetermined: row of the history where a partition's stretch begins -> metadata offset from which the choice needs
+    a log end that was not seen.
+    """
+
+    policy: str
+    states: States
+    evidence: dict[int, Evidence]
+    clock: Clock
+    undetermined: dict[int, int] = field(default_factory=dict)
+
+    def __call__(self, leaderless: Leaderless) -> Array:
+        chosen = np.full(len(leaderless.row), PAD)
+        if self.policy == NONE:
+            return chosen
+        found = picks(self.policy, [self._situation(leaderless, i) for i in range(len(chosen))])
+        for index, pick in enumerate(found):
+            if pick.outcome == UNDETERMINED:
+                self.undetermined.setdefault(int(leaderless.row[index]), int(leaderless.offset[index]))
+            elif pick.leader is not None and pick.leader in leaderless.alive[index]:
+                chosen[index] = pick.leader
+        return chosen
+
+    def _situation(self, leaderless: Leaderless, index: int) -> Situation:
+        replicas, known = members_of(leaderless.replicas[index]), members_of(leaderless.last_known_elr[index])
+        last = int(leaderless.last_leader[index])
+        evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
+        moment = int(leaderless.timestamp_ms[index])
+        seen = {b: last_seen_with_epoch(evidence, b, moment, self.clock) for b in replicas}
+        return Situation(
+            replicas=replicas,
+            isr=[],
+            elr=[],
+            alive=members_of(leaderless.alive[index]),
+            waited_for=known[0] if len(known) == 1 else last if last >= 0 else None,
+            seen={b: replica for b, replica in seen.items() if replica},
+            recorded=-1,
+        )
+
+
+def designated(broker: int) -> Scenario:
+    """It names the leader of all partitions that nobody of ISR and ELR can lead (KIP-966's DESIGNATION)."""
+
+    def choose(leaderless: Leaderless) -> Array:
+        there = (leaderless.alive == broker).any(axis=1)
+        return np.where(there, broker, PAD)
+
+    return Scenario(recover=choose)
+
+
+def recovery(policy: str, history: pa.Table, states: States, offsets: pa.Table, clock: Clock) -> Recovery | None:
+    """What chooses by a policy (of POLICIES); None for those that do not look at logs. offsets: LOG_END_OFFSETS."""
+    if policy not in _RECOVERING:
+        return None
+    return Recovery(policy, states, evidence_of(history, states, offsets, np.unique(states.key)), clock)

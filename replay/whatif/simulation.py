@@ -1,0 +1,321 @@
+"""What would have been: the recorded triggers once more, under other rules. Hypothetical, whatever comes of it.
+
+Every partition starts from a recorded state and goes through the broker events and requests that the log shows, in
+offset order; what the controller makes of them follows the scenario. Step k of all partitions is taken at once. What
+the log cannot tell of a world that was not is assumed: a replica that its recorded leader took into (or off) the ISR
+would have been taken into (or off) it by another leader at the same time, if it was there and its broker was alive.
+
+With the recorded rules the outcome is the recorded history (a test).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
+from replay.cluster import broker_events as events
+from replay.controller.partition_change_builder import (
+    NO_LEADER,
+    ONLINE,
+    PREFERRED,
+    RECOVERED,
+    RECOVERING,
+    UNCLEAN,
+    Cases,
+    predict,
+)
+from replay.controller.predictions import lists_after, state_after
+from replay.controller.profiles import PROFILES, Profile
+from replay.controller.transitions import Configs, Cut
+from replay.controller.triggers import (
+    ALTER_PARTITION,
+    CANCELLED_REASSIGNMENT,
+    CLEAN_RESTART,
+    DIRECTORY_ASSIGNMENT,
+    PREFERRED_ELECTION,
+    REASSIGNMENT,
+    UNCLEAN_ELECTION,
+    UNCLEAN_RESTART,
+    Recorded,
+    added,
+    altered,
+    cancelled,
+    reassigned,
+    removed,
+    restarted,
+    take,
+    where_cases,
+    with_election,
+)
+from replay.partitions.elections import previous_leaders
+from replay.whatif.scenario import Course, Leaderless, Scenario
+from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
+
+_LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
+
+
+def simulate(cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
+    """Take every step under the scenario's rules. history: the one that `cut` was made of."""
+    simulation = _Simulation(cut, history, subjects, steps, scenario)
+    rank = np.arange(len(steps.subject))
+    first = np.searchsorted(steps.subject, steps.subject, side="left")
+    rank = rank - first
+    order = np.argsort(rank, kind="stable")
+    bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
+    for begin, behind in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        simulation.take_steps(order[begin:behind])
+    return simulation.course()
+
+
+class _Simulation:
+    """Partitions' states (one element a subject, lists of one width), changed step by step."""
+
+    def __init__(self, cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scenario: Scenario) -> None:
+        self.cut, self.subjects, self.steps, self.scenario = cut, subjects, steps, scenario
+        shown = np.flatnonzero(steps.row >= 0)
+        rows = steps.row[shown]
+        self.recorded = cut.transitions(rows, cut.configs(rows))
+        self.number = np.full(len(steps.row), -1)
+        self.number[shown] = np.arange(len(shown))
+        configs = cut.configs(subjects.start[steps.subject], steps.at)
+        self.surroundings = _surroundings(cut, configs, steps, scenario)
+        self.enabled = configs.unclean
+        self.profile = _profiles(cut, steps, scenario)
+        start = cut.cases_at(subjects.start)
+        # An ELR keeps members that are replicas no more.
+        self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
+        self.world = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
+        self.world |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
+        self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(cut.states)[subjects.start])
+        nobody = np.zeros(len(subjects.start), dtype=bool)
+        place = (history[n].to_numpy()[subjects.start] for n in ("offset", "batch_base_offset", "timestamp_ms"))
+        self.taken = [self._states(np.arange(len(nobody)), *place, start.min_isr, nobody, nobody)]
+
+    def take_steps(self, steps: Array) -> None:
+        """Steps of different subjects, by number."""
+        keys = [f"{t} {p.name}" for t, p in zip(self.steps.trigger[steps], self.profile[steps], strict=True)]
+        for key in sorted(set(keys)):
+            some = steps[np.array(keys) == key]
+            self._take(some, str(self.steps.trigger[some[0]]), self.profile[some[0]])
+
+    def _take(self, steps: Array, trigger: str, profile: Profile) -> None:
+        subject = self.steps.subject[steps]
+        if trigger == CLEAR_ELR:
+            held = (size(self.world["elr"][subject]) > 0) | (size(self.world["last_known_elr"][subject]) > 0)
+            for name in ("elr", "last_known_elr"):
+                self.world[name][subject[held]] = PAD
+            self._note(steps[held], np.zeros(held.sum(), bool), np.zeros(held.sum(), bool))
+            return
+        cases = self._cases(steps)
+        asked, concerned = self._asked(trigger, cases, steps, profile)
+        rows = np.flatnonzero(concerned)
+        if len(rows):
+            self._apply(steps[rows], take(cases, rows), take(asked, rows), trigger, profile)
+
+    def _apply(self, steps: Array, before: Cases, asked: Cases, trigger: str, profile: Profile) -> None:
+        subject = self.steps.subject[steps]
+        ordered = self._by_priority(asked, steps)
+        changes = predict(ordered, profile)
+        state, lists = state_after(ordered, changes), lists_after(ordered, changes)
+        kept = ~changes.written["replicas"]
+        lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], asked.target_replicas))
+        leader, recovery = state.leader, state.recovery
+        if self.scenario.recover is not None:
+            chosen = self._recovered(steps, asked, leader)
+            found = chosen != PAD
+            leader = np.where(found, chosen, leader)
+            recovery = np.where(found, RECOVERING, recovery)
+            lists["isr"] = where(found, chosen[:, None], lists["isr"])
+            for name in ("elr", "last_known_elr"):
+                lists[name] = where(found, empty(lists[name]), lists[name])
+        held = (asked.replicas, asked.directories)
+        lists["directories"] = self.cut.availability.placed(lists["replicas"], held, self.steps.at[steps])
+        elected = (leader >= 0) & (leader != before.leader)
+        marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
+        unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
+        changed = ~changes.is_no_op | (leader != before.leader)
+        for name in (*_LISTS, "directories"):
+            self.world[name][subject] = resize(lists[name], self.width)
+        self.world["leader"][subject], self.world["recovery"][subject] = leader, recovery
+        self.last_leader[subject] = np.where(leader >= 0, leader, self.last_leader[subject])
+        self._note(steps[changed], elected[changed], unclean[changed])
+
+    def _cases(self, steps: Array) -> Cases:
+        """The states before some steps, with targets that ask for nothing, and what is in force."""
+        subject, at = self.steps.subject[steps], self.steps.at[steps]
+        own = {name: self.world[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
+        available = self.cut.availability
+        states = available.states(own["replicas"], at)
+        may_lead = available.acceptable(own["replicas"], own["directories"], states)
+        return Cases(
+            **own,
+            election=np.full(len(steps), ONLINE),
+            acceptable=keep(own["replicas"], may_lead),
+            target_isr=own["isr"],
+            target_replicas=own["replicas"],
+            target_removing=own["removing"],
+            target_adding=own["adding"],
+            target_recovery=own["recovery"],
+            unclean_shutdown=empty(own["isr"][:, :1]),
+            **{name: values[steps] for name, values in self.surroundings.items()},
+        )
+
+    def _asked(self, trigger: str, cases: Cases, steps: Array, profile: Profile) -> tuple[Cases, Array]:
+        """(input of the builder, which partitions the trigger concerns)."""
+        allowed = self._allowed(steps)
+        usual = replace(cases, election=np.where(allowed, UNCLEAN, ONLINE))
+        broker, led = self.steps.broker[steps], cases.leader >= 0
+        in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
+        everyone = np.ones(len(steps), dtype=bool)
+        if trigger == UNCLEAN_RESTART:
+            # Without ELR every restart is the same to the controller.
+            asked = where_cases(cases.elr_enabled, restarted(usual, broker), removed(usual, broker))
+            return asked, in_isr | (in_elr & cases.elr_enabled)
+        if trigger in (events.FENCE, events.CONTROLLED_SHUTDOWN, CLEAN_RESTART):
+            return removed(usual, broker), in_isr
+        if trigger == events.UNREGISTER:
+            return removed(usual, broker), in_isr | in_elr
+        if trigger == events.DIRECTORY_OFFLINE:
+            lost = is_in(cases.replicas, broker[:, None]) & ~self._online(cases, steps)
+            return removed(usual, broker), in_isr & lost.any(axis=1)
+        if trigger == events.UNFENCE:
+            return added(usual, broker), ~led
+        if trigger == PREFERRED_ELECTION:
+            return with_election(cases, PREFERRED), led
+        if trigger == UNCLEAN_ELECTION:
+            return with_election(cases, UNCLEAN), ~led & self._by_hand(steps)
+        before, after = self._shown(steps)
+        if trigger == ALTER_PARTITION:
+            return self._altered(usual, before, after), led
+        if trigger == REASSIGNMENT:
+            return reassigned(cases, after), everyone
+        if trigger == CANCELLED_REASSIGNMENT:
+            return cancelled(usual), size(cases.adding) + size(cases.removing) > 0
+        if trigger == DIRECTORY_ASSIGNMENT:
+            kept = replace(cases, directories=resize(after.directories, self.width))
+            off = np.zeros(len(steps), dtype=bool)
+            kept = kept if profile.directory_assignment_keeps_elr else replace(kept, elr_enabled=off)
+            return kept, same(cases.replicas, after.replicas)
+        raise ValueError(f"no such trigger: {trigger}")
+
+    def _altered(self, cases: Cases, before: Cases, after: Recorded) -> Cases:
+        """The leader asks for what was recorded, if its ISR was the recorded one; else who joined and left then do."""
+        as_recorded = same(cases.isr, before.isr) & (cases.leader == before.leader)
+        left = without(before.isr, join(after.isr, cases.leader[:, None]))
+        joined = keep(after.isr, is_in(after.isr, cases.acceptable) & is_in(after.isr, cases.replicas))
+        isr = join(without(cases.isr, left), joined)
+        other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
+        return where_cases(as_recorded, altered(cases, after), other)
+
+    def _shown(self, steps: Array) -> tuple[Cases, Recorded]:
+        """What was recorded before and after requests."""
+        number = self.number[steps]
+        return take(self.recorded.before, number), take(self.recorded.after, number)
+
+    def _allowed(self, steps: Array) -> Array:
+        if self.scenario.recover is not None:
+            return np.zeros(len(steps), dtype=bool)
+        return self.enabled[steps] if self.scenario.unclean is None else np.full(len(steps), self.scenario.unclean)
+
+    def _by_hand(self, steps: Array) -> Array:
+        """Whether a recorded unclean election would still be: those that the config had allowed are the config's."""
+        if self.scenario.recover is None and self.scenario.unclean is not False:
+            return np.ones(len(steps), dtype=bool)
+        return ~self.enabled[steps]
+
+    def _online(self, cases: Cases, steps: Array) -> Array:
+        states = self.cut.availability.states(cases.replicas, self.steps.offset[steps] + 1)
+        return self.cut.availability.acceptable(cases.replicas, cases.directories, states)
+
+    def _by_priority(self, cases: Cases, steps: Array) -> Cases:
+        """Deprioritized brokers behind the others, where they are so at that time; their directories with them."""
+        if self.scenario.recover is not None:
+            nobody_left = (size(cases.isr) == 0) & (size(cases.elr) == 0)
+            known = without(cases.acceptable, cases.last_known_elr)
+            cases = replace(cases, acceptable=where(nobody_left, known, cases.acceptable))
+        if not self.scenario.deprioritized and self.scenario.last is None:
+            return cases
+        offset = self.steps.offset[steps]
+        last = None if self.scenario.last is None else self.scenario.last[self.steps.subject[steps]]
+        lists = {}
+        for name in ("replicas", "target_replicas"):
+            members = getattr(cases, name)
+            late = np.zeros(members.shape, dtype=bool) if last is None else members == last[:, None]
+            for broker, begin, behind in self.scenario.deprioritized:
+                late |= (members == broker) & ((offset >= begin) & (offset < behind))[:, None]
+            order = np.argsort(np.where(members == PAD, 2, late), axis=1, kind="stable")
+            lists[name] = np.take_along_axis(members, order, axis=1)
+            if name == "replicas":
+                lists["directories"] = np.take_along_axis(cases.directories, order, axis=1)
+        return replace(cases, **lists)
+
+    def _recovered(self, steps: Array, cases: Cases, leader: Array) -> Array:
+        """Whom the scenario elects where nobody leads; PAD elsewhere."""
+        chosen = np.full(len(steps), PAD)
+        rows = np.flatnonzero(leader == NO_LEADER)
+        if self.scenario.recover is not None and len(rows):
+            subject = self.steps.subject[steps[rows]]
+            chosen[rows] = self.scenario.recover(
+                Leaderless(
+                    row=self.subjects.start[subject],
+                    offset=self.steps.offset[steps[rows]],
+                    timestamp_ms=self.steps.timestamp_ms[steps[rows]],
+                    replicas=cases.replicas[rows],
+                    alive=cases.acceptable[rows],
+                    last_known_elr=cases.last_known_elr[rows],
+                    last_leader=self.last_leader[subject],
+                )
+            )
+        return chosen
+
+    def _note(self, steps: Array, elected: Array, unclean: Array) -> None:
+        place = (getattr(self.steps, name)[steps] for name in ("offset", "batch", "timestamp_ms"))
+        min_isr = self.surroundings["min_isr"][steps]
+        self.taken.append(self._states(self.steps.subject[steps], *place, min_isr, elected, unclean))
+
+    def _states(
+        self, subject: Array, offset: Array, batch: Array, moment: Array, min_isr: Array, *kind: Array
+    ) -> Course:
+        leader, isr, elr = (self.world[name][subject].copy() for name in ("leader", "isr", "elr"))
+        return Course(subject, offset, batch, moment, leader, isr, elr, min_isr, *kind)
+
+    def course(self) -> Course:
+        whole = [np.concatenate([getattr(piece, f.name) for piece in self.taken]) for f in fields(Course)]
+        # Pieces are in the order of steps: a stable sort keeps it within a subject.
+        order = np.argsort(whole[0], kind="stable")
+        return Course(*(column[order] for column in whole))
+
+
+def _surroundings(cut: Cut, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
+    """What is in force at every step, as `Cases` names it."""
+    result = {"min_isr": configs.min_isr, **cut.features(steps.at)}
+    if scenario.min_isr is not None:
+        result["min_isr"] = np.minimum(configs.most_min_isr, scenario.min_isr)
+    if scenario.elr is not None:
+        result["elr_enabled"] = np.full(len(steps.at), scenario.elr)
+    return result
+
+
+def _profiles(cut: Cut, steps: Steps, scenario: Scenario) -> Array:
+    """The profile of every step (object): of several that may have been run the newest."""
+    at = cut.surroundings.software.at
+    chosen = scenario.profile
+    profiles = [chosen or PROFILES[at(offset)[-1]] for offset in steps.offset.tolist()]
+    if scenario.recover is not None:
+        # The last known leader is the scenario's to elect.
+        profiles = [replace(p, last_known_leader_must_be_acceptable=True) for p in profiles]
+    result = np.empty(len(profiles), dtype=object)
+    result[:] = profiles
+    return result
+
+
+def _in_order(lists: Array, reference: Array) -> Array:
+    """The members in the order that the reference has them in."""
+    found = lists[:, :, None] == reference[:, None, :]
+    place = np.where((lists == PAD) | ~found.any(axis=2), reference.shape[1], found.argmax(axis=2))
+    order = np.argsort(place, axis=1, kind="stable")
+    return np.take_along_axis(lists, order, axis=1)

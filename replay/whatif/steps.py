@@ -1,0 +1,195 @@
+"""What happened to partitions, as the steps of a simulation: every broker's event and every request, in offset order.
+
+A request (of a leader, an administrator, the controller's own timer) is known by the change that it made. A broker's
+event concerns every partition that the broker holds, whether it changed anything in the recorded history or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.ragged import Array, to_lengths
+from replay.cluster import broker_events as events
+from replay.cluster.broker_events import IN_FRONT, broker_events
+from replay.controller.predictions import predict_all
+from replay.controller.transitions import Cut, changed_rows
+from replay.controller.triggers import (
+    ALTER_PARTITION,
+    CANCELLED_REASSIGNMENT,
+    CLEAN_RESTART,
+    DIRECTORY_ASSIGNMENT,
+    PREFERRED_ELECTION,
+    REASSIGNMENT,
+    UNCLEAN_ELECTION,
+    UNCLEAN_RESTART,
+    take,
+)
+from replay.partitions.elections import States
+
+CLEAR_ELR = "clear_elr"
+_REQUESTS = (
+    ALTER_PARTITION,
+    CANCELLED_REASSIGNMENT,
+    DIRECTORY_ASSIGNMENT,
+    PREFERRED_ELECTION,
+    REASSIGNMENT,
+    UNCLEAN_ELECTION,
+)
+_NOBODY = -1
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The stretches of known state to simulate, one at least, ascending: row numbers of the history. start: the
+    state to begin with; last: the last recorded one in the range; until: the metadata offset where the stretch ends.
+    stops: it ends with `last`, behind which nothing is known or the partition is gone. to_offset: of the range."""
+
+    start: Array
+    last: Array
+    until: Array
+    stops: Array
+    to_offset: int
+
+    def of(self, rows: Array) -> Array:
+        """The subject that begins with or before each row and has it; -1 where none has."""
+        at = np.searchsorted(self.start, rows, side="right") - 1
+        found: Array = np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Sorted by subject and offset. batch: base offset of the record's batch. trigger: of replay.controller.triggers,
+    or CLEAR_ELR. broker: of the event, else -1. at: the broker states that count are those before this offset. row: of
+    the history, where only a change shows the trigger, else -1."""
+
+    subject: Array
+    offset: Array
+    batch: Array
+    timestamp_ms: Array
+    trigger: Array
+    broker: Array
+    at: Array
+    row: Array
+
+
+def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: int) -> Subjects | None:
+    """Every stretch with a known state in the range of metadata offsets, both ends inclusive; a batch counts whole.
+
+    history: tables.sorted_history. None if there is no such stretch."""
+    offset, batch = history["offset"].to_numpy(), history["batch_base_offset"].to_numpy()
+    begin = np.flatnonzero(states.begins)
+    if not len(begin):
+        return None
+    first = begin + np.maximum(np.add.reduceat(batch <= from_offset, begin) - 1, 0)
+    last = begin + np.add.reduceat(batch <= to_offset, begin) - 1
+    end = pc.fill_null(history["end_offset"], _NEVER).to_numpy()
+    # A state that ended before the range begins, with nothing behind it, is none of its states.
+    kept = (last >= first) & ~states.removed[first] & (end[first] > from_offset)
+    kept |= (last > first) & ~states.removed[first]
+    if not kept.any():
+        return None
+    goes_on = last + 1 < np.append(begin[1:], len(offset))
+    until = np.where(states.removed[last], offset[last], np.where(goes_on, _NEVER, end[last]))
+    return Subjects(first[kept], last[kept], until[kept], (until <= to_offset)[kept], to_offset)
+
+
+def steps_of(
+    cut: Cut,
+    history: pa.Table,
+    subjects: Subjects,
+    topic_events: pa.Table,
+    unclean_restarts: Sequence[int],
+    rebalanced: Sequence[int] = (),
+) -> Steps:
+    """unclean_restarts: metadata offsets of the registrations before which the broker's log may have lost its end.
+    topic_events: replay.partitions.reducer.TOPIC_EVENTS. rebalanced: offsets at which preferred leaders are to be
+    elected."""
+    parts = [
+        _requests(cut, history, subjects),
+        _broker_steps(cut, history, subjects, unclean_restarts),
+        _cleared(history, subjects, topic_events),
+        _rebalances(history, subjects, rebalanced),
+    ]
+    return merged(parts)
+
+
+def merged(parts: Sequence[Steps]) -> Steps:
+    """All of them, in order. parts: one at least."""
+    whole = Steps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Steps)))
+    return take(whole, np.lexsort((whole.offset, whole.subject)))
+
+
+def _requests(cut: Cut, history: pa.Table, subjects: Subjects) -> Steps:
+    rows = changed_rows(history, cut.states, cut.surroundings)
+    subject = subjects.of(rows)
+    rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
+    trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(cut, rows))])
+    # A change that nothing explains is taken for its leader's request.
+    trigger[trigger == np.array(None)] = ALTER_PARTITION
+    rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))
+    offset, batch, moment = (history[n].to_numpy()[rows] for n in ("offset", "batch_base_offset", "timestamp_ms"))
+    return Steps(subjects.of(rows), offset, batch, moment, trigger, np.full(len(rows), _NOBODY), offset, rows)
+
+
+def _broker_steps(cut: Cut, history: pa.Table, subjects: Subjects, unclean_restarts: Sequence[int]) -> Steps:
+    timeline = broker_events(cut.surroundings.brokers)
+    moment = {s.offset: s.timestamp_ms for states in cut.surroundings.brokers.states.values() for s in states}
+    rows = np.arange(len(history))
+    subject = subjects.of(rows)
+    inside = np.flatnonzero(subject >= 0)
+    replicas = history["replicas"].take(pa.array(inside)).combine_chunks()
+    owner = np.repeat(subject[inside], to_lengths(replicas))
+    pairs = np.unique(np.stack([pc.list_flatten(replicas).to_numpy().astype(np.int64), owner]), axis=1)
+    wanted = np.flatnonzero(timeline.kind != events.OTHER)
+    wanted = wanted[np.argsort(timeline.broker[wanted], kind="stable")]
+    first = np.searchsorted(timeline.broker[wanted], pairs[0], side="left")
+    count = np.searchsorted(timeline.broker[wanted], pairs[0], side="right") - first
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    event = wanted[np.repeat(first, count) + within]
+    owner = np.repeat(pairs[1], count)
+    offset = timeline.offset[event]
+    begin = history["offset"].to_numpy()[subjects.start[owner]]
+    kept = (offset > begin) & (offset < subjects.until[owner]) & (timeline.batch[event] <= subjects.to_offset)
+    event, owner, offset = event[kept], owner[kept], offset[kept]
+    kind = timeline.kind[event]
+    restart = kind == events.REGISTRATION
+    kind[restart] = np.where(np.isin(offset[restart], unclean_restarts), UNCLEAN_RESTART, CLEAN_RESTART)
+    when = np.array([moment[o] for o in offset.tolist()], dtype=np.int64)
+    at = offset + np.isin(kind.astype(str), IN_FRONT)
+    nowhere = np.full(len(event), -1)
+    return Steps(owner, offset, timeline.batch[event], when, kind, timeline.broker[event], at, nowhere)
+
+
+def _cleared(history: pa.Table, subjects: Subjects, topic_events: pa.Table) -> Steps:
+    cleared = topic_events.filter(pc.invert(topic_events["removes"]))
+    begin = history.select(["topic_id", "offset"]).take(pa.array(subjects.start))
+    begin = begin.append_column("subject", pa.array(np.arange(len(subjects.start))))
+    begin = begin.append_column("until", pa.array(subjects.until))
+    events_of = cleared.select(["topic_id", "offset", "timestamp_ms", "batch_base_offset"])
+    events_of = events_of.rename_columns(["topic_id", "at", "ms", "batch"])
+    joined = begin.join(events_of, "topic_id", join_type="inner")
+    inside = (pc.field("at") < pc.field("until")) & (pc.field("batch") <= subjects.to_offset)
+    joined = joined.filter((pc.field("at") > pc.field("offset")) & inside)
+    offset, nothing = joined["at"].to_numpy(), np.full(len(joined), -1)
+    trigger = np.full(len(joined), CLEAR_ELR, dtype=object)
+    subject, batch, moment = (joined[name].to_numpy() for name in ("subject", "batch", "ms"))
+    return Steps(subject, offset, batch, moment, trigger, nothing, offset, nothing)
+
+
+def _rebalances(history: pa.Table, subjects: Subjects, offsets: Sequence[int]) -> Steps:
+    """At each offset that lies in a subject; at one before it, where the subject begins."""
+    begin, begin_ms = (history[name].to_numpy()[subjects.start] for name in ("offset", "timestamp_ms"))
+    wanted = np.array(offsets, dtype=np.int64)
+    subject = np.repeat(np.arange(len(begin)), len(wanted))
+    offset = np.maximum(np.tile(wanted, len(begin)), begin[subject])
+    kept = (offset < subjects.until[subject]) & (offset <= subjects.to_offset)
+    subject, offset = subject[kept], offset[kept]
+    nothing, trigger = np.full(len(subject), -1), np.full(len(subject), PREFERRED_ELECTION, dtype=object)
+    return Steps(subject, offset, offset, begin_ms[subject], trigger, nothing, offset + 1, nothing)

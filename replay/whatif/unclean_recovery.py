@@ -1,0 +1,271 @@
+"""Hypothetical: how KIP-966 as written gives a partition a leader. No release has its unclean recovery.
+
+Vectorised over cases; each rule is data. Sources: KIP-966's last revision, sections "Leader election", "Unclean
+recovery", "Config changes", "kafka-leader-election.sh", "Delivery plan". Where the KIP is silent, the first in replica
+order is picked of those that it puts on a par, and `Elections.tied` has them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import empty, first, has, is_in, join, keep, size, where, without
+from replay.whatif.kip966_rules import (
+    DESIGNATED,
+    ELR,
+    ISR,
+    LAST_KNOWN_LEADER,
+    PREFERRED,
+    UNCLEAN,
+    UNCLEAN_RECOVERY,
+    UNCLEAN_RECOVERY_TIMEOUT_MS,
+    Rule,
+)
+
+NO_LEADER = -1
+
+# What comes of an election.
+ELECTED, WAITS, UNDETERMINED, NOT_PERFORMED = "elected", "waits", "undetermined", "not_performed"
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """GetReplicaLogInfo's answers: int64 matrices, an element for each of `Cases.replicas`.
+
+    answered_ms: when, in ms from the start of the recovery; PAD: it did not answer. last_written_leader_epoch and
+    log_end_offset: PAD where it answered but what is not known, since nobody saw its log. broker_epoch and
+    current_leader_epoch: an answer counts only if they are the controller's.
+    """
+
+    answered_ms: Array
+    broker_epoch: Array
+    current_leader_epoch: Array
+    last_written_leader_epoch: Array
+    log_end_offset: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Partitions for which a leader is looked for, an element a case; all int64.
+
+    Lists (replicas, isr, elr, last_known_elr, alive) are matrices filled up with PAD; alive: ids of brokers that may
+    lead (unfenced, not shutting down, the directory online). leader, last_known_leader and desired_leader (for
+    DESIGNATION): ids, NO_LEADER for none. minimal_replicas: for LONGEST_LOG types, 0 for no wish. leader_epoch and
+    broker_epoch (as wide as replicas): the controller's own. elapsed_ms: ms from the start of the recovery until now.
+    """
+
+    replicas: Array
+    isr: Array
+    elr: Array
+    last_known_elr: Array
+    alive: Array
+    leader: Array
+    last_known_leader: Array
+    desired_leader: Array
+    minimal_replicas: Array
+    leader_epoch: Array
+    broker_epoch: Array
+    elapsed_ms: Array
+    answers: Answers
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """What came of each case.
+
+    outcome: str: ELECTED; WAITS; UNDETERMINED, what a replica would answer is not known and could decide;
+    NOT_PERFORMED, a request that does not apply. via: str, the way that decided, or on which the partition waits
+    (ADMINISTRATOR: for a user). leader: int64, the one elected, the present one where NOT_PERFORMED, else NO_LEADER.
+    tied: ids on a par, in replica order; the leader is the first. waited_for: ids, empty unless it waits. unseen: ids
+    with an unknown log that could decide. last_written_leader_epoch, log_end_offset: int64, what the elected one
+    answered, PAD if nothing is known. data_loss_possible: bool, the one elected, or one that may be (UNDETERMINED), is
+    of neither ISR nor ELR.
+    """
+
+    outcome: Array
+    via: Array
+    leader: Array
+    tied: Array
+    waited_for: Array
+    unseen: Array
+    last_written_leader_epoch: Array
+    log_end_offset: Array
+    data_loss_possible: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to a leader: bool masks over the replicas; bool, str and lists a case.
+
+    candidates: who could win; best: who does, all tied; ready: it need not wait; waited_for: whom it waits for if not.
+    """
+
+    via: Array
+    candidates: Array
+    best: Array
+    ready: Array
+    waited_for: Array
+
+
+def elect(cases: Cases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_TIMEOUT_MS) -> Elections:
+    """What a rule makes of each case (KIP-966, "Leader election": ISR, then ELR, then the strategy).
+
+    timeout_ms: unclean.recovery.timeout.ms. All lists of `cases` have as many rows; else NumPy raises ValueError.
+    """
+    replicas = cases.replicas
+    alive = is_in(replicas, cases.alive)
+    in_isr, in_elr = is_in(replicas, cases.isr), is_in(replicas, cases.elr)
+    counted = alive & _valid(cases)
+    preferred = _simple(PREFERRED, _preferred(cases, alive, in_isr, in_elr, rule), empty(replicas))
+    from_isr = _simple(ISR, alive & in_isr & rule.clean_first, cases.isr)
+    from_elr = _simple(ELR, alive & in_elr & rule.clean_first, cases.elr)
+    held = rule.waits_for_holders & ((size(cases.isr) > 0) | (size(cases.elr) > 0))
+    way = _last_resort(cases, rule, alive, counted, timeout_ms)
+    way = _choose(held, _holders(cases, np.zeros_like(alive)), way)
+    for better in (from_elr, from_isr, preferred):
+        way = _choose(better.ready, better, way)
+    refused = _refused(cases, rule, preferred.ready)
+
+    compared = (way.via == UNCLEAN_RECOVERY) & way.ready & (way.candidates.sum(axis=1) > 1)
+    unseen = way.candidates & _unseen(cases.answers) & (compared & ~refused)[:, None]
+    undetermined = _any(unseen)
+    elected = way.ready & ~refused & ~undetermined
+    best = way.best & elected[:, None]
+    leader = np.where(elected, first(replicas, best), np.where(refused, cases.leader, NO_LEADER))
+    winner = best & (replicas == leader[:, None])
+    waits = ~(elected | refused | undetermined)
+    return Elections(
+        outcome=np.select([refused, undetermined, elected], [NOT_PERFORMED, UNDETERMINED, ELECTED], default=WAITS),
+        via=np.where(refused, rule.last_resort, way.via),
+        leader=leader,
+        tied=keep(replicas, best),
+        waited_for=where(waits, way.waited_for, empty(way.waited_for)),
+        unseen=keep(replicas, unseen),
+        last_written_leader_epoch=_answer(cases.answers.last_written_leader_epoch, winner & counted),
+        log_end_offset=_answer(cases.answers.log_end_offset, winner & counted),
+        data_loss_possible=_any((winner | (way.candidates & undetermined[:, None])) & ~in_isr & ~in_elr),
+    )
+
+
+def _valid(cases: Cases) -> Array:
+    """Answers that came by now and are of the broker's and the partition's present epochs ("Unclean recovery")."""
+    answers = cases.answers
+    arrived = (answers.answered_ms != PAD) & (answers.answered_ms <= cases.elapsed_ms[:, None])
+    same_broker = answers.broker_epoch == cases.broker_epoch
+    valid: Array = arrived & same_broker & (answers.current_leader_epoch == cases.leader_epoch[:, None])
+    return valid
+
+
+def _unseen(answers: Answers) -> Array:
+    unseen: Array = (answers.last_written_leader_epoch == PAD) | (answers.log_end_offset == PAD)
+    return unseen
+
+
+def _simple(via: str, candidates: Array, waited_for: Array) -> _Way:
+    """Whoever is there is elected, all on a par."""
+    return _Way(np.full(len(candidates), via), candidates, candidates, _any(candidates), waited_for)
+
+
+def _holders(cases: Cases, nobody: Array) -> _Way:
+    """Nobody can be elected until a member of ISR or ELR is back."""
+    via = np.where(size(cases.isr) > 0, ISR, ELR)
+    return _Way(via, nobody, nobody, _any(nobody), join(cases.isr, cases.elr))
+
+
+def _preferred(cases: Cases, alive: Array, in_isr: Array, in_elr: Array, rule: Rule) -> Array:
+    """The first replica, where PREFERRED may take it: of the ISR, or of the ELR if the ISR is empty."""
+    is_first = np.arange(alive.shape[1]) == 0
+    no_isr = (size(cases.isr) == 0)[:, None]
+    found: Array = (rule.last_resort == PREFERRED) & is_first & alive & (in_isr | (no_isr & in_elr))
+    return found
+
+
+def _refused(cases: Cases, rule: Rule, preferred: Array) -> Array:
+    """Requests that do not apply: there is a leader (for PREFERRED: or none better), or the desired is no replica."""
+    led = cases.leader != NO_LEADER
+    if rule.last_resort == PREFERRED:
+        refused: Array = led & (~preferred | (cases.leader == cases.replicas[:, 0]))
+    elif rule.last_resort == DESIGNATED:
+        refused = led | ~has(cases.replicas, cases.desired_leader)
+    else:
+        refused = led & rule.requested
+    return refused
+
+
+def _last_resort(cases: Cases, rule: Rule, alive: Array, counted: Array, timeout_ms: int) -> _Way:
+    replicas = cases.replicas
+    if rule.last_resort == UNCLEAN_RECOVERY:
+        return _recover(cases, rule, counted, timeout_ms)
+    if rule.last_resort == UNCLEAN:
+        return _simple(UNCLEAN, alive, replicas)
+    if rule.last_resort == LAST_KNOWN_LEADER:
+        return _named(LAST_KNOWN_LEADER, cases.last_known_leader, alive, replicas)
+    if rule.last_resort == DESIGNATED:
+        return _named(DESIGNATED, cases.desired_leader, alive, replicas)
+    waited_for = replicas[:, :1] if rule.last_resort == PREFERRED else empty(replicas)
+    return _simple(rule.last_resort, np.zeros_like(alive), waited_for)
+
+
+def _named(via: str, broker: Array, alive: Array, replicas: Array) -> _Way:
+    """That broker and no other; NO_LEADER names none."""
+    return _simple(via, alive & (replicas == broker[:, None]), np.where(broker == NO_LEADER, PAD, broker)[:, None])
+
+
+def _recover(cases: Cases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
+    """KIP-966's unclean recovery: the highest last written leader epoch, then the longest log, of the answers.
+
+    It goes on until the timeout unless every replica has answered. Answers after it are taken only of LastKnownELR,
+    where that is waited for, and as long as there are too few.
+    """
+    replicas, answers = cases.replicas, cases.answers
+    needed = np.maximum(rule.least_answers, cases.minimal_replicas if rule.requested else 0)
+    deadline = np.maximum(timeout_ms, _time_of(np.where(counted, answers.answered_ms, _NEVER), needed))
+    candidates = counted & (answers.answered_ms <= deadline[:, None])
+    missing = empty(cases.last_known_elr)
+    if rule.waits_for_last_known_elr:
+        candidates |= counted & is_in(replicas, cases.last_known_elr)
+        missing = without(cases.last_known_elr, keep(replicas, counted))
+    enough = (candidates.sum(axis=1) >= needed) & _any(candidates)
+    unanswered = (replicas != PAD) & ~counted
+    over = (cases.elapsed_ms >= timeout_ms) | ~_any(unanswered)
+    best = candidates
+    for value in (answers.last_written_leader_epoch, answers.log_end_offset):
+        best = best & (value == np.where(best, value, PAD).max(axis=1, initial=PAD)[:, None])
+    waited_for = where(size(missing) > 0, missing, keep(replicas, unanswered))
+    ready = (size(missing) == 0) & enough & over
+    return _Way(np.full(len(replicas), UNCLEAN_RECOVERY), candidates, best, ready, waited_for)
+
+
+def _time_of(times: Array, count: Array) -> Array:
+    """When the count-th answer came: PAD for count 0, _NEVER where there are fewer."""
+    padded = np.pad(np.sort(times, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (PAD, _NEVER)))
+    # Rows are now: nothing needed, the first answer, ..., the last one, more than there are.
+    at = np.clip(count, 0, padded.shape[1] - 1)
+    found: Array = np.take_along_axis(padded, np.broadcast_to(at, len(times))[:, None], axis=1)[:, 0]
+    return found
+
+
+def _choose(condition: Array, way: _Way, other: _Way) -> _Way:
+    """For each case the one way or the other."""
+    return _Way(
+        via=np.where(condition, way.via, other.via),
+        candidates=np.where(condition[:, None], way.candidates, other.candidates),
+        best=np.where(condition[:, None], way.best, other.best),
+        ready=np.where(condition, way.ready, other.ready),
+        waited_for=where(condition, way.waited_for, other.waited_for),
+    )
+
+
+def _any(mask: Array) -> Array:
+    return np.asarray(mask.any(axis=1))
+
+
+def _answer(values: Array, known: Array) -> Array:
+    """The value that the mask has in each row; PAD where it has none."""
+    found: Array = np.where(known, values, PAD).max(axis=1, initial=PAD)
+    return found

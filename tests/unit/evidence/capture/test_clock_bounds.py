@@ -1,0 +1,279 @@
+"""When a file was read, by what an archive says of its copy; and how far two clocks are apart at least."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.capture.clock_bounds import Modified, minimum_clock_error_ms, of_seconds, round_ms
+from evidence.capture.files import open_capture
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
+from tests.unit.evidence.accounting import FUZZ
+
+T = 1795221569450
+PATH = f"snapshots/{T}/broker-1/replication-offset-checkpoint"
+DATA = b"0\n1\na 0 7\n"
+
+
+@pytest.mark.parametrize(
+    ("modified", "expected"),
+    [
+        (None, 5000),
+        # Within the assumed time: tighter. An odd second is exact to a second, an even one may be to two.
+        (of_seconds(1795221569), 560),
+        (of_seconds(1795221571), 2560),
+        (of_seconds(1795221570), 2560),
+        (Modified(T + 300, 1), 311),
+        (Modified(T, 1), 11),
+        # An even second may be one that began before the capture time.
+        (of_seconds(1795221568), 560),
+        # Later: the round was slow, up to a minute.
+        (of_seconds(1795221599), 30560),
+        (of_seconds(1795221629), 60560),
+        (of_seconds(1795221631), 5000),
+        (Modified(T + 60_000, 1), 60_011),
+        (Modified(T + 60_001, 1), 5000),
+        # Before the capture time: the source's own time.
+        (of_seconds(1795221567), 5000),
+        (Modified(T - 1, 1), 5000),
+        (Modified(0, 1), 5000),
+        # Of a zone that nothing names: longer, never shorter.
+        (Modified(T // 2000 * 2000, 2000, has_zone=False), 5000),
+        (Modified(T // 2000 * 2000 + 6000, 2000, has_zone=False), 6560),
+        (Modified(T + 3_600_000, 2000, has_zone=False), 5000),
+    ],
+)
+def test_how_long_after_the_capture_time_a_file_was_read(modified: Modified | None, expected: int) -> None:
+    assert round_ms(T, 5000, modified) == expected
+
+
+def test_a_long_round_is_tightened_beyond_a_minute() -> None:
+    assert round_ms(T, 3_600_000, Modified(T + 100_000, 1)) == 100_011
+
+
+@pytest.mark.parametrize("seconds", [-1, 253402300800, 1 << 62])
+def test_seconds_that_are_no_time_say_nothing(seconds: int) -> None:
+    assert of_seconds(seconds) is None
+
+
+kept_seconds = st.sampled_from([1000, 2000])
+
+
+@FUZZ
+@given(
+    captured_at_ms=st.integers(T, T + 4000),
+    read_after_ms=st.integers(0, 90_000),
+    write_after_ms=st.integers(0, 3000),
+    tick_ms=st.integers(0, 9),
+    again_ms=st.one_of(st.just(0), st.integers(0, 7_200_000)),
+    form=st.sampled_from(["pax", "seconds", "even seconds", "even seconds in seconds", "zone"]),
+    zone_quarters=st.integers(-56, 56),
+    assumed_ms=st.sampled_from([0, 3000, 5000, 100_000]),
+)
+def test_a_value_was_read_within_the_time_that_its_copy_says(
+    captured_at_ms: int,
+    read_after_ms: int,
+    write_after_ms: int,
+    tick_ms: int,
+    again_ms: int,
+    form: str,
+    zone_quarters: int,
+    assumed_ms: int,
+) -> None:
+    """A simulated copy: read, written, stamped with the last tick, perhaps copied again later, archived in some form.
+    Either the bound holds or it is what was assumed; in a form with a zone it holds for every round of a minute."""
+    stamped = captured_at_ms + read_after_ms + write_after_ms + again_ms - tick_ms
+    seconds = stamped // 1000
+    made = {
+        "pax": Modified(stamped, 1),
+        "seconds": of_seconds(seconds),
+        "even seconds": of_seconds(seconds // 2 * 2),
+        "even seconds in seconds": of_seconds(seconds // 2 * 2),
+        "zone": Modified((seconds // 2 * 2 + zone_quarters * 900) * 1000, 2000, has_zone=False),
+    }[form]
+    found = round_ms(captured_at_ms, assumed_ms, made)
+    assert found >= 0
+    assert read_after_ms <= found or found == assumed_ms
+    if form == "zone":
+        assert found >= assumed_ms
+    elif not again_ms and read_after_ms + write_after_ms <= 60_000 and (stamped >= captured_at_ms or form != "pax"):
+        assert read_after_ms <= found
+
+
+@FUZZ
+@given(
+    captured_at_ms=st.integers(T, T + 4000),
+    source_ms=st.integers(-10_000, 10_000),
+    read_after_ms=st.integers(0, 5000),
+    exact=st.booleans(),
+)
+def test_a_copy_with_its_sources_time_bounds_when_the_value_stood_there(
+    captured_at_ms: int, source_ms: int, read_after_ms: int, exact: bool
+) -> None:
+    """`cp -p`: the source was written at some time, before it was read. In the bound there is a moment, not before the
+    capture time, at which the value stood in the source."""
+    written = min(captured_at_ms + source_ms, captured_at_ms + read_after_ms)
+    modified = Modified(written, 1) if exact else of_seconds(written // 1000)
+    found = round_ms(captured_at_ms, 5000, modified)
+    assert max(written, captured_at_ms) <= captured_at_ms + found
+
+
+@contextmanager
+def zone_of_this_process(name: str) -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
+
+
+def archive(folder: Path, form: str, modified_ms: int, manifest: str = "") -> Path:
+    root = folder / "capture"
+    for name, data in {PATH: DATA, "capture.toml": manifest.encode()}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+        os.utime(root / name, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+    packed = folder / f"capture.{'zip' if 'zip' in form else 'tar'}"
+    if form == "zip":
+        with zipfile.ZipFile(packed, "w") as zipped:
+            for path in root.rglob("*"):
+                zipped.write(path, path.relative_to(root))
+    elif form == "zip with seconds":
+        stamp = (modified_ms // 1000).to_bytes(4, "little")
+        with zipfile.ZipFile(packed, "w") as zipped:
+            for path in (p for p in root.rglob("*") if p.is_file()):
+                info = zipfile.ZipInfo(str(path.relative_to(root)), (2020, 1, 1, 0, 0, 0))
+                info.extra = b"\x75\x78\x00\x00" + b"\x55\x54\x05\x00\x01" + stamp
+                zipped.writestr(info, path.read_bytes())
+    else:
+        style = tarfile.PAX_FORMAT if form == "pax" else tarfile.GNU_FORMAT
+        with tarfile.open(packed, "w", format=style) as tar:
+            tar.add(root, "capture")
+    return packed
+
+
+def when(location: Path, uncertainty_ms: int = 5000) -> tuple[int, int]:
+    with open_capture(location) as capture:
+        rows = read_offsets(capture.name, capture.files, MetricNames(), uncertainty_ms).log_end_offsets
+        (row,) = rows.select(["captured_at_ms", "uncertainty_ms"]).to_pylist()
+        return row["captured_at_ms"], row["uncertainty_ms"]
+
+
+@pytest.mark.parametrize(
+    ("form", "after_ms", "uncertainty_ms"),
+    [
+        ("pax", 1234, 1245),
+        ("gnu", 1600, 2560),
+        ("gnu", 600, 2560),
+        ("pax", 30_000, 30_011),
+        ("gnu", 70_000, 5000),
+        ("pax", -5000, 5000),
+        ("zip with seconds", 1600, 2560),
+        ("zip with seconds", 10_000, 10_560),
+        ("zip with seconds", -10_000, 5000),
+        ("zip", 600, 5000),
+        ("zip", 10_600, 12_560),
+    ],
+)
+def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(
+    form: str, after_ms: int, uncertainty_ms: int, tmp_path: Path
+) -> None:
+    with zone_of_this_process("UTC"):
+        packed = archive(tmp_path, form, T + after_ms)
+    assert when(packed) == (T, uncertainty_ms)
+    assert when(tmp_path / "capture") == (T, 5000)
+
+
+def test_a_zip_in_another_zone_says_nothing(tmp_path: Path) -> None:
+    with zone_of_this_process("Etc/GMT+5"):
+        packed = archive(tmp_path, "zip", T + 10_600)
+    assert when(packed) == (T, 5000)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "after_ms", "expected"),
+    [
+        ("snapshot_duration_ms = 3000", 1234, (T, 1245)),
+        ("snapshot_duration_ms = 1300", 1234, (T, 1245)),
+        ("snapshot_duration_ms = 1245", 1234, (T, 1245)),
+        ("clock_error_ms = 50", 1234, (T - 50, 1345)),
+        ("clock_error_ms = 50", -1, (T - 50, 5100)),
+        ("snapshot_duration_ms = 800", -1, (T, 800)),
+        ("snapshot_duration_ms = 800", 20_000, (T, 20_011)),
+    ],
+)
+def test_a_manifests_duration_is_tightened_too_and_does_not_hide_a_slow_round(
+    manifest: str, after_ms: int, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    assert when(archive(tmp_path, "pax", T + after_ms, manifest)) == expected
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"mtime": "nan"}, {"mtime": "1e999"}, {"mtime": "-1.5"}, {"mtime": "9" * 30 + ".5"}, {"mtime": "1.0e999999999"}],
+)
+def test_a_tars_time_that_is_none_says_nothing(headers: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(DATA)
+    with tarfile.open(tmp_path / "capture.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        info = tar.gettarinfo(tmp_path / "file", PATH)
+        info.mtime = 0
+        info.pax_headers = headers
+        with (tmp_path / "file").open("rb") as data:
+            tar.addfile(info, data)
+    assert when(tmp_path / "capture.tar") == (T, 5000)
+
+
+@pytest.mark.parametrize("extra", [b"\x55\x54", b"\x55\x54\x05\x00\x00aaaa", b"\x55\x54\x01\x00\x01"])
+def test_a_zips_extra_field_that_is_cut_off_says_nothing(extra: bytes, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "capture.zip", "w") as zipped:
+        info = zipfile.ZipInfo(PATH, (1980, 1, 1, 0, 0, 0))
+        info.extra = extra
+        zipped.writestr(info, DATA)
+    assert when(tmp_path / "capture.zip") == (T, 5000)
+
+
+def row(at_ms: int | None, uncertainty_ms: int | None, last_ms: int | None) -> dict[str, int | None]:
+    return {"captured_at_ms": at_ms, "uncertainty_ms": uncertainty_ms, "last_timestamp_ms": last_ms}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], 0),
+        ([row(T, 5000, T + 5000)], 0),
+        ([row(T, 5000, T + 5001)], 1),
+        ([row(T, 5000, T + 90), row(T, 0, T + 90), row(T, 10, T + 80)], 90),
+        ([row(None, None, T), row(T, None, T + 9), row(T, 0, None)], 0),
+        ([row(T, 0, 1 << 62), row(0, 0, -1)], 0),
+    ],
+)
+def test_the_clock_error_that_the_evidence_shows(files: list[dict[str, int | None]], expected: int) -> None:
+    assert minimum_clock_error_ms(files) == expected
+
+
+@FUZZ
+@given(
+    rounds=st.lists(
+        st.tuples(st.integers(0, 10**9), st.integers(0, 5000), st.integers(0, 10**6)), min_size=1, max_size=5
+    ),
+    ahead_ms=st.integers(-100_000, 100_000),
+)
+def test_no_more_is_shown_than_the_clocks_are_apart(rounds: list[tuple[int, int, int]], ahead_ms: int) -> None:
+    """A simulated capture: the controller's clock is ahead; each round reads a log with a last record of some age."""
+    files = [row(T + at, 5000, T + at + read_after + ahead_ms - age) for at, read_after, age in rounds]
+    assert 0 <= minimum_clock_error_ms(files) <= max(0, ahead_ms)

@@ -1,0 +1,425 @@
+"""Captures: the same evidence whatever it is packed in, and nothing that an archive should not be able to do."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.capture.archive import unpack
+from evidence.capture.files import Capture, capture_name, open_capture
+from evidence.errors import CaptureError
+from tests.support import paths, writer
+from tests.unit.evidence.accounting import FUZZ
+
+LOG = b"".join(writer.log())
+SEGMENT = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
+FILES = {SEGMENT: LOG, "controllers/3000/meta.properties": b"cluster.id=c1\nnode.id=3000\n", "notes.txt": b"hello"}
+TAR_MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".txz": "w:xz"}
+PACKINGS = [*TAR_MODES, ".zip"]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A part of a real capture as a folder: the controllers, and brokers 1 and 2 at the times that end in 0."""
+    folder = tmp_path_factory.mktemp("real") / "unclean"
+    with tarfile.open(paths.capture("unclean")) as tar:
+        for member in tar:
+            parts = member.name.split("/")
+            chosen = parts[1:2] == ["controllers"] or (
+                parts[1:2] == ["snapshots"] and len(parts) > 3 and parts[2][-1] == "0" and parts[3] < "broker-3"
+            )
+            if chosen and member.isreg():
+                tar.extract(member, folder.parent, filter="data")
+    return folder
+
+
+def write(root: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+def pack(folder: Path, suffix: str, inside: str = "") -> Path:
+    """The folder as an archive beside it; `inside`: the folder that its files lie in there."""
+    archive = folder.parent / f"packed{suffix}"
+    if suffix == ".zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for path in sorted(folder.rglob("*")):
+                zipped.write(path, os.path.join(inside, path.relative_to(folder)))
+    else:
+        with tarfile.open(archive, TAR_MODES[suffix]) as tar:
+            tar.add(folder, inside or ".")
+    return archive
+
+
+def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for info, data in members:
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def info(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+def identity(capture: Capture) -> list[tuple[object, ...]]:
+    return [(f.path, f.sha256, f.kind, f.size_bytes, f.node_id, f.captured_at_ms) for f in capture.files]
+
+
+def opened(location: Path) -> Capture:
+    with open_capture(location) as capture:
+        return capture
+
+
+@pytest.mark.parametrize("inside", ["", "unclean"])
+@pytest.mark.parametrize("suffix", PACKINGS)
+def test_a_capture_is_the_same_packed_and_unpacked(suffix: str, inside: str, tmp_path: Path, own_temp: Path) -> None:
+    folder = write(tmp_path / "capture", FILES)
+    capture = opened(pack(folder, suffix, inside))
+    assert (capture.name, capture.cluster_id, capture.refused) == ("packed", "c1", [])
+    assert identity(capture) == identity(opened(folder))
+    assert [f.path for f in capture.files] == sorted(FILES)
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".zip"])
+def test_a_real_capture_is_the_same_packed_and_unpacked(suffix: str, real: Path, own_temp: Path) -> None:
+    folder, packed = opened(real), opened(pack(real, suffix))
+    assert identity(folder) == identity(packed)
+    assert folder.cluster_id == packed.cluster_id
+    assert {f.kind for f in folder.files} > {"metadata_segment", "metadata_checkpoint", "jmx_exporter", "leader_epoch"}
+    assert {f.node_id for f in folder.files if f.kind == "metadata_segment"} == {3000, 3001, 3002}
+    assert all(f.captured_at_ms and f.node_id in (1, 2) for f in folder.files if f.kind == "replication_offset")
+
+
+def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
+    (file,) = opened(write(tmp_path, {SEGMENT: LOG})).files
+    assert (file.sha256, file.size_bytes) == (hashlib.sha256(LOG).hexdigest(), len(LOG))
+    assert file.read() == LOG
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("00000000000000000000.log", "metadata_segment"),
+        ("copied-somewhere.bin", "metadata_segment"),
+        ("00000000000000000009-0000000001.checkpoint", "metadata_checkpoint"),
+    ],
+)
+def test_a_single_file_is_a_capture(name: str, kind: str, tmp_path: Path) -> None:
+    capture = opened(write(tmp_path, {name: LOG}) / name)
+    (file,) = capture.files
+    assert (file.path, file.kind, file.node_id, capture.cluster_id) == (name, kind, None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a.tar", "a"), ("a.tar.gz", "a"), ("a.b.tgz", "a.b"), ("A.TAR.XZ", "A"), ("a.zip", "a"), ("0.log", "0.log")],
+)
+def test_a_captures_name_is_its_files_without_the_archives_ending(name: str, expected: str) -> None:
+    assert capture_name(Path("x") / name) == expected
+
+
+def test_a_link_to_a_capture_is_that_capture(tmp_path: Path) -> None:
+    folder = write(tmp_path / "capture", FILES)
+    (tmp_path / "link").symlink_to(folder)
+    assert identity(opened(tmp_path / "link")) == identity(opened(folder))
+
+
+def test_a_path_that_does_not_exist_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="no such file or folder") as caught:
+        opened(tmp_path / "missing")
+    assert str(caught.value).startswith(f"{tmp_path / 'missing'}: ")
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with pytest.raises(CaptureError, match="no files in this capture") as caught:
+        opened(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_fifo_is_no_capture_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    with pytest.raises(CaptureError, match="neither a file nor a folder"):
+        opened(tmp_path / "pipe.log")
+
+
+def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", {"secret.log": b"secret"})
+    folder = write(tmp_path / "capture", FILES)
+    (folder / "file-link.log").symlink_to(outside / "secret.log")
+    (folder / "folder-link").symlink_to(outside)
+    (folder / "broken").symlink_to(outside / "nothing")
+    os.mkfifo(folder / "pipe")
+    capture = opened(folder)
+    assert [f.path for f in capture.files] == sorted(FILES)
+    assert capture.refused == [
+        ("broken", "a link: not followed"),
+        ("file-link.log", "a link: not followed"),
+        ("folder-link", "a link: not followed"),
+        ("pipe", "not a regular file"),
+    ]
+
+
+def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
+    folder = write(tmp_path / "capture", FILES)
+    Path(os.fsdecode(os.fsencode(folder) + b"/odd-\xff.log")).write_bytes(b"x")
+    for capture in (opened(folder), opened(pack(folder, ".tar.gz"))):
+        assert "odd-\\udcff.log" in [f.path for f in capture.files]
+
+
+def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
+    folder = write(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
+    with pytest.raises(CaptureError, match=r"files of 2 clusters \(c1, c2\) in one capture") as caught:
+        opened(folder)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("written", [b"node.id=\xc2\xb2\n", b"node.id=99999999999\n", b"node.id=-1\n", b"node.id=\n"])
+def test_a_node_id_that_is_none_is_not_believed(written: bytes, tmp_path: Path) -> None:
+    folder = write(tmp_path, {"broker-7/meta.properties": written, "broker-7/x": b"", "cluster.id": b"cluster.id=\n"})
+    capture = opened(folder)
+    assert {f.node_id for f in capture.files if f.path.startswith("broker-7")} == {7}
+    assert capture.cluster_id is None
+
+
+def test_the_node_is_that_of_the_nearest_properties_above_a_file(tmp_path: Path) -> None:
+    files = {"a/server.properties": b"node.id=1\n", "a/data/meta.properties": b"broker.id=2\n"}
+    capture = opened(write(tmp_path, {**files, "a/data/orders-0/x": b"", "a/y": b"", "z": b""}))
+    assert {f.path: f.node_id for f in capture.files} == {
+        "a/server.properties": 1,
+        "a/data/meta.properties": 2,
+        "a/data/orders-0/x": 2,
+        "a/y": 1,
+        "z": None,
+    }
+
+
+BAD_NAMES = [
+    ("../escaped", "a path that leads out of the archive"),
+    ("a/../../escaped", "a path that leads out of the archive"),
+    ("/escaped", "a path that leads out of the archive"),
+    ("a\\..\\escaped", "a path that leads out of the archive"),
+    ("x" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
+    ("/".join(["long" * 50] * 6), "a name longer than 255 bytes, or a path longer than 1024"),
+    ("NOTES.txt", "the name stands twice in the archive"),
+    ("./notes.txt", "the name stands twice in the archive"),
+    ("notes.txt/below", "the name is a file and a folder at once"),
+    ("controllers/3000", "the name is a file and a folder at once"),
+    ("caf\u00e9", None),
+    ("cafe\u0301", "the name stands twice in the archive"),
+    (".", "no name"),
+]
+
+
+def check_only_good_members(capture: Capture, refused: list[tuple[str, str]]) -> None:
+    assert {f.path for f in capture.files} == {*FILES, "caf\u00e9"}
+    assert {f.path: f.sha256 for f in capture.files}["notes.txt"] == hashlib.sha256(b"hello").hexdigest()
+    assert capture.refused == refused
+
+
+def test_members_of_a_tar_that_must_not_be_unpacked_are_named_and_the_rest_is_used(
+    tmp_path: Path, own_temp: Path
+) -> None:
+    odd = [(info(name), b"evil") for name, _ in BAD_NAMES]
+    kinds = [
+        (info("symlink", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (info("hardlink", tarfile.LNKTYPE, "notes.txt"), b""),
+        (info("fifo", tarfile.FIFOTYPE), b""),
+        (info("device", tarfile.CHRTYPE), b""),
+        (info("disk", tarfile.BLKTYPE), b""),
+    ]
+    good = [(info(name), data) for name, data in FILES.items()]
+    capture = opened(tar_of(tmp_path / "evil.tar.gz", *good, *odd, *kinds))
+    expected = [(name, reason) for name, reason in BAD_NAMES if reason]
+    expected += [(member.name, "not a regular file") for member, _ in kinds]
+    check_only_good_members(capture, expected)
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_members_of_a_zip_that_must_not_be_unpacked_are_named_and_the_rest_is_used(
+    tmp_path: Path, own_temp: Path
+) -> None:
+    archive = tmp_path / "evil.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for name, data in FILES.items():
+            zipped.writestr(name, data)
+        for name, _ in BAD_NAMES:
+            zipped.writestr(name, b"evil")
+        for name, mode in [("symlink", stat.S_IFLNK), ("fifo", stat.S_IFIFO)]:
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = mode << 16
+            zipped.writestr(entry, b"/etc/passwd")
+        zipped.writestr("other-method", b"x" * 1000, zipfile.ZIP_BZIP2)
+        encrypted = zipfile.ZipInfo("encrypted")
+        zipped.writestr(encrypted, b"x")
+        encrypted.flag_bits |= 0x1
+        # Found by `make fuzz` (seed 11, file 25651): a member without a name was an IndexError.
+        zipped.writestr("nameless", b"x")
+        zipped.infolist()[-1].filename = ""
+    expected = [(name, reason) for name, reason in BAD_NAMES if reason]
+    expected += [("symlink", "not a regular file"), ("fifo", "not a regular file")]
+    expected += [("other-method", "compressed with method 12: repack it with deflate"), ("encrypted", "encrypted")]
+    expected += [("", "no name")]
+    check_only_good_members(opened(archive), expected)
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_an_archive_of_nothing_but_refused_members_is_refused_by_its_own_name(tmp_path: Path, own_temp: Path) -> None:
+    archive = tar_of(tmp_path / "evil.tar.gz", (info("../x"), b"evil"))
+    with pytest.raises(CaptureError, match="no files in this capture") as caught:
+        opened(archive)
+    assert str(archive) in str(caught.value)
+
+
+def test_an_archive_in_an_archive_is_only_registered(tmp_path: Path) -> None:
+    inner = tar_of(tmp_path / "inner.tar.gz", (info("x.log"), LOG)).read_bytes()
+    (file,) = opened(tar_of(tmp_path / "outer.tar.gz", (info("inner.tar.gz"), inner))).files
+    assert (file.path, file.kind) == ("inner.tar.gz", "other")
+
+
+def test_the_private_copy_is_private_and_gone_afterwards(tmp_path: Path, own_temp: Path) -> None:
+    archive = pack(write(tmp_path / "capture", FILES), ".tar")
+    with open_capture(archive) as capture:
+        (folder,) = own_temp.iterdir()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert all(f.local.is_relative_to(folder) for f in capture.files)
+    with pytest.raises(RuntimeError, match="the user's own"), open_capture(archive):
+        raise RuntimeError("the user's own")
+
+
+def bomb(path: Path, name: str) -> Path:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+            zipped.writestr(name, bytes(8 << 20))
+        return path
+    return tar_of(path, (info(name), bytes(8 << 20)))
+
+
+@pytest.mark.parametrize(
+    ("archive", "name"),
+    # A refused member costs its bytes as well: it must be decompressed to reach what stands behind it.
+    [("bomb.tar.gz", "zeros"), ("bomb.tar.gz", "../zeros"), ("bomb.zip", "zeros")],
+)
+def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(archive: str, name: str, tmp_path: Path) -> None:
+    packed = bomb(tmp_path / archive, name)
+    target = tmp_path / "target"
+    target.mkdir()
+    with pytest.raises(CaptureError, match="it may be a decompression bomb") as caught:
+        unpack(packed, target, limit_bytes=4 << 20)
+    assert str(packed) in str(caught.value)
+    assert sum(p.stat().st_size for p in target.rglob("*")) <= 4 << 20
+
+
+def test_a_header_that_claims_a_great_size_is_bounded_too(tmp_path: Path) -> None:
+    # The size of an extended header is what tarfile reads into memory before it gives any member.
+    packed = tmp_path / "header.tar.gz"
+    header = info("x", tarfile.XHDTYPE)
+    header.size = 1 << 40
+    with gzip.open(packed, "wb") as out:
+        out.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(16 << 20))
+    (tmp_path / "target").mkdir()
+    with pytest.raises(CaptureError, match="it may be a decompression bomb"):
+        unpack(packed, tmp_path / "target", limit_bytes=4 << 20)
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) * 2 // 3]
+
+
+def cut_before_end(data: bytes) -> bytes:
+    return data[:-9]
+
+
+def cut_between_members(data: bytes) -> bytes:
+    """A tar up to where a member begins: a copy that stopped at a block's end."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return data[: tar.getmembers()[4].offset]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damage"),
+    [(s, d) for s in PACKINGS for d in (cut, cut_before_end) if (s, d) != (".tar", cut_before_end)]
+    + [(".tar", cut_between_members)],
+)
+def test_an_archive_that_was_cut_off_is_refused_by_name(
+    suffix: str, damage: Callable[[bytes], bytes], tmp_path: Path, own_temp: Path
+) -> None:
+    archive = pack(write(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), suffix, "capture")
+    archive.write_bytes(damage(archive.read_bytes()))
+    with pytest.raises(CaptureError, match="the archive cannot be read: ") as caught:
+        opened(archive)
+    assert str(caught.value).startswith(f"{archive}: ")
+    assert str(caught.value).endswith("Copy it again from its source.")
+
+
+@pytest.mark.parametrize("suffix", PACKINGS)
+@pytest.mark.parametrize("data", [b"", b"not an archive", bytes(2000)])
+def test_what_is_no_archive_is_refused_by_name(data: bytes, suffix: str, tmp_path: Path, own_temp: Path) -> None:
+    archive = write(tmp_path, {f"x{suffix}": data}) / f"x{suffix}"
+    with pytest.raises(CaptureError) as caught:
+        opened(archive)
+    assert str(archive) in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".zip"])
+@FUZZ
+@given(at=st.integers(0, 1 << 30), mask=st.integers(1, 255), size=st.integers(0, 1 << 30))
+def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: int, size: int) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        archive = pack(write(root / "capture", {"a.log": LOG, "b/c.log": LOG[:99]}), suffix)
+        data = archive.read_bytes()
+        archive.write_bytes(writer.flip(data, at % len(data), mask)[: len(data) - size % len(data) if at % 2 else None])
+        shutil.rmtree(root / "capture")
+        try:
+            refused = unpack(archive, root, limit_bytes=1 << 20).refused
+        except CaptureError as error:
+            refused = [(str(archive), str(error))]
+        assert all(name and reason for name, reason in refused)
+        assert archive.exists()
+
+
+def test_nothing_of_a_capture_is_written_to(tmp_path: Path) -> None:
+    folder = write(tmp_path / "capture", FILES)
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")}
+    opened(folder)
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize("change", [LOG + b"more", LOG[:-1], writer.flip(LOG, 100)])
+def test_a_file_that_changes_after_it_was_hashed_is_not_used(change: bytes, tmp_path: Path) -> None:
+    folder = write(tmp_path / "capture", {SEGMENT: LOG})
+    with open_capture(folder) as capture:
+        (file,) = capture.files
+        file.local.write_bytes(change)
+        os.utime(file.local, ns=(1, 1))
+        with pytest.raises(CaptureError, match="changed while it was read") as caught:
+            file.read()
+    assert str(file.local) in str(caught.value)
+
+
+def test_a_file_that_vanishes_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "capture", {SEGMENT: LOG})
+    with open_capture(folder) as capture:
+        capture.files[0].local.unlink()
+        with pytest.raises(CaptureError, match="cannot be read: No such file or directory"):
+            capture.files[0].read()

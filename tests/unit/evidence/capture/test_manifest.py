@@ -1,0 +1,131 @@
+"""capture.toml: what it may say, how it reaches the files, and what is wrong with a wrong one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from evidence.capture.files import Capture, open_capture
+from evidence.capture.manifest import read_manifest
+from evidence.errors import CaptureError
+
+FULL = """
+cluster_id = "x0"
+kafka_release = "4.1.0"
+captured_at = 2026-11-20T10:00:00Z
+clock_error_ms = 20
+snapshot_duration_ms = 3000
+
+[configs]
+"min.insync.replicas" = 2
+"unclean.leader.election.enable" = false
+
+[[nodes]]
+id = 3
+path = "left/b"
+captured_at = 1795221609120
+clock_error_ms = 500
+
+[nodes.configs]
+"min.insync.replicas" = 1
+"""
+
+
+def opened(folder: Path, **files: str) -> Capture:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with open_capture(folder) as capture:
+        return capture
+
+
+def test_a_manifest_says_what_the_files_cannot(tmp_path: Path) -> None:
+    epochs = {
+        "left/b/t-0/leader-epoch-checkpoint": "0\n0\n",
+        "right/t-0/leader-epoch-checkpoint": "0\n0\n",
+        "snapshots/1795221600000/left/b/t-0/leader-epoch-checkpoint": "0\n0\n",
+    }
+    capture = opened(tmp_path, **{"capture.toml": FULL}, **epochs)
+    assert capture.cluster_id == "x0"
+    files = {f.path: f for f in capture.files}
+    left = files["left/b/t-0/leader-epoch-checkpoint"]
+    assert (left.node_id, left.captured_at_ms, left.clock_error_ms) == (3, 1795221609120, 500)
+    assert left.snapshot_duration_ms == 3000
+    right = files["right/t-0/leader-epoch-checkpoint"]
+    assert (right.node_id, right.captured_at_ms, right.clock_error_ms) == (None, 1795168800000, 20)
+    assert files["snapshots/1795221600000/left/b/t-0/leader-epoch-checkpoint"].captured_at_ms == 1795221600000
+
+
+def test_static_configs_hold_for_every_node_and_a_nodes_own_win() -> None:
+    manifest = read_manifest(FULL.encode(), "capture.toml")
+    assert manifest.static_configs({1}) == {
+        1: {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"},
+        3: {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"},
+    }
+
+
+def test_json_says_the_same() -> None:
+    values = {
+        "cluster_id": "x0",
+        "captured_at": "2026-11-20T10:00:00Z",
+        "nodes": [{"id": 3, "path": "b", "configs": {"a": "1"}}],
+    }
+    manifest = read_manifest(json.dumps(values).encode(), "capture.json")
+    assert manifest.captured_at == 1795168800000
+    assert manifest.node_of(PurePosixPath("b/t-0/x")) is manifest.nodes[0]
+    assert manifest.node_of(PurePosixPath("bb/t-0/x")) is None
+
+
+def test_of_nested_folders_the_innermost_counts() -> None:
+    text = '[[nodes]]\nid = 1\npath = "."\n[[nodes]]\nid = 2\npath = "a/b"\n'
+    manifest = read_manifest(text.encode(), "capture.toml")
+    found = [manifest.node_of(PurePosixPath(p)) for p in ("a/x", "a/b/x")]
+    assert [n.id if n else None for n in found] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cluster_id = 5", "cluster_id: Input should be a valid string"),
+        ("clustre_id = 'x'", "clustre_id: Extra inputs are not permitted"),
+        ("captured_at = 2026-11-20T10:00:00", "captured_at: Value error, a time needs its zone"),
+        ("clock_error_ms = -1", "clock_error_ms: Input should be greater than or equal to 0"),
+        ("clock_error_ms = 31536000001", "clock_error_ms: Input should be less than or equal to 31536000000"),
+        ("clock_error_ms = 9223372036854775808", "clock_error_ms: "),
+        ("snapshot_duration_ms = 9007199254740992", "snapshot_duration_ms: Input should be less than or equal to"),
+        ("captured_at = 253402300800000", "captured_at: Input should be less than or equal to 253402300799999"),
+        ("captured_at = 9999-12-31T23:59:59-01:00", "captured_at: Input should be less than or equal to"),
+        ("captured_at = '+292278994-08-17T07:12:55Z'", "captured_at: "),
+        ("[[nodes]]\nid = 1\ncaptured_at = 1e300", "nodes.0.captured_at: "),
+        ("[[nodes]]\nid = 1\nclock_error_ms = 31536000001", "nodes.0.clock_error_ms: "),
+        ("[[nodes]]\npath = 'b'", "nodes.0.id: Field required"),
+        ("[[nodes]]\nid = '3'", "nodes.0.id: Input should be a valid integer"),
+        ("not toml", "not a manifest that can be read"),
+        ("a = " + "[" * 100_000, "not a manifest that can be read"),
+    ],
+)
+def test_a_wrong_manifest_is_refused_with_the_entry_that_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(CaptureError) as error:
+        opened(tmp_path, **{"capture.toml": text, "x.txt": ""})
+    assert "capture.toml" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_the_largest_times_and_durations_can_be_said() -> None:
+    text = "captured_at = 9999-12-31T23:59:59.999Z\nclock_error_ms = 31536000000\nsnapshot_duration_ms = 31536000000"
+    manifest = read_manifest(text.encode(), "capture.toml")
+    assert manifest.captured_at == 253402300799999
+    assert manifest.clock_error_ms == manifest.snapshot_duration_ms == 31536000000
+
+
+def test_the_manifest_and_a_file_must_name_the_same_cluster(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="files of 2 clusters"):
+        opened(tmp_path, **{"capture.toml": 'cluster_id = "a"', "b1/meta.properties": "cluster.id=b\nnode.id=1\n"})
+
+
+def test_two_manifests_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="two manifests"):
+        opened(tmp_path, **{"capture.toml": "", "capture.json": "{}"})

@@ -1,0 +1,337 @@
+"""Captures on an object store: the same evidence as on disk, nothing beside the private folder, no secret in a word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence.capture.files import Capture, capture_name, open_capture
+from evidence.capture.remote import Remote, location, size_bytes
+from evidence.errors import CaptureError, KraftForensicsError
+from tests.support import s3, writer
+from tests.support.paths import ROOT, capture, unpacked
+
+# In every test: what was copied is gone in the end.
+pytestmark = pytest.mark.usefixtures("own_temp")
+
+LOG = b"".join(writer.log())
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+HOSTILE = [
+    ("../escaped", "a path that leads out of the capture"),
+    ("a/../../escaped", "a path that leads out of the capture"),
+    ("..", "a path that leads out of the capture"),
+    ("/escaped", "a path that leads out of the capture"),
+    ("a\\..\\escaped", "a path that leads out of the capture"),
+    (".", "no name"),
+    ("b" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
+    ("notes.txt", "the name stands twice in the capture"),
+    ("zz/deep", "the name stands twice in the capture"),
+    ("caf\u00e9", "the name stands twice in the capture"),
+    ("Notes.txt/below", "the name is a file and a folder at once"),
+    ("folder/", "not a regular file"),
+    ("x?versionId=1", "a name that stands for a version of another object"),
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Store]:
+    with s3.moto(tmp_path_factory.mktemp("moto") / "log") as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def client(store: s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment in which the store is found."""
+    set_environment(monkeypatch, s3.credentials(store.endpoint, tmp_path))
+    return monkeypatch
+
+
+def set_environment(patch: pytest.MonkeyPatch, values: dict[str, str | None]) -> None:
+    for name, value in values.items():
+        patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
+
+
+def opened(url: str) -> Capture:
+    with open_capture(location(url)) as found:
+        for file in found.files:
+            assert len(file.read()) == file.size_bytes
+        return found
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(CaptureError) as caught:
+        opened(url)
+    assert_no_secret("".join(traceback.format_exception(caught.value, limit=0)))
+    return str(caught.value)
+
+
+def facts(found: Capture) -> tuple[object, ...]:
+    rows = [(f.path, f.sha256, f.kind, f.size_bytes, f.node_id, f.captured_at_ms) for f in found.files]
+    return found.name, found.cluster_id, rows, found.refused, found.manifest
+
+
+@pytest.fixture(scope="module")
+def real(store: s3.Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real capture's folder, which is in the store as real/sites/<its name>, as is its archive."""
+    folder = unpacked("jbod-4.1.1", tmp_path_factory.mktemp("real"))
+    store.bucket("real", {})
+    store.upload(folder, "real", f"sites/{folder.name}")
+    store.upload(capture("jbod-4.1.1"), "real", "sites/jbod-4.1.1.tar.xz")
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3"])
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_is_the_folder_on_disk(scheme: str, end: str, real: Path) -> None:
+    found = opened(f"{scheme}://real/sites/{real.name}{end}")
+    assert len(found.files) == 5
+    with open_capture(real) as local:
+        assert facts(found) == facts(local)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_an_archive_is_the_archive_on_disk(scheme: str, real: Path) -> None:
+    found = opened(f"{scheme}://real/sites/jbod-4.1.1.tar.xz")
+    with open_capture(capture("jbod-4.1.1")) as local:
+        assert facts(found) == facts(local)
+
+
+@pytest.mark.parametrize("folder", ["__cluster_metadata-0", "ledger-0", "logs"])
+def test_a_single_file_is_what_its_folder_says(folder: str, store: s3.Store, tmp_path: Path) -> None:
+    name = f"{folder}/{0:020d}.log"
+    store.bucket(bucket := f"single-{folder.strip('_').replace('_', '-')}", {f"some/place/{name}": LOG})
+    (tmp_path / folder).mkdir()
+    (tmp_path / name).write_bytes(LOG)
+    with open_capture(tmp_path / name) as local:
+        assert facts(opened(f"s3://{bucket}/some/place/{name}")) == facts(local)
+
+
+def test_more_objects_than_are_copied_at_a_time(store: s3.Store, tmp_path: Path) -> None:
+    files = {f"snapshots/{1795221545008 + n}/broker-{n}/x": b"%d" % n for n in range(50)}
+    store.bucket("many", {f"capture/{name}": data for name, data in files.items()})
+    for name, data in files.items():
+        (tmp_path / "capture" / name).parent.mkdir(parents=True)
+        (tmp_path / "capture" / name).write_bytes(data)
+    with open_capture(tmp_path / "capture") as local:
+        assert facts(opened("s3://many/capture")) == facts(local)
+
+
+def test_a_bucket_is_a_folder(store: s3.Store) -> None:
+    store.bucket("whole", {SEGMENT: LOG})
+    found = opened("s3://whole")
+    assert (found.name, [f.path for f in found.files]) == ("whole", [SEGMENT])
+
+
+def test_a_presigned_url_is_read_and_its_signature_is_not_kept(real: Path, store: s3.Store) -> None:
+    named = {"Bucket": "real", "Key": "sites/jbod-4.1.1.tar.xz"}
+    url = store.client.generate_presigned_url("get_object", named)
+    assert s3.KEY in url
+    assert str(location(url)) == url.partition("?")[0]
+    with open_capture(capture("jbod-4.1.1")) as local:
+        assert facts(opened(url)) == facts(local)
+
+
+def test_the_size_is_that_of_all_objects(store: s3.Store) -> None:
+    store.bucket("sizes", {"a/b": b"12", "a/c/d": b"345", "ab": b"6789"})
+    assert [size_bytes(location(f"s3://sizes/{name}")) for name in ("a", "ab", "")] == [5, 4, 9]
+
+
+def test_names_that_lead_out_or_collide_are_refused(store: s3.Store, tmp_path: Path, own_temp: Path) -> None:
+    good = {"Notes.txt": b"hello", "cafe\u0301": b"hello", "zz//deep": b"hello"}
+    markers = {"": b"", "empty/": b""}
+    store.bucket("hostile", {f"in/{n}": b for n, b in {**good, **markers}.items()})
+    for name, _ in HOSTILE:
+        store.put("hostile", f"in/{name}", b"evil")
+    before = {p for p in tmp_path.rglob("*") if not p.is_relative_to(own_temp)}
+    with open_capture(location("s3://hostile/in")) as found:
+        contents = {f.path: f.read() for f in found.files}
+        assert {p for p in tmp_path.rglob("*") if not p.is_relative_to(own_temp)} == before
+    assert sorted(found.refused) == sorted(HOSTILE)
+    assert contents == {"Notes.txt": b"hello", "cafe\u0301": b"hello", "zz/deep": b"hello"}
+
+
+@pytest.mark.parametrize("name", ["in/..", "in/a\\b"])
+def test_a_single_object_with_such_a_name_is_refused(name: str, store: s3.Store) -> None:
+    store.bucket(bucket := f"hostile-{len(name)}", {name: LOG})
+    assert "a path that leads out of the capture" in refusal(f"s3://{bucket}/{name}")
+
+
+def test_a_folder_of_nothing_but_refused_names_is_refused_by_its_url(store: s3.Store) -> None:
+    store.bucket("evil", {"in/../x": b"evil"})
+    assert refusal("s3://evil/in").startswith("s3://evil/in: no files in this capture")
+
+
+def test_a_damaged_archive_is_named_by_its_url(store: s3.Store) -> None:
+    store.bucket("damaged", {"x.tar.xz": capture("jbod-4.1.1").read_bytes()[:5000]})
+    assert refusal("s3a://damaged/x.tar.xz").startswith("s3://damaged/x.tar.xz: the archive cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("s3://real/sites/nowhere", "no such object or folder. Name a capture"),
+        ("s3://real/sites/jbod", "no such object or folder. Name a capture"),
+        ("s3://no-such-bucket", "no such "),
+        ("s3://no-such-bucket/a/b.tar.xz", "no such bucket. Check the name"),
+        ("s3://", "cannot be read"),
+        ("nonsense://a/b", "fsspec knows no store nonsense://"),
+        ("file:///etc", "name a capture on this machine by its path"),
+    ],
+)
+def test_what_is_not_there_is_said_with_its_url(url: str, message: str, real: Path) -> None:
+    assert refusal(url).startswith(f"{url}: {message}")
+
+
+def test_without_credentials(real: Path, client: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        client.delenv(name)
+    assert refusal("s3://real/sites").startswith("s3://real/sites: no credentials. Set AWS_ACCESS_KEY_ID")
+
+
+def test_without_permission(store: s3.Store, tmp_path: Path, client: pytest.MonkeyPatch) -> None:
+    """moto asks for permissions after so many requests; this server asks from the first one on."""
+    client.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "0")
+    with s3.moto(tmp_path / "log") as strict:
+        client.setenv("AWS_ENDPOINT_URL", strict.endpoint)
+        said = refusal("s3://real/sites")
+    assert said.startswith("s3://real/sites: no permission to read it, or the credentials are wrong.")
+    assert_no_secret(said)
+
+
+def test_a_store_that_does_not_answer(client: pytest.MonkeyPatch) -> None:
+    client.setenv("AWS_ENDPOINT_URL", f"http://{s3.KEY}:{s3.SECRET}@127.0.0.1:9")
+    client.setenv("AWS_MAX_ATTEMPTS", "1")
+    said = refusal("s3://real/sites")
+    assert said.startswith("s3://real/sites: cannot be read (")
+    assert_no_secret(said)
+
+
+def assert_no_secret(said: str) -> None:
+    assert not [secret for secret in (s3.KEY, s3.SECRET, "Signature", "hunter2") if secret in said]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:hunter2@127.0.0.1:9/a/x.tar.xz?X-Amz-Signature=hunter2#hunter2", "https://127.0.0.1:9/a/x.tar.xz"),
+        ("https://hunter2@127.0.0.1:9/a/x.log", "https://127.0.0.1:9/a/x.log"),
+        ("s3a://me:hunter2@real/x.log?versionId=hunter2", "s3://real/x.log"),
+        ("abfs://box@account.dfs.core.windows.net/x.log?sig=hunter2", "abfs://box@account.dfs.core.windows.net/x.log"),
+        ("abfs://me:hunter2@box/x.log", "abfs://box/x.log"),
+        ("s3://real/a#b.log", "s3://real/a#b.log"),
+        ("nonsense://me:hunter2@h/x.log?hunter2", "nonsense://h/x.log"),
+    ],
+)
+def test_secrets_of_a_url_are_not_shown(url: str, shown: str) -> None:
+    remote = location(url)
+    assert isinstance(remote, Remote)
+    assert str(remote) == shown
+    assert "hunter2" not in repr(remote)
+    assert capture_name(remote) == shown.rpartition("/")[2].removesuffix(".tar.xz")
+    said = refusal(url)
+    assert said.startswith(f"{shown}: ")
+    assert_no_secret(said)
+
+
+def test_an_object_that_arrives_cut_off_is_named(store: s3.Store, client: pytest.MonkeyPatch) -> None:
+    store.bucket("cut", {"in/a.log": LOG, "in/b.log": LOG, "in/c.log": LOG})
+
+    def cut(_: str, path: str, body: bytes) -> bytes:
+        return body[:-7] if path.partition("?")[0].endswith("/b.log") else body
+
+    with s3.in_front_of(store.endpoint, cut) as endpoint:
+        client.setenv("AWS_ENDPOINT_URL", endpoint)
+        client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
+        told = f"{len(LOG) - 7} bytes arrived, and the store names {len(LOG)}"
+        assert refusal("s3://cut/in").startswith(f"s3://cut/in/b.log: {told}")
+        assert refusal("s3://cut/in/b.log").startswith(f"s3://cut/in/b.log: {told}")
+
+
+@pytest.mark.parametrize("change", ["same size", "new object"])
+def test_a_capture_that_changes_while_it_is_copied_is_refused(
+    change: str, store: s3.Store, client: pytest.MonkeyPatch
+) -> None:
+    store.bucket(bucket := change.replace(" ", "-"), {"in/a.log": LOG, "in/b.log": LOG})
+    changed = "b.log" if change == "same size" else "c.log"
+
+    def write(_: str, path: str, body: bytes) -> bytes:
+        if path.partition("?")[0].endswith("/a.log"):
+            store.put(bucket, f"in/{changed}", LOG[::-1])
+        return body
+
+    with s3.in_front_of(store.endpoint, write) as endpoint:
+        client.setenv("AWS_ENDPOINT_URL", endpoint)
+        said = refusal(f"s3://{bucket}/in")
+    assert said.startswith(f"s3://{bucket}/in/{changed}: the object changed while the capture was copied.")
+
+
+@pytest.mark.parametrize(
+    ("url", "package"),
+    [("s3://real/x.log", "pip install 'kraft-forensics[s3]'"), ("gs://real/x.log", "gcsfs"), ("abfs://r/x", "adlfs")],
+)
+def test_a_package_that_is_missing_is_named(url: str, package: str, tmp_path: Path) -> None:
+    """In an interpreter that has fsspec and nothing else of what is installed here."""
+    spec = find_spec("fsspec")
+    assert spec is not None
+    assert spec.origin is not None
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "fsspec").symlink_to(Path(spec.origin).parent)
+    code = (
+        "import sys; from evidence.capture.remote import check, location; from evidence.errors import CaptureError\n"
+        "assert 'fsspec' not in sys.modules\n"
+        "try: check(location(sys.argv[1]))\n"
+        "except CaptureError as error: print(error)"
+    )
+    own = {**os.environ, "PYTHONPATH": f"{tmp_path / 'packages'}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-S", "-c", code, url], env=own, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{url}: ")
+    assert package in done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "ingest"])
+def test_a_wrong_url_is_said_before_spark_starts(command: str, real: Path, tmp_path: Path) -> None:
+    words = [command, "s3://me:hunter2@real/sites?hunter2", "s3://real/nowhere", "--lake", str(tmp_path / "lake")]
+    for wrong, said in (
+        (words[:2] + words[3:], "s3://real/sites: "),
+        (words[:1] + words[2:], "s3://real/nowhere: no such object or folder."),
+        ([command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"], "s3://...: the lake is a folder"),
+    ):
+        done = subprocess.run([sys.executable, "-m", "jobs.cli", *wrong], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {said}")
+        assert done.stderr.count("\n") == 1
+        assert_no_secret(done.stderr)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_no_command_takes_a_url_for_the_lake(tmp_path: Path, client: pytest.MonkeyPatch) -> None:
+    from jobs.cli import app
+
+    client.chdir(tmp_path)
+    for words in (["detect"], ["sql", "select 1"], ["explain", "abcdef", "--capture", "s3://real/sites"]):
+        result = CliRunner().invoke(app, [*words, "--lake", "s3a://real/lake"])
+        assert result.exit_code == 1
+        assert isinstance(result.exception, KraftForensicsError)
+        assert "docs/cluster.md" in str(result.exception)
+    assert list(tmp_path.glob("s3*")) == []
+
+
+def test_fsspec_is_imported_for_a_url_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from jobs.cli import app\n"
+        "from evidence.capture.files import open_capture\n"
+        "with open_capture(Path(sys.argv[1])) as found: pass\n"
+        "print([name for name in ('fsspec', 's3fs', 'botocore', 'aiohttp') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(capture("jbod-4.1.1"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,77 @@
+"""Files whose name says nothing are known by what they begin with, and nothing else is taken for evidence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence import kinds
+from evidence.capture.sniff import HEAD_BYTES, sniff
+from tests.support.cli import printed
+from tests.support.paths import ORACLE, ROOT
+from tests.unit.evidence.accounting import FUZZ
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [
+        ("kafka-topics", kinds.TOPICS_DESCRIBE),
+        ("get-offsets", kinds.GET_OFFSETS),
+        ("log-dirs", kinds.LOG_DIRS),
+        ("quorum-status", kinds.QUORUM_STATUS),
+        ("quorum-replication", kinds.QUORUM_REPLICATION),
+        ("leader-election", None),
+        ("features", None),
+    ],
+)
+def test_what_tools_printed_is_known(tool: str, kind: str | None) -> None:
+    texts = [text for name in ("unclean", "elr", "churn", "diverge") for text in printed(name, tool)]
+    assert texts
+    assert {sniff(text[:HEAD_BYTES]) for text in texts} == {kind}
+
+
+@pytest.mark.parametrize("file", sorted(ORACLE.glob("*dump-log*.txt.gz")), ids=lambda f: f.name)
+def test_dumps_are_known(file: object) -> None:
+    text = gzip.decompress(file.read_bytes())  # type: ignore[attr-defined]
+    assert sniff(text[:HEAD_BYTES]) == kinds.DUMP_LOG
+    payloads = b"\n".join(line.split(b"payload: ", 1)[1] for line in text.splitlines() if b"payload: {" in line)
+    assert sniff(payloads[:HEAD_BYTES]) == (kinds.DUMP_LOG if payloads else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b'# HELP kafka_log_Log_LogEndOffset x\nkafka_log_Log_LogEndOffset{topic="a"} 1\n', kinds.JMX_EXPORTER),
+        (b'"time","kafka.log:type=Log,name=LogEndOffset,topic=a,partition=0:Value"\n1,2\n', kinds.JMX_TOOL),
+        (b'{"brokerEpoch":1,"topicPartitionLogInfoList":[]}', kinds.REPLICA_LOG_INFO),
+        (b"\xef\xbb\xbforders:0:12\n", kinds.GET_OFFSETS),
+        (b"orders:0:12", kinds.GET_OFFSETS),
+        (b"", None),
+        (b"\n\n\n", None),
+        (b"12:30:45 the broker started\n12:30:46 and stopped\n", None),
+        (b"[2026-11-21 00:00:00,000] INFO Topic: orders created\n", None),
+        (b"time,value\n1,2\n", None),
+        (b"\x00\x01\x02" * 100, None),
+        (b"PK\x03\x04", None),
+        (b'{"events":[{"t":1}],"lost_acks":{"a-0":[1,2]}}', None),
+    ],
+)
+def test_a_few_lines_decide(text: bytes, kind: str | None) -> None:
+    assert sniff(text) == kind
+
+
+def test_nothing_in_this_project_that_is_no_evidence_is_taken_for_some() -> None:
+    files = [f for pattern in ("*.md", "*.toml", "evidence/*.py", "jobs/*.py", ".ci/*") for f in ROOT.glob(pattern)]
+    assert len(files) > 20
+    assert {f.name: kind for f in files if (kind := sniff(f.read_bytes()[:HEAD_BYTES]))} == {}
+
+
+@FUZZ
+@given(data=st.binary(max_size=400), pick=st.integers(0, 3))
+def test_any_bytes_have_a_kind_or_none(data: bytes, pick: int) -> None:
+    start = (b"", b"{", b"Topic: ", json.dumps({"brokers": 1}).encode())[pick]
+    assert sniff(start + data) in {None, *(v for v in vars(kinds).values() if isinstance(v, str))}

@@ -1,0 +1,366 @@
+"""The compiled decoder against the reader that is the reference: the same rows and the same damage, on any bytes."""
+
+from __future__ import annotations
+
+import lzma
+import mmap
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.capture.files import open_capture
+from evidence.errors import CaptureError
+from evidence.metadata_log import batch_kernel, columns
+from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
+from evidence.metadata_log.rows import ByteRange, work_of
+from evidence.metadata_log.scan import scan_files
+from tests.support import writer
+from tests.support.paths import ORACLE, ROOT, controllers
+from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
+
+Row = dict[str, Any]
+NEVER = 1 << 60
+COMPILED_TYPES = ("NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD")
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+UUIDS = st.binary(min_size=16, max_size=16)
+
+
+def whole(data: bytes) -> ByteRange:
+    return ByteRange("log", "log", "00", "metadata_segment", 0, len(data))
+
+
+def rows(data: bytes, work: ByteRange, compiled_from: int) -> list[Row]:
+    found = pa.Table.from_batches(decode_arrow(data, work, "c", compiled_from), schema=DECODED).to_pylist()
+    return sorted(found, key=lambda r: (r["position"] is None, r["position"] or 0, r["offset"] or 0, str(r["damage"])))
+
+
+def outcome(data: bytes, compiled_from: int) -> list[Row] | str:
+    """The rows, or the error that ends them."""
+    try:
+        return rows(data, whole(data), compiled_from)
+    except CaptureError as error:
+        return str(error)
+
+
+def same_both_ways(data: bytes) -> list[Row] | str:
+    found = outcome(data, 0)
+    assert found == outcome(data, NEVER)
+    return found
+
+
+def compiled(data: bytes, work: ByteRange | None = None) -> int:
+    """How many records the compiled loops took; what they gave is valid Arrow."""
+    decoder = CompiledDecoder(data, work or whole(data), "c")
+    for found in decoder.decode():
+        found.validate(full=True)
+    return decoder.compiled_rows
+
+
+def array(values: list[int] | None) -> bytes:
+    return b"\x00" if values is None else int32s(values)
+
+
+def uuids(values: list[bytes] | None) -> bytes:
+    return b"\x00" if values is None else uvarint(len(values) + 1) + b"".join(values)
+
+
+lists = st.lists(INT32, max_size=5)
+maybe = st.none() | lists
+
+
+@st.composite
+def partition_records(draw: st.DrawFn) -> bytes:
+    """A PartitionRecord of any version, its tagged fields given or left out, defaults too."""
+    version = draw(st.integers(0, 2))
+    body = struct.pack(">i", draw(INT32)) + draw(UUIDS) + b"".join(array(draw(lists)) for _ in range(4))
+    body += struct.pack(">iii", draw(st.just(-2) | INT32), draw(INT32), draw(INT32))
+    body += uuids(draw(st.lists(UUIDS, max_size=4))) if version else b""
+    tags = {0: struct.pack(">b", draw(st.just(0) | st.integers(-128, 127)))}
+    tags |= {1: array(draw(maybe)), 2: array(draw(maybe))} if version == 2 else {}
+    kept = draw(st.sets(st.sampled_from(sorted(tags))))
+    return writer.frame(3, version, body + tagged({t: tags[t] for t in kept}))
+
+
+def change_tags(draw: st.DrawFn, version: int) -> dict[int, bytes]:
+    tags = {t: array(draw(maybe)) for t in (0, 2, 3, 4)}
+    tags |= {1: struct.pack(">i", draw(st.just(-2) | INT32)), 5: struct.pack(">b", draw(st.integers(-2, 2)))}
+    tags |= {6: array(draw(maybe)), 7: array(draw(maybe))} if version == 2 else {}
+    tags |= {8: uuids(draw(st.none() | st.lists(UUIDS, max_size=4)))} if version else {}
+    return tags
+
+
+@st.composite
+def change_records(draw: st.DrawFn) -> bytes:
+    version = draw(st.integers(0, 2))
+    tags = change_tags(draw, version)
+    kept = draw(st.sets(st.sampled_from(sorted(tags))))
+    body = struct.pack(">i", draw(INT32)) + draw(UUIDS) + tagged({t: tags[t] for t in kept})
+    return writer.frame(5, version, body)
+
+
+@st.composite
+def disordered_records(draw: st.DrawFn) -> bytes:
+    """A PartitionChangeRecord with tags in any order, some of them more than once."""
+    version = draw(st.integers(0, 2))
+    tags = change_tags(draw, version)
+    kept = draw(st.lists(st.sampled_from(sorted(tags)), max_size=6))
+    section = uvarint(len(kept)) + b"".join(uvarint(t) + uvarint(len(tags[t])) + tags[t] for t in kept)
+    return writer.frame(5, version, struct.pack(">i", draw(INT32)) + draw(UUIDS) + section)
+
+
+plain = partition_records() | change_records() | st.just(writer.no_op())
+others = st.sampled_from([writer.topic("orders"), writer.config("min.insync.replicas", "2")])
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(plain | others, min_size=1, max_size=12), st.integers(-5, 5), st.integers(0, 1 << 40))
+def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int, base: int) -> None:
+    records = b"".join(record(v, i, timestamp_delta=step * i) for i, v in enumerate(values))
+    data = batch(values, base) + batch(values, base + len(values), records=records, count=len(values))
+    found = same_both_ways(data)
+    assert len(found) == 2 * len(values)
+    assert not any(r["damage"] for r in found)
+    assert compiled(data) == sum(r["type"] in COMPILED_TYPES for r in found)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(disordered_records(), min_size=1, max_size=4))
+def test_tags_may_come_in_any_order(values: list[bytes]) -> None:
+    assert len(same_both_ways(batch(values))) == len(values)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(plain | others, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 300), st.integers(1, 4))
+def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: int, per_batch: int) -> None:
+    """Batches are split between chunks, records too large for a chunk go to the reader."""
+    groups = [values[i : i + per_batch] for i in range(0, len(values), per_batch)]
+    data = b"".join(batch(group, per_batch * i) for i, group in enumerate(groups))
+    small = sum(len(record(v, i)) <= max_bytes for group in groups for i, v in enumerate(group) if v[1] in (3, 5, 20))
+    limits = {"_MAX_ROWS": max_rows, "_MAX_BYTES": max_bytes, "_GROUP_RECORDS": 2 * max_rows, "_GROUP_BYTES": 500}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (limits | {"_CHUNK_ROWS": 1}).items():
+            patch.setattr(columns, name, value)
+        assert len(same_both_ways(data)) == len(values)
+        decoder = CompiledDecoder(data, whole(data), "c")
+        assert all(len(found) <= max_rows for found in decoder.decode())
+    assert decoder.compiled_rows == small
+
+
+ODD = [
+    b"\x00",
+    b"\x01",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\x80\x00",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\x7f",
+    b"\xff" * 9,
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(plain, min_size=1, max_size=4), st.data())
+def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
+    """Bytes of records are altered, cut out or put in, and the CRC made right: the record parser itself sees them."""
+    records = b"".join(record(v, i) for i, v in enumerate(values))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(records) - 1))
+        kind = data.draw(st.sampled_from(["flip", "set", "cut", "insert"]))
+        if kind == "flip":
+            records = flip(records, at, 1 << data.draw(st.integers(0, 7)))
+        elif kind == "cut" and len(records) > 9:
+            records = records[:at] + records[at + 1 :]
+        else:
+            records = records[:at] + data.draw(st.sampled_from(ODD)) + records[at + (kind == "set") :]
+    same_both_ways(batch(records=records, count=len(values)) + batch(values, len(values)))
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(plain, min_size=1, max_size=3), st.data())
+def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
+    """As above with the record's own lengths made right: the fields themselves are wrong."""
+    changed = []
+    for value in values:
+        at = data.draw(st.integers(0, len(value) - 1))
+        kind = data.draw(st.sampled_from(["flip", "set", "cut", "insert", "end"]))
+        if kind == "flip":
+            value = flip(value, at, 1 << data.draw(st.integers(0, 7)))
+        elif kind == "end":
+            value = value[:at]
+        else:
+            odd = b"" if kind == "cut" else data.draw(st.sampled_from(ODD))
+            value = value[:at] + odd + value[at + (kind != "insert") :]
+        changed.append(value)
+    found = same_both_ways(batch(changed))
+    assert len(found) == len(values)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.booleans())
+def test_damaged_heads_end_the_range_the_same_both_ways(data: st.DataObject, mended: bool) -> None:
+    """A head is altered behind the back of whoever framed the file, with its CRC right or not."""
+    parts = [batch([writer.partition_change(n)] * 2, 2 * n) for n in range(3)]
+    at = data.draw(st.integers(0, 60))
+    bad = flip(parts[1], at, 1 << data.draw(st.integers(0, 7)))
+    if mended and at not in range(17, 21):
+        bad = bad[:17] + struct.pack(">I", writer.crc32c(bad[21:])) + bad[21:]
+    same_both_ways(parts[0] + bad + parts[2])
+
+
+@pytest.mark.parametrize("size", [1, 60], ids=["checked by the compiled loop", "checked by google-crc32c"])
+def test_a_crc_that_does_not_hold_is_an_error(size: int) -> None:
+    good = batch([writer.partition_change()] * size)
+    assert compiled(good * 2) == 2 * size
+    for at in (len(good) + 25, 2 * len(good) - 1):
+        assert "CRC32C" in same_both_ways(flip(good * 2, at))
+
+
+@pytest.mark.parametrize("size", range(40))
+def test_crc32c_is_that_of_rfc_3720(size: int) -> None:
+    data = bytes(range(7, 7 + size))
+    found = batch_kernel.crc32c(np.frombuffer(b"ab" + data + b"c", dtype=np.uint8), 2, 2 + size)
+    assert found == writer.crc32c(data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plain, st.integers(1, 1000), st.sampled_from([0, 1, 2]))
+def test_a_wrong_record_count_is_no_reason_to_read_elsewhere(value: bytes, count: int, more: int) -> None:
+    records = record(value, 0) + b"\x00" * more
+    same_both_ways(batch(records=records, count=count))
+
+
+LEADER_5, LEADER_KEPT = struct.pack(">i", 5), struct.pack(">i", -2)
+
+
+def change_of(*tags: tuple[int, bytes]) -> bytes:
+    """A PartitionChangeRecord with these tags, in this order."""
+    section = uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(field)) + field for tag, field in tags)
+    return writer.frame(5, 0, struct.pack(">i", 1) + writer.TOPIC_ID + section)
+
+
+def overlong(encoded: bytes) -> bytes:
+    """A record whose length is written with one byte more than it needs."""
+    assert encoded[0] < 0x80
+    return bytes([encoded[0] | 0x80, 0]) + encoded[1:]
+
+
+@pytest.mark.parametrize(
+    ("what", "odd"),
+    [
+        ("a key", record(writer.partition_change(), key=b"k")),
+        ("headers", record(writer.partition_change(), headers=1, tail=b"\x02a\x02b")),
+        ("bytes behind the headers", record(writer.partition_change(), tail=b"\x00")),
+        ("another offset delta", record(writer.partition_change(), 7)),
+        ("an unknown tag", record(writer.partition_change(fields={40: b"x"}))),
+        ("a tag of a later version", record(writer.partition_change(fields={8: b"\x01"}))),
+        ("an unknown version", record(writer.frame(5, 3, struct.pack(">i", 1) + writer.TOPIC_ID + tagged()))),
+        ("a NoOpRecord of an unknown version", record(writer.frame(20, 1, tagged()))),
+        ("a NoOpRecord with a tag", record(writer.frame(20, 0, tagged({0: b"x"})))),
+        ("a byte behind the fields", record(writer.partition_change() + b"\x00")),
+        ("a length of too many bytes", overlong(record(writer.partition_change()))),
+        ("a tag twice", record(change_of((1, LEADER_5), (1, LEADER_KEPT)))),
+        ("tags in descending order", record(change_of((1, LEADER_5), (0, int32s([5]))))),
+        ("a huge list", record(writer.partition_change(fields={0: b"\xff\xff\xff\xff\x0f"}))),
+        ("a time beyond 64 bits", record(writer.partition_change(), timestamp_delta=(1 << 62) + 5)),
+        ("no value", record(None)),
+    ],
+)
+def test_what_is_unusual_is_left_to_the_reader(what: str, odd: bytes) -> None:
+    data = batch(records=odd, count=1)
+    same_both_ways(data)
+    assert compiled(data) == 0, what
+
+
+def test_a_remark_is_kept_with_its_record() -> None:
+    found = same_both_ways(batch(records=overlong(record(writer.partition_change())), count=1))
+    assert sorted(r["damage"]["reason"] if r["damage"] else r["type"] for r in found) == [
+        "PARTITION_CHANGE_RECORD",
+        "overlong_varint",
+    ]
+
+
+def test_batches_of_other_kinds_stand_between() -> None:
+    change = writer.partition_change()
+    parts = [
+        writer.control_batch(writer.LEADER_CHANGE, writer.leader_change()),
+        batch([change, change], 1),
+        batch([change], 3, codec="gzip"),
+        batch([change], 4, attributes=0x08, max_timestamp_ms=writer.TIMESTAMP_MS + 9),
+        batch([change], 5, timestamp_ms=(1 << 63) - 1),
+        batch([], 6, records=b"", count=1, codec="zstd"),
+        batch([change] * 60, 7),
+    ]
+    data = b"".join(parts)
+    found = same_both_ways(data)
+    assert [r["offset"] for r in found if r["offset"] is not None][:6] == [0, 1, 2, 3, 4, 5]
+    assert compiled(data) == 62
+
+
+def test_a_batch_the_compiled_loops_do_not_know_may_stand_first() -> None:
+    """Nothing is found there, and the range goes on behind it."""
+    data = batch([writer.no_op()], codec="gzip") + batch([writer.no_op()], 1)
+    assert len([r for r in same_both_ways(data) if not r["damage"]]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("every-record.log", 140), ("every-record-4.4.0.log", 140), ("every-record-seed-7.log.xz", 420)]
+)
+def test_every_record_type_of_kafkas_own_log(name: str, count: int) -> None:
+    raw = (ORACLE / name).read_bytes()
+    data = lzma.decompress(raw) if name.endswith(".xz") else raw
+    found = same_both_ways(data)
+    assert compiled(data) == sum(r["type"] in COMPILED_TYPES for r in found) == count
+
+
+@pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge"])
+def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
+    """Every partition record and NoOpRecord that a controller wrote is read by the compiled loops."""
+    with open_capture(controllers(name, tmp_path)) as opened:
+        for work in work_of(scan_files(opened.files)):
+            data = Path(work.local).read_bytes()
+            found = rows(data, work, NEVER)
+            assert found == rows(data, work, 0)
+            assert compiled(data, work) == sum(r["type"] in COMPILED_TYPES for r in found)
+
+
+def test_bytes_may_lie_in_a_memory_map() -> None:
+    data = batch([writer.partition_change(n) for n in range(40)])
+    mapped = mmap.mmap(-1, len(data))
+    mapped[:] = data
+    work: Any = mapped
+    assert rows(work, whole(data), 0) == rows(work, whole(data), NEVER) == rows(data, whole(data), NEVER)
+    assert compiled(work) == 40
+
+
+def test_without_a_place_for_the_cache_it_compiles_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_place(cache: bool = False, **options: Any) -> Callable[..., Any]:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.jit(nopython=True, **options)
+
+    monkeypatch.setattr(numba, "njit", no_place)
+    assert batch_kernel.compiled(lambda value: value + 1)(1) == 2
+
+
+def test_small_files_do_not_wait_for_the_compiler() -> None:
+    """A process that decodes little never loads it."""
+    program = (
+        "import sys; from evidence.metadata_log.columns import decode_arrow;"
+        "from evidence.metadata_log.rows import ByteRange;"
+        f"data = open({str(ORACLE / 'every-record.log')!r}, 'rb').read();"
+        "n = sum(map(len, decode_arrow(data, ByteRange('l', 'l', '0', 'metadata_segment', 0, len(data)), 'c')));"
+        "print(n, 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == ["740", "False"]

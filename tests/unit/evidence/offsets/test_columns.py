@@ -1,0 +1,131 @@
+"""Rows that come file by file are one table, in their order, and what a file says once costs next to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence import tables
+from evidence.capture.files import open_capture
+from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
+from evidence.offsets.columns import ENCODED, OffsetColumns
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import OffsetTables, read_offsets
+
+Row = dict[str, Any]
+
+VALUES = {
+    "topic": st.sampled_from([None, "a", "b", "größe"]),
+    "partition": st.one_of(st.none(), st.integers(0, (1 << 31) - 1)),
+    "high_watermark": st.one_of(st.none(), st.integers(0, (1 << 63) - 1)),
+    "broker_id": st.one_of(st.none(), st.integers(0, 9)),
+    "path": st.one_of(st.none(), st.text("xyz/", max_size=3)),
+}
+
+
+def files(given_: list[str]) -> st.SearchStrategy[tuple[Row, list[Row]]]:
+    """(what is the same in every row of a file, the rows) with columns `given_` in the rows."""
+    rest = {name: values for name, values in VALUES.items() if name not in given_}
+    rows = st.lists(st.fixed_dictionaries({name: VALUES[name] for name in given_}), max_size=5)
+    return st.tuples(st.fixed_dictionaries({}, optional=rest), rows)
+
+
+@settings(max_examples=80, deadline=None, database=None)
+@given(
+    st.lists(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, unique=True).flatmap(files), max_size=8),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.integers(1, 12),
+)
+def test_rows_and_columns_in_any_mixture_are_the_same_table(
+    given_: list[tuple[Row, list[Row]]], as_columns: list[bool], chunk_rows: int
+) -> None:
+    made = OffsetColumns(chunk_rows)
+    for (same, rows), is_columns in zip(given_, as_columns, strict=False):
+        if is_columns:
+            names = [field for field in ENCODED if rows and field.name in rows[0]]
+            made.add_columns(same, pa.RecordBatch.from_pylist(rows, schema=pa.schema(names)))
+        else:
+            made.add_rows({**same, **row} for row in rows)
+    found = made.table()
+    expected = pa.Table.from_pylist(
+        [{**same, **row} for same, rows in given_ for row in rows], schema=tables.LOG_END_OFFSETS
+    )
+    found.validate(full=True)
+    assert found.schema == ENCODED
+    assert found.cast(tables.LOG_END_OFFSETS).equals(expected)
+    assert max((len(chunk) for chunk in found.to_batches()), default=0) < chunk_rows + max(chunk_rows, 5)
+
+
+def checkpoint(count: int, broker: int = 1) -> bytes:
+    lines = "".join(f"topic-{i // 50} {i % 50} {i * 7 + broker}\n" for i in range(count))
+    return f"0\n{count}\n{lines}".encode()
+
+
+def export(count: int) -> bytes:
+    ends = ("kafka_log_Log_LogEndOffset", "kafka_log_Log_LogStartOffset")
+    return "".join(
+        f'{ends[i % 3 == 2]}{{partition="{i % 50}",topic="topic-{i // 50}",}} {float(i)}\n' for i in range(count)
+    ).encode()
+
+
+def read(root: Path, texts: dict[str, bytes]) -> OffsetTables:
+    for name, data in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    with open_capture(root) as capture:
+        return read_offsets(capture.name, capture.files, MetricNames(), 5000)
+
+
+@pytest.mark.parametrize(
+    ("name", "clean", "odd"),
+    [
+        ("replication-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
+        ("recovery-point-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
+        ("log-start-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
+        ("jmx.prom", export(120), export(120) + b"# kafka_log_Log_LogEndOffset\n"),
+    ],
+)
+def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
+    name: str, clean: bytes, odd: bytes, tmp_path: Path
+) -> None:
+    """The odd one has a line more, which says nothing; every other byte is at its place."""
+    taken = [
+        (clean_metrics(d, MetricNames()) if "prom" in name else clean_checkpoint(d, "x")) is None for d in (clean, odd)
+    ]
+    assert taken == [False, True]
+    place = f"snapshots/1795221569450/broker-4/{name}"
+    found = [read(tmp_path / "c" / str(i) / "capture", {place: data}) for i, data in enumerate((clean, odd))]
+    rows = [f.log_end_offsets.drop_columns(["sha256"]).to_pylist() for f in found]
+    assert len(rows[0]) == 120
+    assert rows[0] == rows[1]
+    assert [(a.parsed_bytes, a.damage, a.note) for f in found for a in f.accounts.values()] == [
+        (len(data), [], None) for data in (clean, odd)
+    ]
+
+
+def test_rows_stand_in_the_order_of_files_however_they_were_read(tmp_path: Path) -> None:
+    folder = "snapshots/1795221569450/broker-{}/replication-offset-checkpoint"
+    texts = {folder.format(b): checkpoint(40, b) + b"\n" * (b % 2) for b in range(1, 7)}
+    rows = read(tmp_path / "capture", texts).log_end_offsets
+    assert rows["broker_id"].to_pylist() == [b for b in range(1, 7) for _ in range(40)]
+    assert rows["high_watermark"].to_pylist() == [i * 7 + b for b in range(1, 7) for i in range(40)]
+
+
+def test_an_export_of_an_unknown_broker_without_samples_is_no_damage(tmp_path: Path) -> None:
+    found = read(tmp_path / "capture", {"metrics.prom": b"jvm_threads 12\n"})
+    assert len(found.log_end_offsets) == 0
+    assert found.accounts["metrics.prom"].damage == []
+
+
+def test_a_value_costs_some_70_bytes_whatever_its_files_name_is(tmp_path: Path) -> None:
+    folder = f"{'long-' * 40}/snapshots/1795221569450/broker-{{}}/"
+    texts = {folder.format(b) + "replication-offset-checkpoint": checkpoint(5000, b) for b in range(4)}
+    texts |= {folder.format(b) + "jmx.prom": export(5000) for b in range(4)}
+    rows = read(tmp_path / "capture", texts).log_end_offsets
+    assert len(rows) == 40_000
+    assert rows.get_total_buffer_size() / len(rows) < 100

@@ -1,0 +1,216 @@
+"""Log end offsets from an exporter's text, in the spellings that sites really have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.offsets.jmx_exporter import MetricNames, Sample, process_start_ms, read_metrics
+from tests.unit.evidence.accounting import FUZZ
+
+NAMES = MetricNames()
+LABELS = b'{topic="orders",partition="3"}'
+
+
+def value_of(text: bytes) -> int:
+    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text + b"\n", NAMES)
+    assert damage == []
+    return sample.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"0", 0),
+        (b"123", 123),
+        (b"123.0", 123),
+        (b"1.23E2", 123),
+        (b"1.2345678E7", 12_345_678),
+        (b"9007199254740993", 9_007_199_254_740_993),
+        (b"9223372036854775807", (1 << 63) - 1),
+        (b"123 1795221569450", 123),
+        (b"123 1520879607.789", 123),
+        (b'123 # {trace_id="abc"} 1.0 1520879607.789', 123),
+        (b" \t 7", 7),
+    ],
+)
+def test_values_are_read_in_every_notation(text: bytes, value: int) -> None:
+    assert value_of(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"NaN", b"+Inf", b"-Inf", b"-1", b"-1.0", b"1.5", b"1e400", b"1e19", b"9223372036854775808", b"", b"abc", b"0x10"],
+)
+def test_a_value_that_is_no_offset_is_damage_on_its_line(text: bytes) -> None:
+    line = b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text
+    data = b"# HELP x\n" + line + b"\nkafka_log_Log_LogStartOffset" + LABELS + b" 5\n"
+    (sample,), (damage,) = read_metrics(data, NAMES)
+    assert (sample.field, sample.value) == ("log_start_offset", 5)
+    assert damage.reason == "bad_metric"
+    assert data[damage.position : damage.position + damage.length_bytes] == line
+    assert damage.message.startswith("not a sample of kafka_log_Log_LogEndOffset: ")
+
+
+@pytest.mark.parametrize(
+    ("labels", "topic"),
+    [
+        (rb'{topic="a\"b",partition="3"}', 'a"b'),
+        (rb'{topic="a\\b\nc",partition="3"}', "a\\b\nc"),
+        (b'{topic="a}{ # ",partition="3"}', "a}{ # "),
+        (b'{partition="3",topic="a",}', "a"),
+        (b'{ topic = "a" , partition = "3" }', "a"),
+        (b'{broker="1",topic="a",partition="3",client="x"}', "a"),
+        ('{topic="größe",partition="3"}'.encode(), "größe"),
+    ],
+)
+def test_labels_are_read_with_their_escapes(labels: bytes, topic: str) -> None:
+    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
+    assert damage == []
+    assert sample == Sample(0, "log_end_offset", topic, 3, 9)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        b"",
+        b"{}",
+        b"{",
+        b'{topic="a"}',
+        b'{partition="3"}',
+        b'{topic="",partition="3"}',
+        b'{topic="a",partition=""}',
+        b'{topic="a",partition="-1"}',
+        b'{topic="a",partition="1.0"}',
+        b'{topic="a",partition="1_0"}',
+        b'{topic="a",partition="2147483648"}',
+        b'{topic="a",partition="99999999999999999999"}',
+        b'{topic="a",topic="b",partition="3"}',
+        b'{topic="a,partition="3"}',
+        b'{topic="\xff",partition="3"}',
+    ],
+)
+def test_labels_that_name_no_partition_are_damage(labels: bytes) -> None:
+    samples, (damage,) = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
+    assert samples == []
+    assert damage.reason == "bad_metric"
+
+
+def test_a_missing_label_is_named_with_what_to_do() -> None:
+    _, (damage,) = read_metrics(b'kafka_log_Log_LogEndOffset{t="a",partition="3"} 9\n', NAMES)
+    assert damage.message.endswith("it has no label 'topic'; the names of metrics and labels are settings")
+
+
+def test_a_sample_that_was_cut_off_is_damage_even_if_it_reads_well() -> None:
+    samples, (damage,) = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" 12", NAMES)
+    assert samples == []
+    assert damage.message.endswith("the line does not end: its value may lack digits")
+
+
+def test_other_metrics_comments_and_blank_lines_are_left_aside() -> None:
+    data = b"""# TYPE kafka_log_Log_LogEndOffset gauge
+kafka_log_Log_Size{topic="orders",partition="3"} NaN
+kafka_log_Log_LogEndOffset_total{topic="orders",partition="3"} 1
+
+  kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9
+# EOF
+"""
+    (sample,), damage = read_metrics(data, NAMES)
+    assert damage == []
+    assert (
+        data[sample.position :].splitlines()[0].strip() == b'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9'
+    )
+
+
+def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
+    names = MetricNames(("leo", "my:leo"), ("lso",), topic_label="t", partition_label="p")
+    data = b'leo{t="a",p="0"} 1\nmy:leo{t="a",p="1"} 2\nlso{t="a",p="0"} 3\nkafka_log_Log_LogEndOffset{t="a",p="0"} 4\n'
+    samples, damage = read_metrics(data, names)
+    assert damage == []
+    assert [(s.field, s.partition, s.value) for s in samples] == [
+        ("log_end_offset", 0, 1),
+        ("log_end_offset", 1, 2),
+        ("log_start_offset", 0, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "message"),
+    [
+        ("kafka_cluster_Partition_UnderMinIsr", "2.0", "2.0 is neither 0 nor 1"),
+        ("kafka_cluster_partition_underminisr", "-1", "-1 is neither 0 nor 1"),
+        ("kafka_cluster_Partition_UnderMinIsr", "0.5", "0.5 is neither 0 nor 1"),
+        ("kafka_cluster_Partition_InSyncReplicasCount", "2147483648", "2147483648 is no number of replicas"),
+        ("kafka_cluster_partition_insyncreplicascount", "1.5", "1.5 is no number of replicas"),
+    ],
+)
+def test_a_leaders_metric_with_a_value_that_cannot_be_is_damage(metric: str, value: str, message: str) -> None:
+    data = f'{metric}{{topic="a",partition="0"}} {value}\n'.encode()
+    samples, (damage,) = read_metrics(data, NAMES)
+    assert samples == []
+    assert (damage.position, damage.length_bytes) == (0, len(data) - 1)
+    assert damage.message == f"not a sample of {metric}: {message}"
+
+
+def test_where_a_text_shows_both_that_a_broker_leads_and_that_it_does_not_neither_counts() -> None:
+    data = b"".join(
+        b'kafka_cluster_Partition_%s{topic="a",partition="0",instance="%d"} %d\n' % line
+        for line in [(b"InSyncReplicasCount", 1, 3), (b"InSyncReplicasCount", 2, 0), (b"UnderMinIsr", 1, 1)]
+    )
+    assert read_metrics(data, NAMES) == ([], [])
+
+
+START = b"process_start_time_seconds"
+
+
+@pytest.mark.parametrize(
+    ("text", "start_ms"),
+    [
+        (START + b" 1.795221120887E9\n", 1795221120887),
+        (START + b" 1795221120.887\n", 1795221120887),
+        (START + b" 1795221120.8874999\n", 1795221120887),
+        (START + b" 1795221120\n", 1795221120000),
+        (START + b"{} 1.795221120887E9 1795221343066\n", 1795221120887),
+        (START + b'{instance="a:1",job="}"} 1.795221120887E9\r\n', 1795221120887),
+        (b"# HELP " + START + b" x\n# TYPE " + START + b" gauge\n \t" + START + b" 7\n# EOF\n", 7000),
+        (START + b" 7\n" + START + b" 7.0\n" + START + b" NaN\n", 7000),
+        (START + b" 253402300799.999\n", 253402300799999),
+        # Two processes; no time; a line that does not end, or does not begin so; another metric.
+        (START + b" 7\n" + START + b" 8\n", None),
+        (START + b" 253402300800\n", None),
+        (START + b" 0\n", None),
+        (START + b" -1\n", None),
+        (START + b" NaN\n", None),
+        (START + b" +Inf\n", None),
+        (START + b" 1e400\n", None),
+        (START + b" x\n", None),
+        (START + b"\n", None),
+        (START + b'{a="\xff"} 7\n', None),
+        (START + b" 1.79522112", None),
+        (b"x " + START + b" 7\n", None),
+        (START + b"_total 7\n", None),
+        (b"", None),
+    ],
+)
+def test_the_time_at_which_the_process_was_started(text: bytes, start_ms: int | None) -> None:
+    for data in (text, b"jvm_threads 12\n" + text):
+        assert process_start_ms(data, NAMES) == start_ms
+
+
+@FUZZ
+@given(
+    st.lists(st.one_of(st.binary(max_size=20), st.text('{}"=,.0123456789eE+-NaIf \n#', max_size=20).map(str.encode)))
+)
+def test_any_text_has_a_time_of_start_that_can_be_or_none(parts: list[bytes]) -> None:
+    start_ms = process_start_ms(b"".join(START + part for part in parts), NAMES)
+    assert start_ms is None or 0 < start_ms <= 253402300799999
+
+
+@FUZZ
+@given(st.lists(st.binary(max_size=40)), st.text(alphabet='{}"=,\\ #topicartn0123.eE+-NaIf\t', max_size=60))
+def test_any_text_is_samples_or_damage(parts: list[bytes], tail: str) -> None:
+    data = b"".join(b"kafka_log_Log_LogEndOffset" + p + b"\n" for p in [*parts, tail.encode()])
+    samples, damage = read_metrics(data, NAMES)
+    assert all(0 <= s.value < 1 << 63 and 0 <= s.partition < 1 << 31 for s in samples)
+    assert all(data[d.position :].startswith(b"kafka_log_Log_LogEndOffset") for d in damage)

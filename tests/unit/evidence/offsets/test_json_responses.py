@@ -1,0 +1,222 @@
+"""Answers of Kafka's protocol as JSON: what each proves, what an error code does, and what damage does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.errors import Damage
+from evidence.offsets.json_responses import (
+    read_clean_shutdown,
+    read_describe_log_dirs,
+    read_describe_quorum,
+    read_describe_topic_partitions,
+    read_log_dirs,
+    read_quorum_state,
+    read_replica_log_info,
+)
+from tests.support.cli import printed
+from tests.unit.evidence.accounting import FUZZ
+
+Rows = tuple[list[dict[str, Any]], list[Damage]]
+
+# KIP-966's GetReplicaLogInfoResponse; no release has shipped it.
+LOG_INFO = {
+    "throttleTimeMs": 0,
+    "brokerEpoch": 77,
+    "topicPartitionLogInfoList": [
+        {
+            "topicId": "HS26_evqTuGXhSeNomuVKg",
+            "partitionLogInfo": [
+                {
+                    "partition": 0,
+                    "lastWrittenLeaderEpoch": 4,
+                    "currentLeaderEpoch": 5,
+                    "logEndOffset": 80,
+                    "errorCode": 0,
+                    "errorMessage": None,
+                },
+                {
+                    "partition": 1,
+                    "lastWrittenLeaderEpoch": -1,
+                    "currentLeaderEpoch": -1,
+                    "logEndOffset": -1,
+                    "errorCode": 3,
+                    "errorMessage": "unknown",
+                },
+            ],
+        }
+    ],
+}
+QUORUM_STATE_0 = {
+    "clusterId": "x0",
+    "leaderId": 3001,
+    "leaderEpoch": 7,
+    "votedId": -1,
+    "appliedOffset": 0,
+    "currentVoters": [{"voterId": 3001}, {"voterId": 3000}],
+    "data_version": 0,
+}
+
+
+def as_json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def quorum_rows(data: bytes) -> Rows:
+    offsets, reports, damage = read_describe_quorum(data)
+    return [*offsets, *reports], damage
+
+
+READERS: list[Callable[[bytes], Rows]] = [
+    read_clean_shutdown,
+    read_describe_log_dirs,
+    quorum_rows,
+    read_describe_topic_partitions,
+    read_log_dirs,
+    read_quorum_state,
+    read_replica_log_info,
+]
+
+
+def test_log_dirs_give_lags_and_no_log_ends() -> None:
+    text = printed("unclean", "log-dirs")[0]
+    rows, damage = read_log_dirs(text)
+    assert damage == []
+    assert {r["broker_id"] for r in rows} == {1, 2, 3, 4}
+    assert len(rows) == text.count(b'"partition":')
+    assert {r["offset_lag"] for r in rows} == {0}
+    assert not any("log_end_offset" in r for r in rows)
+    assert {r["position"] for r in rows} == {text.index(b"{")}
+
+
+def test_future_replicas_and_failed_folders_say_nothing() -> None:
+    entry = {"partition": "a-b-3", "size": 1, "offsetLag": 2, "isFuture": False}
+    folders = [
+        {"partitions": [entry, {**entry, "isFuture": True}], "error": None, "logDir": "/d1"},
+        {"partitions": [entry], "error": "KAFKA_STORAGE_ERROR", "logDir": "/d2"},
+    ]
+    rows, (remark,) = read_log_dirs(as_json({"version": 1, "brokers": [{"broker": 7, "logDirs": folders}]}))
+    assert [(r["broker_id"], r["topic"], r["partition"], r["offset_lag"]) for r in rows] == [(7, "a-b", 3, 2)]
+    assert (remark.reason, remark.length_bytes) == ("error_code", 0)
+
+
+def log_dirs_of(partition: str, lag: int) -> bytes:
+    entry = {"partition": partition, "size": 1, "offsetLag": lag, "isFuture": False}
+    return as_json({"version": 1, "brokers": [{"broker": 7, "logDirs": [{"partitions": [entry], "error": None}]}]})
+
+
+@pytest.mark.parametrize(("lag", "remarks"), [(-1, []), (-7, ["bad_response"])])
+def test_a_lag_that_is_not_known_is_no_lag(lag: int, remarks: list[str]) -> None:
+    rows, damage = read_log_dirs(log_dirs_of("a-0", lag))
+    assert (rows, [d.reason for d in damage]) == ([], remarks)
+    entry = {"partitionIndex": 0, "offsetLag": lag, "isFutureKey": False}
+    rows, damage = read_describe_log_dirs(as_json({"results": [{"topics": [{"name": "a", "partitions": [entry]}]}]}))
+    assert (rows, [d.reason for d in damage]) == ([], remarks)
+
+
+@pytest.mark.parametrize("name", ["a-9999999999", "a-2147483648", "a-\u0663", "a-", "-0", "a", "", "a--1x"])
+def test_an_entry_that_names_no_partition_is_left_out(name: str) -> None:
+    rows, (remark,) = read_log_dirs(log_dirs_of(name, 0))
+    assert (rows, remark.reason, remark.length_bytes) == ([], "bad_response", 0)
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    data = log_dirs_of("\ud800-1", 0)
+    rows, (damage,) = read_log_dirs(data)
+    assert (rows, damage.reason, damage.length_bytes) == ([], "bad_text", len(data))
+
+
+@pytest.mark.parametrize("talk", [b"WARN config {a} (b)\nQuerying brokers\r\n", b"\xef\xbb\xbf", b"\n\n", b"a\n  "])
+def test_talk_before_the_answer_is_skipped(talk: bytes) -> None:
+    (row,), damage = read_log_dirs(talk + log_dirs_of("a-0", 0) + b"\r\n")
+    assert (row["position"], damage) == (len(talk), [])
+
+
+def test_rows_of_a_quorum_point_at_the_answer() -> None:
+    replica = {"replicaId": 3, "logEndOffset": 8}
+    part = {"partitionIndex": 0, "leaderId": 3, "leaderEpoch": 1, "highWatermark": -1}
+    part |= {"currentVoters": [replica], "observers": [{"replicaId": 4, "logEndOffset": -1}] * 2}
+    answer = as_json({"errorCode": 0, "topics": [{"topicName": "__cluster_metadata", "partitions": [part]}]})
+    (end,), (report,), damage = read_describe_quorum(b"talk\n" + answer)
+    assert damage == []
+    assert (end["broker_id"], end["log_end_offset"], end["position"], report["position"]) == (3, 8, 5, 5)
+    assert (report["high_watermark"], report["observers"]) == (None, [4])
+
+
+def test_replica_log_info_is_what_kip_966_asks_for() -> None:
+    (row,), (remark,) = read_replica_log_info(as_json(LOG_INFO))
+    assert row == {
+        "topic_id": "HS26_evqTuGXhSeNomuVKg",
+        "partition": 0,
+        "broker_epoch": 77,
+        "log_end_offset": 80,
+        "last_written_leader_epoch": 4,
+        "current_leader_epoch": 5,
+        "position": 0,
+    }
+    assert "error code 3" in remark.message
+
+
+def test_quorum_state_of_both_versions() -> None:
+    (row,), _ = read_quorum_state(as_json(QUORUM_STATE_0))
+    assert (row["quorum_cluster_id"], row["leader_id"], row["leader_epoch"], row["voters"]) == (
+        "x0",
+        3001,
+        7,
+        [3000, 3001],
+    )
+    newer = {"leaderId": -1, "leaderEpoch": 3, "votedId": 3000, "votedDirectoryId": "A" * 22, "data_version": 1}
+    (row,), _ = read_quorum_state(as_json(newer))
+    assert (row["leader_id"], row["leader_epoch"], row["voted_id"], row["voters"]) == (-1, 3, 3000, None)
+
+
+def test_a_clean_shutdown_names_the_broker_epoch_and_may_be_empty() -> None:
+    assert read_clean_shutdown(b'{"version":0,"brokerEpoch":236}') == ([{"broker_epoch": 236, "position": 0}], [])
+    assert read_clean_shutdown(b"") == ([{"position": 0}], [])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"version":0,"brokerEpoch":236', "bad_json"),
+        (b'{"version":0,"brokerEpoch":236,"brokerEpoch":237}', "bad_json"),
+        (b'{"version":0,"brokerEpoch":NaN}', "bad_json"),
+        (b'{"version":0,"brokerEpoch":2.0}', "bad_response"),
+        (b'{"version":0,"brokerEpoch":"2"}', "bad_response"),
+        (b'{"version":0,"brokerEpoch":9223372036854775808}', "bad_response"),
+        (b'{"version":0}', "bad_response"),
+        (b"[1]", "bad_json"),
+        (b'{"a":' + b"[" * 100_000, "bad_json"),
+        (b'{"version":0,"brokerEpoch":\xff}', "bad_text"),
+    ],
+)
+def test_what_is_not_that_answer_is_held_back_whole(data: bytes, reason: str) -> None:
+    rows, (damage,) = read_clean_shutdown(data)
+    assert (rows, damage.reason, damage.position, damage.length_bytes) == ([], reason, 0, len(data))
+
+
+def test_an_error_shows_no_value() -> None:
+    _, (damage,) = read_clean_shutdown(b'{"version":0,"brokerEpoch":"hunter2"}')
+    assert "hunter2" not in damage.message
+
+
+@FUZZ
+@given(data=st.data())
+def test_any_mutation_is_an_answer_or_damage(data: st.DataObject) -> None:
+    read = data.draw(st.sampled_from(READERS))
+    text = bytearray(
+        data.draw(st.sampled_from([as_json(LOG_INFO), as_json(QUORUM_STATE_0), printed("diverge", "log-dirs")[0]]))
+    )
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 5))] = data.draw(st.binary(max_size=5))
+    rows, damage = read(bytes(text))
+    lengths = [d.length_bytes for d in damage]
+    assert lengths in ([len(text)], [0] * len(lengths))
+    assert not (rows and len(text) in lengths)

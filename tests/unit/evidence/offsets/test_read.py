@@ -1,0 +1,193 @@
+"""Offsets of replicas: one row an entry, at its own bytes, and nothing that the source does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evidence.capture.files import open_capture
+from evidence.errors import Damage
+from evidence.metadata_log.scan import Account, file_row, quarantine_rows
+from evidence.offsets.columns import ENCODED
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import OffsetTables, read_offsets
+
+NOW = "1795221569450"
+BROKER = f"snapshots/{NOW}/broker-4"
+
+
+def read(root: Path, files: dict[str, bytes]) -> tuple[list[dict[str, object]], dict[str, Sequence[Damage]]]:
+    """The rows, and the damage of the files that have some; every byte is accounted for."""
+    tables_, accounts = read_all(root, files)
+    return tables_.log_end_offsets.to_pylist(), {path: a.damage for path, a in accounts.items() if a.damage}
+
+
+def read_all(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, Account]]:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    with open_capture(root) as capture:
+        found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        assert found.log_end_offsets.schema == ENCODED
+        for file in capture.files:
+            account = found.accounts.get(file.path)
+            row = file_row(capture.name, file, account, [])
+            accounted = (row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"])
+            assert min(accounted) >= 0
+            assert sum(accounted) == file.size_bytes
+            bad = account.damage if account else []
+            for entry, item in zip(quarantine_rows(capture.name, file, bad), bad, strict=True):
+                assert entry["raw"] == files[file.path][item.position : item.position + item.length_bytes]
+                assert str(entry["message"]).startswith(f"{file.path}: byte {item.position}")
+        return found, found.accounts
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("replication-offset-checkpoint", "high_watermark"),
+        ("recovery-point-offset-checkpoint", "recovery_point_offset"),
+        ("log-start-offset-checkpoint", "log_start_offset"),
+    ],
+)
+def test_an_offset_checkpoint_gives_its_own_column_and_no_other(name: str, column: str, tmp_path: Path) -> None:
+    data = b"0\n3\norders 0 12\n__cluster_metadata 0 99\norders 11 13\n"
+    rows, damage = read(tmp_path, {f"{BROKER}/{name}": data})
+    assert damage == {}
+    expected = [("orders", 0, 12), ("__cluster_metadata", 0, 99), ("orders", 11, 13)]
+    assert [(r["topic"], r["partition"], r[column]) for r in rows] == expected
+    values = {"log_end_offset", "high_watermark", "log_start_offset", "recovery_point_offset", "leader_epoch"}
+    assert all(r[other] is None for r in rows for other in values - {column})
+    assert {(r["broker_id"], r["captured_at_ms"], r["uncertainty_ms"]) for r in rows} == {(4, int(NOW), 5000)}
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [
+        b"orders 0 12",
+        b"__cluster_metadata 0 99",
+        b"orders 11 13",
+    ]
+
+
+def test_a_leader_epoch_file_gives_the_partition_of_its_folder_and_its_topic_id(tmp_path: Path) -> None:
+    data = b"0\n2\n0 0\n5 1234\n"
+    files = {
+        f"{BROKER}/or-ders-2/leader-epoch-checkpoint": data,
+        f"{BROKER}/or-ders-2/partition.metadata": b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n",
+        f"{BROKER}/__cluster_metadata-0/leader-epoch-checkpoint": data,
+    }
+    rows, damage = read(tmp_path, files)
+    assert damage == {}
+    assert [(r["topic"], r["partition"], r["leader_epoch"], r["epoch_start_offset"]) for r in rows] == [
+        ("__cluster_metadata", 0, 0, 0),
+        ("__cluster_metadata", 0, 5, 1234),
+        ("or-ders", 2, 0, 0),
+        ("or-ders", 2, 5, 1234),
+    ]
+    assert [r["topic_id"] for r in rows] == [None, None, *["AAECAwQFBgcICQoLDA0ODw"] * 2]
+    assert [data[r["position"] :].splitlines()[0] for r in rows] == [b"0 0", b"5 1234"] * 2
+
+
+def test_metrics_give_log_end_and_log_start(tmp_path: Path) -> None:
+    data = b"".join(
+        b'kafka_log_Log_%s{topic="%s",partition="0"} %d\n' % line
+        for line in [
+            (b"LogEndOffset", b"a", 7),
+            (b"LogStartOffset", b"a", 2),
+            (b"LogEndOffset", b"__cluster_metadata", 9),
+        ]
+    )
+    rows, damage = read(tmp_path, {f"{BROKER}/metrics.prom": data})
+    assert damage == {}
+    assert [(r["log_end_offset"], r["log_start_offset"], r["source"]) for r in rows] == [
+        (7, None, "jmx_exporter"),
+        (None, 2, "jmx_exporter"),
+        (9, None, "jmx_exporter"),
+    ]
+
+
+@pytest.mark.parametrize("odd", ["", "kafka_log_Log_LogEndOffset 1\n"])
+def test_every_row_of_a_scrape_has_the_start_of_its_process(odd: str, tmp_path: Path) -> None:
+    text = """process_start_time_seconds 1.795221120887E9
+kafka_cluster_Partition_InSyncReplicasCount{partition="0",topic="a",} 1.0
+kafka_cluster_Partition_UnderMinIsr{partition="0",topic="a",} 1.0
+kafka_log_Log_LogEndOffset{partition="0",topic="a",} 7.0
+"""
+    rows, damage = read(
+        tmp_path, {f"{BROKER}/metrics.prom": (text + odd).encode(), f"{BROKER}/b.prom": text.split("\n", 1)[1].encode()}
+    )
+    assert bool(damage) == bool(odd)
+    columns = ("in_sync_replicas_count", "under_min_isr", "log_end_offset")
+    of_start = {start: [r for r in rows if r["process_start_ms"] == start] for start in (1795221120887, None)}
+    for found in of_start.values():
+        values = [tuple(r[c] for c in columns) for r in found]
+        assert values == [(1, None, None), (None, True, None), (None, None, 7)]
+
+
+@pytest.mark.parametrize("odd", [b"", b"\n"])
+def test_a_recovery_point_has_the_session_that_stopped_cleanly_in_its_folder(odd: bytes, tmp_path: Path) -> None:
+    points = {f"{BROKER}/{d}/recovery-point-offset-checkpoint": b"0\n1\na 0 7\n" + odd for d in ("d1", "d2", "d3")}
+    rows, _ = read(
+        tmp_path,
+        {
+            **points,
+            f"{BROKER}/d1/replication-offset-checkpoint": b"0\n1\na 0 5\n",
+            f"{BROKER}/d1/.kafka_cleanshutdown": b'{"version":0,"brokerEpoch":41}',
+            f"{BROKER}/d3/.kafka_cleanshutdown": b"",
+        },
+    )
+    found = {(r["path"].split("/")[-2], r["recovery_point_offset"]): r["broker_epoch"] for r in rows if r["topic"]}
+    assert found == {("d1", 7): 41, ("d2", 7): None, ("d3", 7): None, ("d1", None): None}
+
+
+def test_a_file_of_an_unknown_broker_gives_damage_and_no_rows(tmp_path: Path) -> None:
+    data = b"0\n2\norders 0 12\nnot an entry\n"
+    rows, damage = read(tmp_path, {"data/replication-offset-checkpoint": data})
+    assert rows == []
+    (item,) = damage["data/replication-offset-checkpoint"]
+    assert (item.reason, item.position, item.length_bytes) == ("unknown_node", 0, len(data))
+    assert "put meta.properties beside it" in item.message
+
+
+def test_the_broker_is_the_one_that_meta_properties_names(tmp_path: Path) -> None:
+    files = {
+        "broker-9/data/replication-offset-checkpoint": b"0\n1\norders 0 12\n",
+        "broker-9/data/meta.properties": b"node.id=2\ncluster.id=x\n",
+    }
+    rows, _ = read(tmp_path, files)
+    assert [(r["broker_id"], r["captured_at_ms"], r["uncertainty_ms"]) for r in rows] == [(2, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("replication-offset-checkpoint", b"orders 0 -1"),
+        ("replication-offset-checkpoint", b"orders -1 5"),
+        ("replication-offset-checkpoint", b"orders 2147483648 5"),
+        ("replication-offset-checkpoint", b"two words 0 5"),
+        ("replication-offset-checkpoint", b"0 5"),
+        ("replication-offset-checkpoint", b"orders 0 9223372036854775808"),
+        ("orders-0/leader-epoch-checkpoint", b"-1 5"),
+        ("orders-0/leader-epoch-checkpoint", b"1 -5"),
+        ("orders-0/leader-epoch-checkpoint", b"2147483648 5"),
+        ("orders-0/leader-epoch-checkpoint", b"1 2 3"),
+        ("orders-0/leader-epoch-checkpoint", b"1"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_damage_at_its_own_bytes(name: str, line: bytes, tmp_path: Path) -> None:
+    good = b"3 4\n" if "epoch" in name else b"orders 1 4\n"
+    data = b"0\n2\n" + line + b"\n" + good
+    rows, damage = read(tmp_path, {f"{BROKER}/{name}": data})
+    assert len(rows) == 1
+    (item,) = damage[f"{BROKER}/{name}"]
+    assert item.reason == "bad_checkpoint"
+    assert data[item.position : item.position + item.length_bytes] == line
+
+
+def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
+    path = f"{BROKER}/replication-offset-checkpoint"
+    data = b"0\n2\norders 0 12\n"
+    found, accounts = read_all(tmp_path, {path: data})
+    assert found.log_end_offsets.num_rows == 1
+    account = accounts[path]
+    assert [d.reason for d in account.damage] == ["checkpoint_count"]
+    assert (account.note, account.parsed_bytes) == ("1 entries, the file's head promises 2", len(data))

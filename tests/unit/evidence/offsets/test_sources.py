@@ -1,0 +1,167 @@
+"""Every source of offsets from the file to the tables: hostile values and damaged bytes never stop the others."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence import kinds, tables
+from evidence.capture.files import open_capture
+from evidence.offsets.columns import ENCODED
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import OffsetTables, read_offsets
+from tests.support.paths import ROOT
+from tests.unit.evidence.accounting import FUZZ
+
+SAMPLES = ROOT / "tests" / "samples"
+BROKER = "snapshots/1795221569450/broker-4"
+FILES = sorted(f for name in ("node", "tools", "responses") for f in (SAMPLES / name).rglob("*") if f.is_file())
+LOG_INFO = {
+    "brokerEpoch": 7,
+    "topicPartitionLogInfoList": [
+        {
+            "topicId": "HS26_evqTuGXhSeNomuVKg",
+            "partitionLogInfo": [
+                {"partition": 0, "lastWrittenLeaderEpoch": 1, "currentLeaderEpoch": 2, "logEndOffset": 3}
+            ],
+        }
+    ],
+}
+ANSWERS: dict[str, Any] = {f.name: json.loads(f.read_text()) for f in FILES if f.suffix == ".json"}
+ANSWERS["log-dirs.json"] = json.loads((SAMPLES / "tools/log-dirs.txt").read_text().splitlines()[-1])
+ANSWERS["replica-log-info.json"] = LOG_INFO
+ANSWERS["quorum-state"] = json.loads((SAMPLES / "node/__cluster_metadata-0/quorum-state").read_text())
+ANSWERS[".kafka_cleanshutdown"] = json.loads((SAMPLES / "node/.kafka_cleanshutdown").read_text())
+HOSTILE = st.one_of(
+    st.sampled_from([None, True, "", "-", "a-9999999999", "a-\u0663", "\ud800-1", "x" * 300, [], {}, 1.0]),
+    st.sampled_from([-1, -2, 1 << 31, -(1 << 31) - 1, (1 << 63) - 1, 1 << 63, 1 << 64]),
+)
+
+
+def read(files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, str]]:
+    """The tables and each file's kind; every byte is accounted for, damage lies inside its file and apart."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder, "capture")
+        for name, data in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        with open_capture(root) as capture:
+            found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+            for file in (f for f in capture.files if f.path in found.accounts):
+                account = found.accounts[file.path]
+                used = (account.parsed_bytes, account.quarantined_bytes, account.trailing_bytes)
+                assert min(used) >= 0
+                assert sum(used) == file.size_bytes
+                spans = sorted((d.position, d.position + d.length_bytes) for d in account.damage)
+                assert all(0 <= begin <= end <= file.size_bytes for begin, end in spans)
+                assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+            schemas = (ENCODED, tables.DESCRIBED_PARTITIONS, tables.QUORUM_REPORTS)
+            assert tuple(t.schema for t in (found.log_end_offsets, *_reports(found))) == schemas
+            return found, {f.path: f.kind for f in capture.files}
+
+
+def _reports(found: OffsetTables) -> tuple[Any, Any]:
+    return found.described_partitions, found.quorum_reports
+
+
+def _replaced(value: Any, path: list[str | int], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+def _leaves(value: Any) -> list[list[str | int]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [[key, *rest] for key, inner in items for rest in _leaves(inner)] or [[]]
+
+
+def test_the_answers_are_read_as_they_are() -> None:
+    found, kinds_ = read({f"{BROKER}/{name}": json.dumps(answer).encode() for name, answer in ANSWERS.items()})
+    assert kinds.OTHER not in kinds_.values()
+    assert {p for p, a in found.accounts.items() if a.quarantined_bytes} == set()
+    sources = {
+        *found.log_end_offsets["source"].to_pylist(),
+        *(s for t in _reports(found) for s in t["source"].to_pylist()),
+    }
+    assert sources == set(kinds_.values())
+
+
+@FUZZ
+@given(data=st.data())
+def test_no_value_in_an_answer_keeps_the_tables_from_being_made(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(ANSWERS)))
+    path = data.draw(st.sampled_from(_leaves(ANSWERS[name])))
+    answer = _replaced(ANSWERS[name], path, data.draw(HOSTILE))
+    good = {f"{BROKER}/replication-offset-checkpoint": b"0\n1\norders 0 12\n"}
+    found, _ = read({f"{BROKER}/{name}": json.dumps(answer).encode(), **good})
+    assert "replication_offset" in found.log_end_offsets["source"].to_pylist()
+    for column in ("log_end_offset", "high_watermark", "log_start_offset", "offset_lag", "leader_epoch"):
+        assert all(v is None or v >= 0 for v in found.log_end_offsets[column].to_pylist())
+
+
+@FUZZ
+@given(data=st.data())
+def test_no_damage_to_a_file_keeps_the_tables_from_being_made(data: st.DataObject) -> None:
+    file = data.draw(st.sampled_from(FILES))
+    content = bytearray(file.read_bytes()) or bytearray(b"\0")
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, max(len(content) - 1, 0)))
+        content[at : at + data.draw(st.integers(0, 6))] = data.draw(st.binary(max_size=6))
+    name = file.relative_to(SAMPLES).as_posix()
+    named = {} if name.endswith("meta.properties") else {f"{BROKER}/meta.properties": b"node.id=4\n"}
+    read({f"{BROKER}/{name}": bytes(content), **named})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "is_needed"),
+    [
+        ("replication-offset-checkpoint", b"0\n1\norders 0 12\n", True),
+        ("metrics.prom", b'kafka_log_Log_LogEndOffset{topic="a",partition="0"} 1\n', True),
+        ("jmx.csv", b'"time","kafka.log:type=Log,name=LogEndOffset,topic=a,partition=0:Value"\n1,2\n', True),
+        ("info.json", json.dumps(LOG_INFO).encode(), True),
+        (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":7}', True),
+        ("quorum-state", json.dumps(ANSWERS["quorum-state"]).encode(), True),
+        ("dirs.json", json.dumps(ANSWERS["describe-log-dirs.v1.json"]).encode(), True),
+        ("offsets.txt", b"orders:0:12\n", False),
+        ("dirs.txt", json.dumps(ANSWERS["log-dirs.json"]).encode(), False),
+        ("quorum.json", json.dumps(ANSWERS["describe-quorum.v2.json"]).encode(), False),
+        ("topics.txt", b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n", False),
+    ],
+)
+def test_only_a_source_that_does_not_name_its_node_needs_one(file: str, text: bytes, is_needed: bool) -> None:
+    found, _ = read({f"files/{file}": text})
+    rows = found.log_end_offsets.num_rows + sum(t.num_rows for t in _reports(found))
+    reasons = [d.reason for d in found.accounts[f"files/{file}"].damage]
+    assert (rows == 0, "unknown_node" in reasons) == (is_needed, is_needed)
+
+
+def test_of_a_replica_only_the_last_segment_is_read() -> None:
+    log = (SAMPLES / "node/orders-0/00000000000000000000.log").read_bytes()
+    found, _ = read(
+        {
+            f"{BROKER}/orders-0/{0:020d}.log": b"anything",
+            f"{BROKER}/orders-0/{12:020d}.log": b"",
+            f"{BROKER}/orders-1/{0:020d}.log": log,
+        }
+    )
+    rows = found.log_end_offsets.to_pylist()
+    assert [(r["partition"], r["log_end_offset"], r["last_written_leader_epoch"]) for r in rows] == [
+        (0, 12, None),
+        (1, 12, 0),
+    ]
+    older = found.accounts[f"{BROKER}/orders-0/{0:020d}.log"]
+    assert (older.parsed_bytes, older.trailing_bytes, older.damage) == (0, 8, [])
+
+
+def test_truth_is_no_evidence() -> None:
+    _, kinds_ = read({"truth.json": b'{"events":[],"tails":{"a-0":[1,2]},"lost_acks":{"a-0":[1,2]}}\n', "a/b": b"x"})
+    assert set(kinds_.values()) == {kinds.OTHER}

@@ -1,0 +1,324 @@
+"""Framing: what is wrong with a file is found, placed and described, and everything else in it is kept."""
+
+from __future__ import annotations
+
+import random
+import struct
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.wire.batches import Batch, longest_rising, read_head
+from tests.support import writer
+from tests.unit.evidence.accounting import FUZZ, accounted
+
+LOG = writer.log(batches=6, per_batch=2)
+STARTS = [0, *accumulate(len(b) for b in LOG)]
+WHOLE = b"".join(LOG)
+OFFSETS = [0, 1, 3, 5, 7, 9]
+
+
+def with_batch(index: int, replacement: bytes) -> bytes:
+    return b"".join([*LOG[:index], replacement, *LOG[index + 1 :]])
+
+
+def test_a_whole_log_is_parsed_to_the_last_byte() -> None:
+    scan = accounted(WHOLE)
+    assert [b.base_offset for b in scan.batches] == OFFSETS
+    assert [b.last_offset for b in scan.batches] == [0, 2, 4, 6, 8, 10]
+    assert [b.is_control for b in scan.batches] == [True, False, False, False, False, False]
+    assert (scan.damage, scan.note, scan.parsed_bytes) == ([], None, len(WHOLE))
+
+
+def test_a_head_is_read_field_by_field() -> None:
+    data = writer.batch([writer.no_op()] * 3, 40, 7, timestamp_ms=1000, max_timestamp_ms=2000, attributes=0x08)
+    head = read_head(b"junk" + data, 4)
+    assert isinstance(head, Batch)
+    assert (head.position, head.size_bytes) == (4, len(data))
+    assert (head.base_offset, head.last_offset, head.record_count) == (40, 42, 3)
+    assert (head.epoch, head.base_timestamp_ms, head.max_timestamp_ms) == (7, 1000, 2000)
+    assert (head.codec, head.is_control, head.log_append_time) == ("none", False, True)
+    assert head.key == (7, 40, writer.crc32c(data[21:]))
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        (12, "12 bytes left, a batch head has 61"),
+        (60, "60 bytes left, a batch head has 61"),
+        (61, "are left"),
+        (len(LOG[-1]) - 1, "the head promises"),
+    ],
+)
+def test_a_torn_last_batch_is_trailing_and_named(cut: int, message: str) -> None:
+    scan = accounted(WHOLE[: STARTS[5] + cut])
+    (damage,) = scan.damage
+    assert [b.base_offset for b in scan.batches] == OFFSETS[:5]
+    assert (damage.reason, damage.position, damage.length_bytes, damage.offset) == ("torn_batch", STARTS[5], cut, 9)
+    assert message in damage.message
+    assert (scan.trailing_bytes, scan.quarantined_bytes) == (cut, 0)
+    assert scan.note == f"torn batch of {cut} bytes at the end"
+    assert damage.describe("cap/0.log").startswith(f"cap/0.log: byte {STARTS[5]} (offset 9): ")
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_a_flipped_bit_costs_only_its_own_batch(index: int) -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[index] + 70))
+    (damage,) = scan.damage
+    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
+    assert (damage.reason, damage.offset) == ("crc_mismatch", OFFSETS[index])
+    assert (damage.position, damage.length_bytes) == (STARTS[index], len(LOG[index]))
+    assert "CRC32C" in damage.message
+
+
+def test_two_damaged_batches_side_by_side_are_lost_and_the_rest_is_kept() -> None:
+    scan = accounted(writer.flip(writer.flip(WHOLE, STARTS[2] + 70), STARTS[3] + 70))
+    assert [b.base_offset for b in scan.batches] == [0, 1, 7, 9]
+    assert sum(d.length_bytes for d in scan.damage) == STARTS[4] - STARTS[2]
+
+
+def test_damage_before_a_preallocated_tail_does_not_swallow_the_zeros() -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[5] + 70) + bytes(5000))
+    (damage,) = scan.damage
+    assert (damage.reason, damage.position, damage.length_bytes) == ("crc_mismatch", STARTS[5], len(LOG[5]))
+    assert (scan.trailing_bytes, scan.note) == (5000, "5000 zero bytes after the last batch: preallocated")
+
+
+@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize(("byte", "mask"), [(7, 0x01), (7, 0x04), (7, 0x40), (4, 0x01), (1, 0x80), (0, 0x80)])
+def test_a_flip_in_the_base_offset_is_found_although_no_crc_covers_it(index: int, byte: int, mask: int) -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
+    (damage,) = scan.damage
+    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
+    assert (damage.position, damage.length_bytes) == (STARTS[index], len(LOG[index]))
+    assert damage.reason == ("bad_offset" if mask == 0x80 and byte == 0 else "offset_flip")
+    assert damage.offset == (None if (index, damage.reason) == (0, "bad_offset") else OFFSETS[index])
+
+
+@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize(("byte", "mask"), [(15, 0x01), (15, 0x10), (12, 0x40), (12, 0x80)])
+def test_a_flip_in_the_leader_epoch_is_found_although_no_crc_covers_it(index: int, byte: int, mask: int) -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
+    (damage,) = scan.damage
+    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
+    assert damage.reason == ("bad_epoch" if mask == 0x80 else "epoch_flip")
+    assert (damage.position, damage.offset) == (STARTS[index], OFFSETS[index])
+
+
+def test_damage_beside_a_batch_is_no_reason_to_doubt_its_offset() -> None:
+    # The second batch is lost: the first one must not be blamed for the hole behind it.
+    scan = accounted(writer.flip(WHOLE, STARTS[1] + 70))
+    assert [d.reason for d in scan.damage] == ["crc_mismatch"]
+    assert scan.batches[0].base_offset == 0
+
+
+def test_an_epoch_that_rises_with_a_leader_change_is_no_damage() -> None:
+    second = writer.log(batches=3, epoch=4, base_offset=11)
+    third = writer.log(batches=1, epoch=5, base_offset=16)
+    scan = accounted(b"".join([*LOG, *second, *third]))
+    assert scan.damage == []
+    assert [b.epoch for b in scan.batches] == [1] * 6 + [4] * 3 + [5]
+
+
+def test_epochs_of_single_batches_are_believed_when_nothing_speaks_against_them() -> None:
+    data = writer.batch([writer.no_op()], 0, 1) + writer.batch([writer.no_op()], 1, 2)
+    assert [b.epoch for b in accounted(data).batches] == [1, 2]
+
+
+def test_an_epoch_that_goes_back_is_quarantined() -> None:
+    back = writer.log(batches=3, epoch=0, base_offset=11)
+    later = writer.batch([writer.no_op()], 16, 1)
+    scan = accounted(b"".join([WHOLE, *back, later]))
+    assert [(d.reason, d.offset) for d in scan.damage] == [("epoch_flip", 11)] * 3
+    assert scan.damage[0].message == "epoch 0 is out of order: epochs never go back in a log"
+    assert scan.batches[-1].base_offset == 16
+
+
+def test_a_hole_between_two_dense_stretches_is_not_taken_for_a_flip() -> None:
+    later = [writer.batch([writer.no_op()], 100 + i) for i in range(3)]
+    scan = accounted(b"".join([*LOG, *later]))
+    assert scan.damage == []
+    assert [b.base_offset for b in scan.batches][-3:] == [100, 101, 102]
+
+
+@pytest.mark.parametrize("length", [-1, -(1 << 31), 0, 13, 48, (64 << 20) - 11, (1 << 31) - 1])
+def test_an_impossible_batch_length_is_refused_and_the_next_batch_found(length: int) -> None:
+    broken = LOG[2][:8] + struct.pack(">i", length) + LOG[2][12:]
+    scan = accounted(with_batch(2, broken))
+    (damage,) = scan.damage
+    assert (damage.reason, damage.position, damage.length_bytes) == ("bad_length", STARTS[2], len(LOG[2]))
+    assert damage.offset == 3
+    assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
+
+
+def test_a_length_that_promises_more_than_the_file_does_not_hide_later_batches() -> None:
+    broken = LOG[2][:8] + struct.pack(">i", len(WHOLE)) + LOG[2][12:]
+    scan = accounted(with_batch(2, broken))
+    assert [(d.reason, d.length_bytes) for d in scan.damage] == [("bad_length", len(LOG[2]))]
+    assert scan.trailing_bytes == 0
+
+
+def test_a_length_that_happens_to_end_at_a_later_batch_does_not_hide_the_batches_between() -> None:
+    broken = LOG[1][:8] + struct.pack(">i", len(LOG[1]) + len(LOG[2]) - 12) + LOG[1][12:]
+    scan = accounted(with_batch(1, broken))
+    assert [(d.reason, d.position, d.length_bytes) for d in scan.damage] == [("crc_mismatch", STARTS[1], len(LOG[1]))]
+    assert [b.base_offset for b in scan.batches] == [0, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3, -1])
+def test_only_magic_2_is_read(magic: int) -> None:
+    broken = LOG[2][:16] + struct.pack(">b", magic) + LOG[2][17:]
+    scan = accounted(with_batch(2, broken))
+    (damage,) = scan.damage
+    assert (damage.reason, damage.position, damage.offset) == ("bad_magic", STARTS[2], 3)
+    assert damage.message.startswith("magic")
+    assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
+
+
+@pytest.mark.parametrize(
+    ("count", "delta"),
+    [(-1, 1), (-(1 << 31), 1), (0, 1), (0, 0), (1, 1), (3, 1), (1000, 999), ((1 << 31) - 1, (1 << 31) - 2)],
+)
+def test_a_record_count_that_cannot_be_is_refused(count: int, delta: int) -> None:
+    wrong = writer.batch([writer.topic("a"), writer.topic("b")], 3, count=count, last_offset_delta=delta)
+    scan = accounted(with_batch(2, wrong))
+    assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
+    assert [(d.reason, d.position, d.length_bytes) for d in scan.damage] == [("bad_count", STARTS[2], len(wrong))]
+    assert f"record count {count}" in scan.damage[0].message
+
+
+def test_a_codec_that_does_not_exist_is_refused() -> None:
+    wrong = writer.batch([writer.topic("a"), writer.topic("b")], 3, attributes=5)
+    assert [d.reason for d in accounted(with_batch(2, wrong)).damage] == ["bad_codec"]
+
+
+@pytest.mark.parametrize(("base", "delta"), [(-1, 1), (3, -5), ((1 << 63) - 2, 1)])
+def test_offsets_outside_64_bits_are_refused(base: int, delta: int) -> None:
+    wrong = writer.batch([writer.topic("a"), writer.topic("b")], base, last_offset_delta=delta)
+    scan = accounted(with_batch(2, wrong))
+    assert [(d.reason, d.offset) for d in scan.damage] == [("bad_offset", 3)]
+
+
+def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
+    data = bytearray(70 << 20)
+    data[: len(LOG[0])] = LOG[0][:8] + struct.pack(">i", 65 << 20) + LOG[0][12:]
+    scan = accounted(bytes(data))
+    assert [(d.reason, d.length_bytes) for d in scan.damage] == [("not_a_segment", len(data))]
+    assert "above the limit" in scan.damage[0].message
+
+
+def test_an_empty_file_is_legal() -> None:
+    scan = accounted(b"")
+    assert (scan.batches, scan.damage, scan.note) == ([], [], "empty file: legal for an active segment")
+
+
+def test_a_preallocated_tail_is_trailing() -> None:
+    scan = accounted(WHOLE + bytes(4096))
+    assert (scan.damage, scan.trailing_bytes, scan.quarantined_bytes) == ([], 4096, 0)
+    assert scan.note == "4096 zero bytes after the last batch: preallocated"
+
+
+def test_a_file_of_zeros_is_trailing_as_a_whole() -> None:
+    scan = accounted(bytes(1000))
+    assert (scan.batches, scan.damage, scan.trailing_bytes) == ([], [], 1000)
+    assert scan.note == "1000 zero bytes and nothing else: preallocated"
+
+
+@pytest.mark.parametrize("size", [1, 60, 61, 5000])
+def test_garbage_is_no_segment(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    scan = accounted(data)
+    (damage,) = scan.damage
+    assert (damage.reason, damage.position, damage.length_bytes) == ("not_a_segment", 0, size)
+    assert (scan.batches, scan.quarantined_bytes) == ([], size)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_garbage_between_batches_is_cut_out_exactly(size: int) -> None:
+    junk = random.Random(7).randbytes(size)
+    scan = accounted(b"".join([*LOG[:3], junk, *LOG[3:]]))
+    (damage,) = scan.damage
+    assert (damage.position, damage.length_bytes, damage.offset) == (STARTS[3], size, 5)
+    assert [b.base_offset for b in scan.batches] == OFFSETS
+
+
+def test_garbage_in_front_of_the_first_batch_is_cut_out_exactly() -> None:
+    scan = accounted(random.Random(3).randbytes(77) + WHOLE)
+    assert [(d.position, d.length_bytes) for d in scan.damage] == [(0, 77)]
+    assert [b.base_offset for b in scan.batches] == OFFSETS
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        b"\x02",
+        b"\x00\x02",
+        b"\xff",
+        # Heads that pass every cheap check and promise a batch of half the file, each with a wrong CRC.
+        struct.pack(">qiibIhiqqqhii", 0, 2 << 20, 1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1),
+        # A good batch between such heads: each damage begins the search anew.
+        struct.pack(">qiibIhiqqqhii", 0, 2 << 20, 1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1) + LOG[1],
+    ],
+)
+def test_a_hostile_file_of_4_mb_is_accounted_for_in_bounded_work(pattern: bytes) -> None:
+    data = pattern * ((4 << 20) // len(pattern))
+    scan = accounted(data)
+    assert scan.quarantined_bytes > len(data) // 2
+
+
+def test_a_search_that_was_given_up_says_so_and_holds_the_rest_back() -> None:
+    head = struct.pack(">qiibIhiqqqhii", 0, 2 << 20, 1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
+    scan = accounted(LOG[0] + head * ((4 << 20) // len(head)))
+    assert "the search for later batches was given up" in scan.damage[-1].message
+    assert scan.trailing_bytes == 0
+
+
+def test_a_search_that_found_nothing_is_not_repeated_and_not_called_given_up() -> None:
+    bad = writer.flip(LOG[0], 70)
+    scan = accounted(WHOLE + bad * 20_000)
+    assert len(scan.damage) == 20_000
+    assert {(d.reason, d.length_bytes) for d in scan.damage} == {("crc_mismatch", len(bad))}
+    assert not any("given up" in d.message for d in scan.damage)
+
+
+@FUZZ
+@given(st.binary(max_size=400))
+def test_any_bytes_are_accounted_for(data: bytes) -> None:
+    accounted(data)
+
+
+@FUZZ
+@given(
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(1, 255)), min_size=1, max_size=4),
+    st.integers(0, len(WHOLE)),
+    st.binary(max_size=80),
+)
+def test_any_mutation_of_a_log_is_accounted_for(flips: list[tuple[int, int]], at: int, junk: bytes) -> None:
+    data = WHOLE
+    for position, mask in flips:
+        data = writer.flip(data, position, mask)
+    for mutated in (data, data[:at], data[at:], data[:at] + junk + data[at:]):
+        for batch in accounted(mutated).batches:
+            assert read_head(mutated, batch.position) == batch
+
+
+@FUZZ
+@given(st.integers(0, 5), st.integers(0, 60), st.integers(1, 255))
+def test_one_damaged_head_never_costs_another_batch(index: int, byte: int, mask: int) -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
+    kept = {b.base_offset for b in scan.batches if b.position != STARTS[index]}
+    assert kept == {o for i, o in enumerate(OFFSETS) if i != index}
+
+
+@FUZZ
+@given(st.lists(st.integers(-5, 5), max_size=12), st.booleans())
+def test_longest_rising_is_rising_and_as_long_as_any(values: list[int], strictly: bool) -> None:
+    chosen = [values[i] for i in sorted(longest_rising(values, strictly))]
+    assert all(a < b or (a == b and not strictly) for a, b in pairwise(chosen))
+    best = [1] * len(values)
+    for i, value in enumerate(values):
+        fits = [best[j] for j in range(i) if values[j] < value or (values[j] == value and not strictly)]
+        best[i] = 1 + max(fits, default=0)
+    assert len(chosen) == max(best, default=0)

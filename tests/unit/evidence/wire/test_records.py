@@ -1,0 +1,428 @@
+"""Records inside a batch: each is decoded, or named as damage in its place, and the batch's body is covered by both."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.errors import Damage
+from evidence.wire.batches import Batch, read_head, scan_batches
+from evidence.wire.records import Record, read_records
+from tests.support import writer
+from tests.support.writer import record, tagged, varint
+from tests.unit.evidence.accounting import FUZZ
+
+GOOD = writer.topic("orders")
+
+
+def read(data: bytes, position: int = 0, show_secrets: bool = False) -> list[Record | Damage]:
+    """The records of the batch at `position`, its body checked for gaps and overlaps."""
+    batch = read_head(data, position)
+    assert isinstance(batch, Batch)
+    items = list(read_records(data, batch, show_secrets))
+    covers_body(data, batch, items)
+    return items
+
+
+def covers_body(data: bytes, batch: Batch, items: list[Record | Damage]) -> None:
+    if batch.codec != "none":
+        whole = (batch.position, batch.size_bytes)
+        assert all(i.position == batch.position for i in items)
+        assert all((i.position, i.length_bytes) == whole for i in items if isinstance(i, Damage) and i.length_bytes)
+        return
+    reached, end = batch.position + 61, batch.position + batch.size_bytes
+    for item in items:
+        assert item.position == reached
+        reached += item.length_bytes if isinstance(item, Damage) else record_size(data, item.position)
+    assert reached == end
+
+
+def record_size(data: bytes, position: int) -> int:
+    value = shift = size = 0
+    while True:
+        byte = data[position + size]
+        value |= (byte & 0x7F) << shift
+        shift, size = shift + 7, size + 1
+        if byte < 0x80:
+            return size + ((value >> 1) ^ -(value & 1))
+
+
+def between_good_ones(odd: bytes) -> Record | Damage:
+    """What becomes of one record section between two good ones, which must both survive."""
+    records = record(GOOD, 0) + odd + record(GOOD, 2)
+    first, item, last = read(writer.batch(base_offset=10, records=records, count=3))
+    assert isinstance(first, Record)
+    assert isinstance(last, Record)
+    assert (first.offset, last.offset) == (10, 12)
+    assert isinstance(item, Record) or item.offset == 11
+    return item
+
+
+def damaged(odd: bytes) -> tuple[str, str]:
+    item = between_good_ones(odd)
+    assert isinstance(item, Damage)
+    return item.reason, item.message
+
+
+def test_records_carry_offset_time_epoch_and_the_position_of_their_first_byte() -> None:
+    data = b"x" * 5 + writer.batch([GOOD, writer.config("a", "b"), writer.no_op()], 100, 7)
+    items = read(data, 5)
+    assert [(i.offset, i.timestamp_ms, i.epoch) for i in items if isinstance(i, Record)] == [
+        (100 + n, writer.TIMESTAMP_MS, 7) for n in range(3)
+    ]
+    assert [i.type for i in items if isinstance(i, Record)] == ["TOPIC_RECORD", "CONFIG_RECORD", "NO_OP_RECORD"]
+    assert items[0].position == 5 + 61
+    assert items[1].position == 5 + 61 + len(record(GOOD))
+
+
+def test_a_records_time_is_its_delta_behind_the_first_or_the_time_of_appending() -> None:
+    records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=-5)
+    created, appended = (
+        read(writer.batch(records=records, count=2, timestamp_ms=1000, max_timestamp_ms=9000, attributes=bits))
+        for bits in (0, 0x08)
+    )
+    assert [i.timestamp_ms for i in created if isinstance(i, Record)] == [1000, 995]
+    assert [i.timestamp_ms for i in appended if isinstance(i, Record)] == [9000, 9000]
+
+
+@pytest.mark.parametrize("time", [(1 << 63) - 1, -(1 << 63)])
+def test_a_time_outside_64_bits_is_damage(time: int) -> None:
+    records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=1 if time > 0 else -1)
+    good, bad = read(writer.batch(records=records, count=2, timestamp_ms=time))
+    assert isinstance(good, Record)
+    assert isinstance(bad, Damage)
+    assert bad.reason == "bad_timestamp"
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_bytes_behind_a_records_body_are_garbage(size: int) -> None:
+    reason, message = damaged(record(GOOD + b"\x00" * size, 1))
+    assert (reason, message) == ("trailing_bytes", f"found {size} byte(s) of garbage after TOPIC_RECORD")
+
+
+@pytest.mark.parametrize("version", [0, 2, 300])
+def test_a_frame_version_other_than_1_is_refused_by_name(version: int) -> None:
+    reason, message = damaged(record(writer.frame(2, 0, b"", frame_version=version), 1))
+    assert reason == "frame_version"
+    assert message.startswith(f"frame version {version}, only 1 is supported")
+
+
+@pytest.mark.parametrize(
+    ("odd", "what"),
+    [
+        (record(GOOD, 1, key=b"k"), "a key"),
+        (record(GOOD, 1, key=b""), "a key"),
+        (record(GOOD, 1, headers=1), "headers"),
+        (record(GOOD, 1, headers=-1), "headers"),
+        (record(GOOD, 1, tail=b"\x07\x07"), "2 bytes behind its headers"),
+    ],
+)
+def test_what_no_kraft_controller_writes_is_called_that(odd: bytes, what: str) -> None:
+    assert damaged(odd) == ("not_kraft", f"the record has {what}: no KRaft controller writes that")
+
+
+@pytest.mark.parametrize("delta", [-1, 0, 2, 3, (1 << 31) - 1, -(1 << 31)])
+def test_an_offset_delta_that_is_not_the_records_number_is_damage(delta: int) -> None:
+    assert damaged(record(GOOD, delta))[0] == "bad_offset"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "short_record"),
+        (b"\x00", "short_record"),
+        (b"\x00" + b"\x80" * 10, "bad_varint"),
+        (b"\x00\x00" + b"\x80" * 5, "bad_varint"),
+        (b"\x00\x00\x02\x80", "short_record"),
+        (b"\x00\x00\x02" + varint(-1) + varint(-1) + b"\x00", "bad_value"),
+        (b"\x00\x00\x02" + varint(-1) + varint(-9) + b"\x00", "bad_value"),
+        (b"\x00\x00\x02" + varint(-1) + varint(1000) + GOOD, "bad_value"),
+        (b"\x00\x00\x02" + varint(1000) + varint(0), "short_record"),
+        (b"\x00\x00\x02" + varint(-1) + varint(0) + b"\x00", "short_record"),
+        (b"\x00\x00\x02" + varint(-1) + varint(1) + b"\x01\x00", "short_record"),
+    ],
+)
+def test_a_malformed_record_is_damage_and_its_neighbours_are_kept(body: bytes, reason: str) -> None:
+    assert damaged(varint(len(body)) + body)[0] == reason
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "name"), [(6, 0, "UNKNOWN_6"), (99, 0, "UNKNOWN_99"), (5, 9, "PARTITION_CHANGE_RECORD")]
+)
+def test_an_unknown_type_or_version_is_kept_as_raw_bytes(key: int, version: int, name: str) -> None:
+    value = writer.frame(key, version, b"\x01\x02\x03")
+    item = between_good_ones(record(value, 1))
+    assert isinstance(item, Record)
+    assert (item.type, item.version, item.data) == (name, version, {"raw": value.hex()})
+    assert not item.is_known
+
+
+@pytest.mark.parametrize(("key", "version"), [(40000, 0), (5, 32768)])
+def test_a_type_or_version_beyond_16_bits_is_damage_as_it_is_to_kafka(key: int, version: int) -> None:
+    assert damaged(record(writer.frame(key, version, b""), 1))[0] == "bad_frame"
+
+
+def test_unknown_tagged_fields_are_kept() -> None:
+    item = between_good_ones(record(writer.frame(2, 0, writer.string("a") + bytes(16) + tagged({9: b"\x01\x02"})), 1))
+    assert isinstance(item, Record)
+    assert item.is_known
+    assert item.data == {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAAAA", "_unknownTaggedFields": {"9": "AQI="}}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        # A null where Kafka allows none: topic name, then the replicas of a partition.
+        (writer.frame(2, 0, b"\x00" + bytes(16) + tagged()), "bad_null"),
+        (writer.frame(3, 0, bytes(20) + b"\x00"), "bad_null"),
+        # Lengths beyond what is left, or beyond what Kafka allows for a string.
+        (writer.frame(2, 0, writer.uvarint(200) + b"abc"), "bad_length"),
+        (writer.frame(3, 0, bytes(20) + writer.uvarint(1 << 31)), "bad_length"),
+        (writer.frame(2, 0, writer.string("x" * 32768) + bytes(16) + tagged()), "bad_length"),
+        (writer.frame(5, 0, bytes(20) + tagged({0: b"\x7f"})), "bad_length"),
+        # An array whose elements run past the end of the record.
+        (writer.frame(3, 0, bytes(20) + writer.uvarint(3) + bytes(4)), "short_record"),
+        (writer.frame(3, 0, bytes(20) + writer.uvarint(5) + bytes(7)), "short_record"),
+        # A tagged field whose size is not what its content takes; one that ends behind the record.
+        (writer.frame(5, 0, bytes(20) + b"\x01\x01\x05" + bytes(5)), "bad_tag"),
+        (writer.frame(5, 0, bytes(20) + b"\x01\x01\x09" + bytes(4)), "short_record"),
+        (writer.frame(2, 0, writer.string("a") + bytes(16) + b"\x05"), "short_record"),
+        (writer.frame(2, 0, writer.string("a") + bytes(3)), "short_record"),
+        (writer.frame(2, 0, b"\x80\x80\x80\x80\x80\x01"), "bad_varint"),
+    ],
+)
+def test_a_body_that_contradicts_itself_is_damage(body: bytes, reason: str) -> None:
+    assert damaged(record(body, 1))[0] == reason
+
+
+def test_a_string_of_the_greatest_length_kafka_allows_is_read() -> None:
+    item = between_good_ones(record(writer.topic("x" * 32767), 1))
+    assert isinstance(item, Record)
+    assert item.data["name"] == "x" * 32767
+
+
+def test_a_name_that_is_no_utf8_is_kept_readable() -> None:
+    item = between_good_ones(record(writer.frame(2, 0, b"\x04a\xff\x00" + bytes(16) + tagged()), 1))
+    assert isinstance(item, Record)
+    assert item.data["name"] == "a\N{REPLACEMENT CHARACTER}\x00"
+
+
+@pytest.mark.parametrize(("length", "reason"), [(-1, "bad_frame"), (10_000, "bad_frame"), (-(1 << 31), "bad_frame")])
+def test_a_lost_record_frame_takes_the_rest_of_the_batch_and_no_more(length: int, reason: str) -> None:
+    records = record(GOOD, 0) + varint(length) + b"\x00" * 20
+    first, rest = read(writer.batch(base_offset=10, records=records, count=3))
+    assert isinstance(first, Record)
+    assert isinstance(rest, Damage)
+    assert (rest.reason, rest.offset) == (reason, 11)
+    assert (rest.position, rest.length_bytes) == (61 + len(record(GOOD)), len(records) - len(record(GOOD)))
+    assert rest.message.endswith("the rest of the batch is unreadable")
+
+
+def test_a_varint_that_never_ends_takes_the_rest_of_the_batch() -> None:
+    _, rest = read(writer.batch(records=record(GOOD, 0) + b"\xff" * 20, count=3))
+    assert isinstance(rest, Damage)
+    assert rest.reason == "bad_varint"
+
+
+def test_records_behind_the_promised_number_are_named() -> None:
+    *_, last = read(writer.batch(records=record(GOOD, 0) + record(GOOD, 1), count=1))
+    assert isinstance(last, Damage)
+    assert (last.reason, last.length_bytes) == ("trailing_bytes", len(record(GOOD, 1)))
+    assert last.message == f"{last.length_bytes} bytes after the last of 1 records"
+
+
+def test_records_missing_from_the_promised_number_are_named() -> None:
+    data = writer.batch([GOOD, GOOD])
+    rest = data[61:]
+    short = writer.batch(records=rest, count=3)
+    *_, last = list(read_records(short, scan_batches(short).batches[0]))
+    assert isinstance(last, Damage)
+    assert (last.reason, last.offset, last.length_bytes) == ("short_record", 2, 0)
+
+
+CONTROL = [
+    (
+        writer.LEADER_CHANGE,
+        writer.leader_change(7, version=1),
+        "LEADER_CHANGE",
+        {
+            "version": 1,
+            "leaderId": 7,
+            "voters": [{"voterId": 7, "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA"}],
+            "grantingVoters": [{"voterId": 7, "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA"}],
+        },
+    ),
+    (
+        writer.SNAPSHOT_HEADER,
+        struct.pack(">hq", 0, 12345) + tagged(),
+        "SNAPSHOT_HEADER",
+        {"version": 0, "lastContainedLogTimestamp": 12345},
+    ),
+    (writer.SNAPSHOT_FOOTER, struct.pack(">h", 0) + tagged(), "SNAPSHOT_FOOTER", {"version": 0}),
+    (
+        writer.KRAFT_VERSION,
+        struct.pack(">hh", 0, 1) + tagged(),
+        "KRAFT_VERSION",
+        {"version": 0, "kRaftVersion": 1},
+    ),
+    (
+        writer.KRAFT_VOTERS,
+        struct.pack(">h", 0)
+        + b"\x02"
+        + struct.pack(">i", 3000)
+        + writer.TOPIC_ID
+        + b"\x02"
+        + writer.string("CONTROLLER")
+        + writer.string("host")
+        + struct.pack(">H", 65535)
+        + tagged()
+        + struct.pack(">hh", 0, 1)
+        + tagged()
+        + tagged()
+        + tagged(),
+        "KRAFT_VOTERS",
+        {
+            "version": 0,
+            "voters": [
+                {
+                    "voterId": 3000,
+                    "voterDirectoryId": writer.TOPIC_ID_TEXT,
+                    "endpoints": [{"name": "CONTROLLER", "host": "host", "port": 65535}],
+                    "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+                }
+            ],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "name", "expected"), CONTROL)
+def test_each_kind_of_control_record_is_decoded(
+    kind: int, value: bytes, name: str, expected: dict[str, object]
+) -> None:
+    (item,) = read(writer.control_batch(kind, value, base_offset=5))
+    assert isinstance(item, Record)
+    assert (item.type, item.data) == (name, expected)
+    assert (item.offset, item.is_control, item.is_known) == (5, True, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "known"),
+    [(0, "ABORT", True), (1, "COMMIT", True), (7, "UNKNOWN_CONTROL_7", False), (-1, "UNKNOWN_CONTROL_-1", False)],
+)
+def test_a_control_record_that_kraft_gives_no_meaning_consumes_its_offset(kind: int, name: str, known: bool) -> None:
+    (item,) = read(writer.control_batch(kind, b"\x00\x00\x00\x00\x00\x07"))
+    assert isinstance(item, Record)
+    assert (item.type, item.is_known, item.is_control) == (name, known, True)
+    assert item.data == {"raw": "000000000007"}
+
+
+def test_a_control_record_of_an_unknown_version_is_kept_as_raw_bytes() -> None:
+    (item,) = read(writer.control_batch(writer.LEADER_CHANGE, struct.pack(">h", 9) + b"\x01"))
+    assert isinstance(item, Record)
+    assert (item.type, item.version, item.is_known, item.data) == ("LEADER_CHANGE", 9, False, {"raw": "000901"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"\x00\x00", writer.leader_change(), "bad_control_key"),
+        (None, b"", "short_record"),
+        (None, writer.leader_change() + b"\x00", "trailing_bytes"),
+    ],
+)
+def test_a_malformed_control_record_is_damage(key: bytes | None, value: bytes, reason: str) -> None:
+    (item,) = read(writer.control_batch(writer.LEADER_CHANGE, value, key=key))
+    assert isinstance(item, Damage)
+    assert item.reason == reason
+
+
+def test_a_control_batch_without_a_key_is_not_kraft() -> None:
+    (item,) = read(writer.batch([writer.leader_change()], control=True))
+    assert isinstance(item, Damage)
+    assert item.message == "the record has no key in a control batch: no KRaft controller writes that"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_records_are_the_same_records(codec: str) -> None:
+    values = [writer.topic(f"topic-{i}") for i in range(50)]
+    plain = read(writer.batch(values, 9))
+    packed = read(writer.batch(values, 9, codec=codec))
+    assert [(i.offset, i.data) for i in packed if isinstance(i, Record)] == [
+        (i.offset, i.data) for i in plain if isinstance(i, Record)
+    ]
+    remarks = [i for i in packed if isinstance(i, Damage)]
+    assert len(packed) - len(remarks) == 50
+    # 50 topics take more bytes than they take compressed, but no record is larger than the batch.
+    assert [(r.reason, r.length_bytes, r.offset) for r in remarks] == [("unexpected_codec", 0, 9)]
+
+
+def test_a_record_larger_than_its_compressed_batch_is_read_and_remarked_on() -> None:
+    """Kafka's own reader compares the record with the compressed size and refuses it."""
+    _, remark, item = read(writer.batch([writer.topic("a" * 2000)], 9, codec="gzip"))
+    assert isinstance(item, Record)
+    assert isinstance(remark, Damage)
+    assert (remark.reason, remark.length_bytes, remark.offset) == ("larger_than_batch", 0, 9)
+
+
+def test_a_length_with_more_bytes_than_it_needs_is_read_and_remarked_on() -> None:
+    body = record(GOOD, 0)[1:]
+    length = writer.varint(len(body))
+    overlong = length[:-1] + bytes([length[-1] | 0x80, 0])
+    remark, item = read(writer.batch(base_offset=3, records=overlong + body, count=1))
+    assert isinstance(item, Record)
+    assert isinstance(remark, Damage)
+    assert (remark.reason, remark.length_bytes, remark.offset) == ("overlong_varint", 0, 3)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_batch_that_cannot_be_decompressed_is_damage_as_a_whole(codec: str) -> None:
+    data = writer.batch([GOOD] * 3, 9, attributes=writer.CODECS.index(codec))
+    item = read(data)[-1]
+    assert isinstance(item, Damage)
+    assert (item.position, item.length_bytes, item.offset) == (0, len(data), 9)
+    assert item.reason in ("bad_compression", "decompression_bomb")
+
+
+def test_a_damaged_record_in_a_compressed_batch_is_found_by_its_batch() -> None:
+    records = record(GOOD, 0) + record(GOOD, 1, headers=1) + record(GOOD, 2)
+    items = read(writer.batch(base_offset=4, records=records, count=3, codec="zstd"))[1:]
+    assert [isinstance(i, Record) for i in items] == [True, False, True]
+    assert items[1].offset == 5
+
+
+@FUZZ
+@given(st.binary(max_size=120), st.integers(1, 8), st.booleans(), st.sampled_from(writer.CODECS))
+def test_any_records_section_is_covered_by_records_and_damage(
+    section: bytes, count: int, control: bool, codec: str
+) -> None:
+    data = writer.batch(records=section + bytes(7 * count), count=count, control=control, codec=codec)
+    batch = read_head(data, 0)
+    assert isinstance(batch, Batch)
+    items = list(read_records(data, batch))
+    covers_body(data, batch, [i for i in items if not (isinstance(i, Damage) and i.length_bytes == 0)])
+    assert all(batch.base_offset <= i.offset <= batch.last_offset for i in items if isinstance(i, Record))
+
+
+@FUZZ
+@given(st.data())
+def test_any_mutation_of_good_records_is_covered_by_records_and_damage(draws: st.DataObject) -> None:
+    values = [GOOD, writer.partition_change(1, {0: writer.int32s([1, 2]), 1: b"\x00\x00\x00\x01"}), writer.no_op()]
+    section = b"".join(record(v, i) for i, v in enumerate(values))
+    for _ in range(draws.draw(st.integers(1, 3))):
+        section = writer.flip(section, draws.draw(st.integers(0, len(section) - 1)), draws.draw(st.integers(1, 255)))
+    data = writer.batch(records=section, count=3)
+    batch = read_head(data, 0)
+    assert isinstance(batch, Batch)
+    items = [i for i in read_records(data, batch) if not (isinstance(i, Damage) and i.length_bytes == 0)]
+    covers_body(data, batch, items)
+
+
+@FUZZ
+@given(st.binary(max_size=60), st.integers(0, 30), st.integers(0, 3))
+def test_any_body_of_any_type_is_a_record_or_damage(body: bytes, api_key: int, version: int) -> None:
+    (item,) = read(writer.batch([writer.frame(api_key, version, body)]))
+    assert isinstance(item, Record) or item.reason

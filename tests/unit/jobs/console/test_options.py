@@ -1,0 +1,34 @@
+"""--fail-on: what counts as that bad, or worse."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from jobs.console.options import FailOn
+from tests.support.paths import ROOT
+
+
+@pytest.mark.parametrize(
+    ("given", "levels"),
+    [
+        ("none", set()),
+        ("proven", {"proven"}),
+        ("possible", {"proven", "possible"}),
+        ("critical", {"critical"}),
+        ("high", {"critical", "high"}),
+        ("medium", {"critical", "high", "medium"}),
+        ("low", {"critical", "high", "medium", "low"}),
+        ("info", {"critical", "high", "medium", "low", "info"}),
+    ],
+)
+def test_a_level_includes_what_is_worse(given: str, levels: set[str]) -> None:
+    assert FailOn(given).levels() == levels
+
+
+def test_the_dag_takes_the_same_levels() -> None:
+    """The DAG imports nothing of the job, so that its schema repeats them."""
+    tree = ast.parse((ROOT / "airflow_dags" / "kraft_forensics.py").read_text(encoding="utf-8"))
+    enums = [keyword.value for keyword in ast.walk(tree) if isinstance(keyword, ast.keyword) and keyword.arg == "enum"]
+    assert [ast.literal_eval(enum) for enum in enums] == [[str(level) for level in FailOn]]

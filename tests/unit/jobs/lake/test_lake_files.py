@@ -1,0 +1,157 @@
+"""Tables read and written without Spark (tests/spark/test_lake.py: Spark reads them, and writes beside)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
+from jobs.lake import lake_files
+from jobs.lake.lake_files import LakeError, LakeFiles
+from jobs.lake.tables import TABLES
+from tests.support.paths import ROOT
+
+PROGRAM = ROOT / "tests" / "cases" / "reads_a_table_and_ends" / "program.py"
+PROCESSES = 5
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """With an evidence_files of 20 files, each a commit of its own."""
+    for number in range(20):
+        rows = {"cluster_id": ["c"] * 1000, "capture": [f"capture-{number}"] * 1000, "size_bytes": [number] * 1000}
+        write_deltalake(tmp_path / "evidence_files", pa.table(rows), mode="append")
+    return tmp_path
+
+
+def test_reads_a_table(lake: Path) -> None:
+    files = LakeFiles(lake)
+    assert files.clusters() == ["c"]
+    assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
+    assert files.count("evidence_files", "c") == 20_000
+    assert files.rows("evidence_files", "another") == []
+
+
+def test_a_column_that_an_earlier_release_did_not_have_is_null(lake: Path) -> None:
+    columns = ["capture", "uncertainty_ms", "last_timestamp_ms"]
+    found = LakeFiles(lake).read("evidence_files", "c", columns, pc.field("size_bytes") == 7)
+    assert found.schema == pa.schema([EVIDENCE_FILES.field(name) for name in columns])
+    assert found.to_pylist() == [{"capture": "capture-7", "uncertainty_ms": None, "last_timestamp_ms": None}] * 1000
+
+
+def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:
+    """tests/cases/reads_a_table_and_ends: most of these processes were aborted."""
+    for _ in range(PROCESSES):
+        done = subprocess.run([sys.executable, PROGRAM, lake], capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> LakeFiles:
+    files = LakeFiles(tmp_path / "fresh")
+    files.create()
+    return files
+
+
+def damage(*positions: int | None, reason: str = "crc") -> pa.Table:
+    rows = [{"capture": "x", "path": "f", "sha256": "s", "position": p, "reason": reason} for p in positions]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE)
+
+
+def positions(lake: LakeFiles, cluster: str) -> list[int | None]:
+    return sorted((r["position"] for r in lake.rows("quarantine", cluster)), key=lambda p: -1 if p is None else p)
+
+
+@pytest.mark.parametrize("character", "%[]\\^|\t\n\x7f")
+def test_a_path_that_would_be_taken_for_another_is_refused(tmp_path: Path, character: str) -> None:
+    with pytest.raises(LakeError, match="Choose another --lake"):
+        LakeFiles(tmp_path / f"a{character}20b")
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "hash#tag", "q?x", "+", "é", "it's", "a:b", "a;b", "~", "{a}", '"', "`a`", "$x"]
+)
+def test_other_names_of_folders_are_just_names(tmp_path: Path, name: str) -> None:
+    lake = LakeFiles(tmp_path / name)
+    lake.create()
+    assert lake.append("quarantine", "c", damage(1)) == 1
+    assert lake.count("quarantine", "c") == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert list((tmp_path / name / "quarantine").glob("*.parquet"))
+
+
+def test_what_is_there_is_not_appended_again(fresh: LakeFiles) -> None:
+    assert fresh.append("quarantine", "c", damage(1, 2, 2, None)) == 3
+    assert fresh.append("quarantine", "c", damage(None, 2, 3)) == 1
+    assert positions(fresh, "c") == [None, 1, 2, 3]
+    before = fresh.version("quarantine")
+    assert fresh.append("quarantine", "c", damage(1, 2, 3)) == 0
+    assert fresh.version("quarantine") == before
+
+
+def test_another_clusters_rows_are_other_rows(fresh: LakeFiles) -> None:
+    for cluster in ("c", "d's \\"):
+        assert fresh.append("quarantine", cluster, damage(1)) == 1
+        assert positions(fresh, cluster) == [1]
+
+
+def batches(*offsets: int) -> pa.Table:
+    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    assert set(LOG_BATCHES.names) <= set(schema.names)
+    return pa.Table.from_pylist([{"epoch": 1, "base_offset": o, "crc": 7, "nodes": [1, 2]} for o in offsets], schema)
+
+
+@pytest.mark.parametrize("cluster", ["c", "d's", "x' or 'x' = 'x", "back\\slash"])
+def test_put_replaces_one_clusters_rows(fresh: LakeFiles, cluster: str) -> None:
+    fresh.put("log_batches", "other", batches(1, 2))
+    fresh.put("log_batches", cluster, batches(3))
+    assert fresh.put("log_batches", cluster, batches(4, 5)) == 2
+    assert sorted(r["base_offset"] for r in fresh.rows("log_batches", cluster)) == [4, 5]
+    assert fresh.count("log_batches", "other") == 2
+    assert fresh.rows("log_batches", cluster)[0]["nodes"] == [1, 2]
+
+
+def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: LakeFiles) -> None:
+    assert fresh.mark("findings", "c") is None
+    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"mark": "first"})
+    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"mark": "other"})
+    assert (fresh.mark("findings", "c"), fresh.mark("findings", "d")) == ("first", "other")
+
+
+def test_a_column_that_an_earlier_release_did_not_have_is_added(fresh: LakeFiles, tmp_path: Path) -> None:
+    old = LakeFiles(tmp_path / "old")
+    rows = pa.table({"cluster_id": ["c"], "epoch": pa.array([1], pa.int32()), "base_offset": [1]})
+    write_deltalake(old.path("log_batches"), rows)
+    old.put("log_batches", "c", batches(2))
+    assert [r["base_offset"] for r in old.rows("log_batches", "c")] == [2]
+    assert set(old.dataset("log_batches").schema.names) == set(TABLES["log_batches"].schema.names)
+
+
+def test_a_table_that_has_its_columns_keeps_its_metadata(fresh: LakeFiles) -> None:
+    """With the comments of its columns: a schema is only touched where a column lacks."""
+    before = DeltaTable(fresh.path("log_batches")).schema().to_json()
+    fresh.put("log_batches", "c", batches(1))
+    assert DeltaTable(fresh.path("log_batches")).schema().to_json() == before
+
+
+def test_rows_that_a_constraint_forbids_are_not_written(fresh: LakeFiles) -> None:
+    names = ("size_bytes", "parsed_bytes", "quarantined_bytes", "trailing_bytes")
+    row = {"capture": "x", "path": "f", "sha256": "s", **dict.fromkeys(names, 1)}
+    with pytest.raises(DeltaError, match="parsed_bytes"):
+        fresh.append("evidence_files", "c", pa.Table.from_pylist([row], schema=EVIDENCE_FILES))
+    assert fresh.clusters() == []
+
+
+def test_a_large_table_is_written_step_by_step(fresh: LakeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake_files, "_STEP_ROWS", 7)
+    before = fresh.version("quarantine")
+    assert fresh.append("quarantine", "c", damage(*range(30))) == 30
+    assert positions(fresh, "c") == list(range(30))
+    assert fresh.version("quarantine") == before + 1

@@ -1,0 +1,62 @@
+"""New rows by key, against the same asked row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.lake import row_keys
+from jobs.lake.row_keys import new_rows
+
+SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("other", pa.int32())])
+KEY = ("n", "name")
+Row = dict[str, Any]
+
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": st.sampled_from([None, -1, 0, 1, (1 << 63) - 1]),
+            "name": st.sampled_from([None, "", "a", "b"]),
+            "other": st.integers(0, 9),
+        }
+    ),
+    max_size=12,
+)
+
+
+def by_hand(added: list[Row], known: list[Row]) -> list[Row]:
+    seen = {tuple(row[k] for k in KEY) for row in known}
+    new = []
+    for row in added:
+        key = tuple(row[k] for k in KEY)
+        if key not in seen:
+            new.append(row)
+            seen.add(key)
+    return new
+
+
+def table(found: list[Row], encoded: bool, chunks: int = 1) -> pa.Table:
+    made = pa.Table.from_pylist(found, schema=SCHEMA)
+    if encoded:
+        made = made.set_column(1, "name", made["name"].dictionary_encode())
+    step = max(1, -(-len(made) // chunks))
+    return pa.concat_tables([made.slice(at, step) for at in range(0, len(made), step)]) if len(made) else made
+
+
+@given(added=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
+def test_new_rows(added: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
+    found = new_rows(table(added, encoded, chunks), table(known, encoded=False), KEY)
+    assert found.to_pylist() == by_hand(added, known)
+
+
+@given(added=rows, known=rows)
+def test_keys_with_more_values_than_numbers(added: list[Row], known: list[Row]) -> None:
+    """The numbers are made anew where they would not fit any more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_keys, "_MOST", 2)
+        found = new_rows(table(added, encoded=False), table(known, encoded=False), KEY)
+    assert found.to_pylist() == by_hand(added, known)

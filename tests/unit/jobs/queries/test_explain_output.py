@@ -1,0 +1,207 @@
+"""What people and programs read of `explain`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.console.options import DocumentFormat
+from jobs.lake.tables import TABLES
+from jobs.queries.explain import Explained
+from jobs.queries.explain_output import print_explained
+from replay.findings.sentences import SENTENCES
+from replay.findings.statements import prose, statement
+
+HEADINGS = {
+    "fact": "What the log and files show",
+    "bound": "What that proves",
+    "assumption": "Taken for true, and not shown",
+    "meaning": "What it means",
+    "prediction": "Predictions (hypothetical: nothing of this happened)",
+}
+FINDING = dict.fromkeys(TABLES["findings"].schema.names) | {
+    "finding_id": "0123456789abcdef",
+    "cluster_id": "c",
+    "kind": "hwm_regression",
+    "topic": "orders",
+    "partition": 3,
+    "verdict": "proven",
+    "severity": "critical",
+    "start_offset": 91,
+    "start_timestamp_ms": 1_795_221_565_233,
+    "election_offset": 107,
+    "loss_min": 70,
+    "first_lost_offset": 80,
+    "unacked_min": 1,
+    "unacked_max": 90,
+    "recorded_leader": 1,
+    "rule": "hwm_regression",
+    "rule_version": 2,
+    "explanation": "the whole story",
+}
+EVIDENCE = {
+    "role": "window_start",
+    "source": "partition_history",
+    "broker_id": -1,
+    "value": None,
+    "leader_epoch": 1,
+    "offset": 91,
+    "captured_at_ms": 1_795_221_565_233,
+    "capture": "tuesday",
+    "path": "log",
+    "sha256": "f" * 64,
+    "position": 7508,
+    "table": "partition_history",
+    "row": {"offset": 91, "leader": -1, "isr": [], "elr": [3], "topic_id": "T", "timestamp_ms": 1_795_221_565_233},
+    "file_kind": "metadata_segment",
+    "record": {"type": "PARTITION_CHANGE_RECORD", "payload": '{"isr":[]}', "batch_base_offset": 90},
+    "commands": ["first log", "second log"],
+}
+
+
+def printed(capsys: pytest.CaptureFixture[str], finding: dict[str, Any], *evidence: dict[str, Any]) -> list[str]:
+    print_explained(Explained(finding, [], list(evidence)), DocumentFormat.TABLE)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_head_has_verdict_offsets_times_and_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    at = EVIDENCE | {"offset": 107, "captured_at_ms": 1_795_221_576_570}
+    assert printed(capsys, FINDING, at)[:9] == [
+        "hwm_regression of orders-3: proven, critical",
+        "   finding   0123456789abcdef in cluster c",
+        "   from      metadata offset 91, 2026-11-21T00:39:25.233Z",
+        "   elected   metadata offset 107, 2026-11-21T00:39:36.570Z: broker 1",
+        "   until     the end of the log at least: |ISR| is below min ISR to the last",
+        "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known",
+        "             acks=0 or 1: at least 1; at most 90",
+        "   judged by rule hwm_regression, version 2",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0, None, "nothing is proven; no upper bound is known"),
+        (0, 7, "nothing is proven; at most 7"),
+        (0, 0, "nothing"),
+        (5, 5, "5"),
+        (5, 7, "at least 5; at most 7"),
+        (None, 7, "nothing is proven; at most 7"),
+    ],
+)
+def test_bounds(capsys: pytest.CaptureFixture[str], low: int | None, high: int | None, said: str) -> None:
+    finding = FINDING | {"loss_min": low, "loss_max": high, "first_lost_offset": None, "unacked_min": None}
+    lines = printed(capsys, finding | {"unacked_max": None})
+    assert f"   lost      acks=all: {said}" in lines
+    assert "             acks=0 or 1: no bound is known" in lines
+
+
+def test_a_fault_of_the_log_has_no_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    fault = dict.fromkeys(FINDING) | {"kind": "offset_flip", "verdict": "proven", "severity": "high"}
+    lines = printed(capsys, fault | {"rule": "offset_flip", "rule_version": 1, "explanation": "why"})
+    assert lines[0] == "offset_flip: proven, high"
+    assert not [line for line in lines if "acks" in line or "until" in line]
+
+
+def test_statements_stand_under_the_heading_of_their_nature(capsys: pytest.CaptureFixture[str]) -> None:
+    codes = {nature: code for code, (nature, _) in SENTENCES.items()}
+    given = {"brokers": [1], "offset": 5, "leader_epoch": 6, "value": 7, "text": "orders-3"}
+    reason = [statement(code, **given) for code in reversed(codes.values())]
+    lines = printed(capsys, FINDING | {"reason": reason})
+    shown = [line for line in lines if line in HEADINGS.values()]
+    assert shown == [heading for nature, heading in HEADINGS.items() if nature in codes]
+    for said in reason:
+        begin = lines.index(HEADINGS[said["nature"]])
+        assert " ".join(lines[begin + 1 : lines.index("", begin)]).split() == prose([said]).split()
+
+
+def test_a_finding_without_statements_is_explained_in_prose(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, FINDING)
+    assert lines[lines.index("Explanation") + 1] == "  the whole story"
+    assert lines[-1] == "Evidence: the explanation is all there is"
+
+
+def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("policy", "outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max")
+    picks = [
+        ("a", "elected", 3, 0, 150, 0, None),
+        ("b", "waits", None, None, None, None, None),
+        ("c", "elected", 1, 0, 80, 70, 70),
+        ("d", "elected", 2, None, None, None, 9),
+    ]
+    rows = [dict(zip(names, pick, strict=True)) | {"explanation": "why"} for pick in picks]
+    print_explained(Explained(FINDING, rows, []), DocumentFormat.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    begin = lines.index("What other policies would have done (hypothetical: nothing of this happened)")
+    assert lines[begin + 1 : begin + 10] == [
+        "  a: elected, broker 3; (epoch, log end) last seen: (0, 150); would lose 0 or more offsets",
+        "    why",
+        "  b: waits",
+        "    why",
+        "  c: elected, broker 1; (epoch, log end) last seen: (0, 80); would lose 70 offsets",
+        "    why",
+        "  d: elected, broker 2; would lose 0 to 9 offsets",
+        "    why",
+        "",
+    ]
+
+
+def test_evidence_of_one_row_is_one_entry_with_all_its_roles(capsys: pytest.CaptureFixture[str]) -> None:
+    other = EVIDENCE | {"role": "election", "row": None, "value": 12, "record": None, "commands": []}
+    lines = printed(capsys, FINDING, EVIDENCE, EVIDENCE | {"role": "state_before"}, other)
+    assert lines[lines.index("1. window_start, state_before") :] == [
+        "1. window_start, state_before",
+        "   row       partition_history: offset 91, leader -1, isr [], elr [3]; 2026-11-21T00:39:25.233Z",
+        '   record    PARTITION_CHANGE_RECORD {"isr":[]}',
+        "   file      log in capture tuesday",
+        f"   SHA-256   {'f' * 64}",
+        "   position  byte 7508, in the batch that begins at offset 90",
+        "   show it   first log",
+        "             second log",
+        "",
+        "2. election",
+        "   row       partition_history: this row is not in the lake",
+        "   value     12",
+        "   file      log in capture tuesday",
+        f"   SHA-256   {'f' * 64}",
+        "   position  byte 7508",
+    ]
+
+
+def test_bytes_are_shown_or_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = [
+        {"file": "log", "note": None, "hex": ["line 1", "line 2"], "text": None},
+        {"file": "copy", "note": None, "hex": None, "text": "ledger 0 150"},
+        {"file": None, "note": "the file was altered", "hex": None, "text": None},
+    ]
+    lines = printed(capsys, FINDING, *(EVIDENCE | {"bytes": bytes_} for bytes_ in shown))
+    assert "   bytes     line 1" in lines
+    assert "             line 2" in lines
+    moved = lines.index("   bytes     of copy, which has this SHA-256:")
+    assert lines[moved + 1] == "             ledger 0 150"
+    assert "   bytes     the file was altered" in lines
+
+
+def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "orders\x1b[31m\u202e\r\x9b"
+    row = EVIDENCE | {"path": evil, "capture": evil, "row": {"leader": evil}, "bytes": {"note": None, "hex": None}}
+    row["bytes"] |= {"text": evil, "file": "log"}
+    row["record"] = EVIDENCE["record"] | {"payload": evil}
+    print_explained(Explained(FINDING | {"topic": evil, "explanation": evil}, [], [row]), DocumentFormat.TABLE)
+    out = capsys.readouterr().out
+    assert out.count("orders\\u001b[31m\\u202e") >= 6
+    assert all(c.isprintable() or c == "\n" for c in out)
+
+
+def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    pick = {"cluster_id": "c", "policy": "p", "leader": 3}
+    print_explained(Explained(FINDING, [pick], [EVIDENCE, EVIDENCE]), DocumentFormat.JSON)
+    (found,) = json.loads(capsys.readouterr().out)
+    names = [n for n in TABLES["findings"].schema.names if n != "evidence"]
+    assert list(found) == [*names, "counterfactuals", "evidence", "commands"]
+    assert found["counterfactuals"] == [{"policy": "p", "leader": 3}]
+    assert found["commands"] == ["first log", "second log"]
+    assert found["evidence"][0] == EVIDENCE

@@ -1,0 +1,134 @@
+"""The verdict document from counted findings."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.errors import KraftForensicsError
+from jobs.queries.verdict import Summary, document, write_verdict
+from tests.support.paths import ROOT
+
+KEYS = [
+    "valid",
+    "cluster_id",
+    "rule_versions",
+    "kinds",
+    "counts",
+    "severities",
+    "windows",
+    "loss",
+    "witnesses",
+    "evidence",
+]
+
+
+def group(kind: str, verdict: str, severity: str = "medium", findings: int = 1, **more: Any) -> dict[str, Any]:
+    row = {"kind": kind, "verdict": verdict, "severity": severity, "findings": findings, "rule": kind}
+    return {**row, "rule_version": 2, "open_losses": 0, "loss_min": None, "loss_max": None, **more}
+
+
+def summary(*groups: dict[str, Any], states: int = 10, **more: Any) -> Summary:
+    given = {"witnesses": [], "captures": {"b": 2, "a": 3}, "quarantined": 1, **more}
+    return Summary(cluster_id="c", groups=groups, states=states, **given)
+
+
+WINDOW = "hwm_regression"
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ((), True),
+        ((group(WINDOW, "excluded", "info"),), True),
+        ((group(WINDOW, "proven", "critical"),), False),
+        ((group(WINDOW, "proven", "low"),), False),
+        ((group("log_conflict", "proven", "critical"),), False),
+        ((group("snapshot_mismatch", "proven", "critical"), group("evidence_gap", "undetermined")), False),
+        ((group("describe_mismatch", "proven", "high"),), True),
+        ((group(WINDOW, "possible"),), "unknown"),
+        ((group(WINDOW, "undetermined"),), "unknown"),
+        ((group("leaderless", "possible", "critical"),), True),
+        ((group("evidence_gap", "undetermined", "high"),), "unknown"),
+        ((group("offset_gap", "undetermined", "high"),), "unknown"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, bool | str) else "+".join(f"{g['kind']}" for g in value),
+)
+def test_valid(groups: tuple[dict[str, Any], ...], expected: bool | str) -> None:
+    assert document(summary(*groups))["valid"] is expected
+
+
+def test_where_nothing_was_replayed_nothing_is_valid() -> None:
+    assert document(summary(states=0))["valid"] == "unknown"
+
+
+def test_every_key_is_there_in_its_order() -> None:
+    found = document(
+        summary(
+            group(WINDOW, "excluded", "info", 5, loss_min=Decimal(0), loss_max=Decimal(0)),
+            group(WINDOW, "proven", "critical", 2, loss_min=Decimal(100), loss_max=Decimal(130)),
+            group("describe_mismatch", "proven", "high", 1, rule_version=1),
+            group(WINDOW, "possible", "medium", 1, loss_min=Decimal(0), loss_max=Decimal(7)),
+        )
+    )
+    assert list(found) == KEYS
+    assert found["rule_versions"] == {"describe_mismatch": 1, WINDOW: 2}
+    assert found["kinds"] == ["describe_mismatch", WINDOW]
+    assert found["counts"] == {"describe_mismatch": {"proven": 1}, WINDOW: {"proven": 2, "possible": 1, "excluded": 5}}
+    assert found["severities"] == {"critical": 2, "high": 1, "medium": 1, "low": 0, "info": 5}
+    assert found["windows"] == {"judged": 8, "proven": 2, "possible": 1, "undetermined": 0, "excluded": 5}
+    assert found["loss"] == {"acks_all_min": 100, "acks_all_max": 137}
+    assert found["evidence"] == {"captures": ["a", "b"], "files": 5, "quarantined": 1, "partition_states": 10}
+
+
+def test_the_keys_are_documented_in_their_order() -> None:
+    page = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+    table = page[: page.index("Keys are in this order.")]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == KEYS
+
+
+def test_one_open_window_opens_the_whole_loss() -> None:
+    groups = (
+        group(WINDOW, "proven", loss_min=70, loss_max=80, open_losses=1),
+        group("leaderless", "proven", open_losses=4),
+    )
+    assert document(summary(*groups))["loss"] == {"acks_all_min": 70, "acks_all_max": None}
+
+
+def test_nothing_found_is_no_loss() -> None:
+    found = document(summary())
+    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0}
+    assert found["witnesses"] == {}
+
+
+def test_the_order_of_groups_does_not_matter() -> None:
+    groups = [group(WINDOW, v) for v in ("proven", "possible")] + [group("leaderless", "proven")]
+    assert json.dumps(document(summary(*groups))) == json.dumps(document(summary(*reversed(groups))))
+
+
+def test_witnesses_are_listed_by_kind() -> None:
+    witness = {"kind": "leaderless", "finding_id": "f", "topic": "t", "explanation": "why"}
+    found = document(summary(group("leaderless", "proven"), witnesses=[witness]))
+    assert found["witnesses"] == {"leaderless": [{"finding_id": "f", "topic": "t", "explanation": "why"}]}
+
+
+def test_the_file_is_written_whole_and_replaces_an_older_one(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "verdict.json"
+    write_verdict({"valid": False}, file)
+    write_verdict({"valid": True, "name": "\x1b[31m\u202e"}, file)
+    assert json.loads(file.read_text())["name"] == "\x1b[31m\u202e"
+    assert file.read_bytes().isascii()
+    assert b"\x1b" not in file.read_bytes()
+    assert [f.name for f in file.parent.iterdir()] == ["verdict.json"]
+
+
+def test_a_file_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(KraftForensicsError, match="--verdict"):
+        write_verdict({}, tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]

@@ -1,0 +1,48 @@
+"""What people read of `whatif`."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from jobs.console.output import Format
+from jobs.queries.whatif_output import print_differences
+from replay.whatif.comparison import WHATIF
+
+ROW = dict.fromkeys(WHATIF.names, 0) | {"topic_id": "T" * 22, "topic": "orders", "undetermined_offset": None}
+SAME = ROW | {"first_difference_offset": None, "first_difference_timestamp_ms": None}
+
+
+def table(*rows: dict[str, object]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=WHATIF)
+
+
+def test_nothing_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_differences(table(SAME, SAME), Format.TABLE)
+    assert capsys.readouterr().out == "none of 2 partitions would differ\n"
+
+
+def test_only_what_differs_is_shown_and_what_is_not_known_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
+    differs = ROW | {"recorded_leader": 1, "would_be_leader": -1, "leaderless_ms_would_be": 1500}
+    differs |= {"loss_min_recorded": 70, "loss_max_recorded": None}
+    unknown = SAME | {"partition": 2, "undetermined_offset": 9, "elections_would_be": None, "loss_min_would_be": None}
+    print_differences(table(SAME, differs, unknown), Format.TABLE)
+    shown = capsys.readouterr()
+    assert "2 of 3 partitions would differ (hypothetical; recorded -> would be)" in shown.out
+    cells = [[cell.strip() for cell in line.split("│")] for line in shown.out.splitlines() if "orders-" in line]
+    assert [row[1] for row in cells] == ["orders-0", "orders-2"]
+    assert {"1 -> -1", "0 -> 2", "70 or more -> 0"} <= set(cells[0])
+    assert {"0 -> ?"} <= set(cells[1])
+    assert "1 partitions: log ends that the choice needs were not seen" in shown.err
+
+
+def test_programs_get_every_partition_and_column(capsys: pytest.CaptureFixture[str]) -> None:
+    print_differences(table(SAME, ROW), Format.JSON)
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 2
+    assert list(rows[0]) == WHATIF.names

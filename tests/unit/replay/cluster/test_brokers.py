@@ -1,0 +1,102 @@
+"""Broker sessions: registration, fencing, controlled shutdown, restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replay.cluster.brokers import broker_timeline
+from tests.support.scenario import ms, sessions
+
+Row = dict[str, Any]
+
+
+def record(offset: int, kind: str, batch: int | None = None, **data: Any) -> Row:
+    base = offset if batch is None else batch
+    return {"offset": offset, "batch_base_offset": base, "timestamp_ms": ms(offset), "type": kind, "data": data}
+
+
+def register(offset: int, incarnation: str, fenced: bool = True, broker: int = 1, epoch: int | None = None) -> Row:
+    data = {"brokerId": broker, "brokerEpoch": offset if epoch is None else epoch, "incarnationId": incarnation}
+    return record(offset, "REGISTER_BROKER_RECORD", **data, fenced=fenced, inControlledShutdown=False)
+
+
+def test_a_broker_is_active_from_unfencing_to_fencing() -> None:
+    timeline = sessions("1 register 1 a", "3 unfence 1", "8 fence 1", "9 unfence 1")
+    assert [timeline.active(1, o) for o in range(11)] == [False] * 3 + [True] * 5 + [False] + [True] * 2
+
+
+def test_controlled_shutdown_and_unregistration_end_it() -> None:
+    assert not sessions("1 register 1 a", "3 unfence 1", "8 shutdown 1").active(1, 8)
+    timeline = sessions("1 register 1 a", "3 unfence 1", "8 unregister 1")
+    assert (timeline.active(1, 7), timeline.active(1, 8)) == (True, False)
+
+
+def test_an_unknown_broker_is_not_active() -> None:
+    assert not sessions("1 register 1 a").active(7, 9)
+
+
+def test_the_old_fence_records() -> None:
+    timeline = broker_timeline(
+        [
+            register(1, "a"),
+            record(2, "UNFENCE_BROKER_RECORD", id=1, epoch=1),
+            record(5, "FENCE_BROKER_RECORD", id=1, epoch=1),
+        ]
+    )
+    assert [timeline.active(1, o) for o in (1, 2, 5)] == [False, True, False]
+
+
+def test_a_change_that_says_nothing_changes_nothing() -> None:
+    quiet = record(7, "BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=1, fenced=0, inControlledShutdown=0)
+    timeline = broker_timeline([register(1, "a", fenced=False), quiet])
+    assert timeline.active(1, 7)
+
+
+def test_a_batch_is_one_event() -> None:
+    """A controller's batch is applied as a whole: the election in it already sees the broker unfenced."""
+    unfence = record(6, "BROKER_REGISTRATION_CHANGE_RECORD", batch=4, brokerId=1, brokerEpoch=1, fenced=-1)
+    timeline = broker_timeline([register(1, "a"), unfence])
+    assert (timeline.active(1, 3), timeline.active(1, 4)) == (False, True)
+
+
+def test_a_wrong_broker_epoch_is_reported_and_not_applied() -> None:
+    stale = record(5, "BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=77, fenced=1)
+    timeline = broker_timeline([register(1, "a", fenced=False), stale])
+    assert timeline.active(1, 9)
+    assert [(p.kind, p.offset) for p in timeline.problems] == [("broker_epoch_mismatch", 5)]
+
+
+def test_changes_of_a_broker_that_is_not_registered_are_reported() -> None:
+    fence = record(2, "FENCE_BROKER_RECORD", id=1, epoch=1)
+    gone = record(6, "UNREGISTER_BROKER_RECORD", brokerId=1, brokerEpoch=4)
+    timeline = broker_timeline([fence, register(4, "a"), gone, {**gone, "offset": 7}])
+    assert [(p.kind, p.offset) for p in timeline.problems] == [("unknown_broker", 2), ("unknown_broker", 7)]
+
+
+def test_restarts_are_new_incarnations_within_the_offsets() -> None:
+    timeline = sessions("1 register 1 a", "2 unfence 1", "5 register 1 b", "9 register 1 b", "12 register 1 c")
+    assert [s.offset for s in timeline.restarts(1, -1)] == [1, 5, 12]
+    assert [s.offset for s in timeline.restarts(1, 1, 11)] == [5]
+    assert timeline.restarted(1, 4, 5)
+    assert not timeline.restarted(1, 5, 11)
+    assert not timeline.restarted(2, -1, 99)
+
+
+def test_registering_again_after_unregistering_is_a_restart() -> None:
+    timeline = sessions("1 register 1 a", "4 unregister 1", "6 register 1 a")
+    assert timeline.restarted(1, 1, 6)
+    assert not timeline.restarted(1, 1, 5)
+
+
+def test_steady_means_active_in_one_incarnation_all_the_time() -> None:
+    timeline = sessions(
+        "1 register 1 a", "2 unfence 1", "20 fence 1", "21 unfence 1", "30 register 1 b", "31 unfence 1", "50 fence 1"
+    )
+    assert timeline.steady(1, ms(2), ms(19))
+    assert not timeline.steady(1, ms(1), ms(19))
+    assert not timeline.steady(1, ms(10), ms(20))
+    assert not timeline.steady(1, ms(25), ms(35))
+    assert timeline.steady(1, ms(31), ms(49))
+    assert not timeline.steady(1, ms(0), ms(0))
+    assert not timeline.steady(9, ms(31), ms(49))
+    assert {(s.broker_id, s.offset) for s in timeline.latest()} == {(1, 50)}

@@ -1,0 +1,542 @@
+"""Invariants of partitions: what breaks each, what does not, and that real logs break none; and the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.arrow.schemas import sorted_history
+from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, config_timeline
+from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
+from replay.cluster.state import ClusterState
+from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
+from replay.invariants.partitions import ClusterFacts, cluster_facts, partition_violations
+from replay.invariants.quorum import quorum_violations
+from replay.invariants.violations import RECORDS
+from replay.partitions.elections import build_elections, states_of
+from replay.partitions.reducer import Context
+from tests.support.paths import ROOT, capture, controllers
+from tests.support.pure import decode, history_of
+from tests.support.scalar_invariants import World, scalar_stretches
+from tests.support.scenario import TOPIC_ID, ms, running, sessions, states, together
+
+Row = dict[str, Any]
+CAPTURES = ["unclean", "elr", "churn", "diverge"]
+LEVELS = ((0, METADATA_VERSION, 25), (0, ELR_VERSION, 1))
+OF_QUORUM = {
+    "log_offsets_dense",
+    "log_epochs_never_decrease",
+    "epoch_begins_with_leader_change",
+    "one_leader_per_epoch",
+    "leader_is_voter",
+    "committed_entries_survive",
+}
+
+
+def facts(
+    brokers: BrokerTimeline | None = None,
+    levels: Sequence[tuple[int, str, int]] = LEVELS,
+    cleared: Sequence[int] = (),
+    configs: Sequence[ConfigChange] = (),
+    controllers: Sequence[tuple[int, int | None]] = ((0, 3000),),
+    static: Mapping[int, Mapping[str, str]] | None = None,
+) -> ClusterFacts:
+    """As `cluster_facts` makes them of a whole log; every topic is called t."""
+    brokers, static = brokers or running(1, 2, 3), static or {}
+
+    def timeline(key: str, nodes: Sequence[tuple[int, int | None]]) -> Any:
+        return config_timeline(key, configs, nodes, static)
+
+    records = [
+        {"offset": o, "timestamp_ms": ms(o), "capture": "c", "path": "beside", "sha256": "11", "position": o}
+        for o in sorted({c.offset for c in configs} | {s.offset for b in brokers.states.values() for s in b})
+    ]
+    return ClusterFacts(
+        context=Context({TOPIC_ID: "t"}, timeline(MIN_ISR, controllers), timeline(UNCLEAN, controllers)),
+        brokers=brokers,
+        features=feature_levels(levels),
+        cleared=np.array(cleared, dtype=np.int64),
+        broker_min_isr={b: timeline(MIN_ISR, [(-1, b)]) for b in {*brokers.states, *static}},
+        records=pa.Table.from_pylist(records, schema=RECORDS),
+    )
+
+
+def violations(history: pa.Table, known: ClusterFacts | None = None) -> list[Row]:
+    known = known or facts()
+    elections = build_elections(history, states_of(history), known.brokers)
+    table = partition_violations(history, elections, known)
+    assert table.schema.equals(INVARIANT_VIOLATIONS)
+    return table.to_pylist()
+
+
+def broken(*lines: str, known: ClusterFacts | None = None) -> dict[str, tuple[int, int | None, list[int]]]:
+    """Invariant -> (start, end, brokers); each is broken once at most."""
+    rows = violations(states(*lines), known)
+    found = {r["invariant"]: (r["start_offset"], r["end_offset"], r["brokers"]) for r in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["1", "5 isr=1 elr=2,3", "9 isr=1,2,3 elr="], {}),
+        (["1", "5 isr=1,2 elr=2,3 min=3", "9 isr=1,2 elr=3"], {"isr_and_elr_disjoint": (5, 9, [2])}),
+        (["1", "5 isr=1,2 elr=3", "9 isr=1,2 elr="], {"elr_empty_at_min_isr": (5, 9, [3])}),
+        (["1", "5 isr=1,2 elr=3 assumed"], {}),
+        (["1", "5 isr=1,2 elr=3 min=3"], {}),
+        (["1", "5 isr=1,2,3,4", "9 isr=1,2,3"], {"isr_within_replicas": (5, 9, [4])}),
+        (["1", "5 isr=1 elr=2,4", "9 isr=1 elr=2"], {"elr_within_replicas": (5, 9, [4])}),
+        (
+            ["1", "5 isr= elr=2,3,1 leader=-1 lke=1", "9 lke=4", "11 isr=2 elr=1,3 leader=2 lke="],
+            {"last_known_elr_within_replicas": (9, 11, [4])},
+        ),
+        (["1", "5 isr=2,3", "9 leader=2"], {"leader_in_isr": (5, 9, [1])}),
+        (["1", "5 isr=3 elr=1,2 leader=-1"], {}),
+        (
+            ["1", "5 isr= elr=1,2,3 leader=-1 lke=1,2", "9 lke=1"],
+            {"last_known_elr_at_most_one": (5, 9, [1, 2])},
+        ),
+        (["1", "5 isr= elr=1,2,3 leader=-1 lke=-1", "9 lke=1"], {"last_known_elr_never_minus_one": (5, 9, [])}),
+        (
+            ["1", "5 isr= elr=1,2,3 leader=-1", "7 isr=2,3 elr= leader=2 recovering", "9 recovered"],
+            {"recovering_isr_is_leader": (7, 9, [2, 3])},
+        ),
+        (["1 min=1", "5 isr=1 leader=1 recovering", "9 isr= elr=1 leader=-1"], {}),
+        (["1", "5 replicas=1,2,2 isr=1,2", "9 replicas=1,2,3"], {"replicas_distinct": (5, 9, [2])}),
+        (["1", "5 dirs=d1,d2", "9"], {"directories_match_replicas": (5, 9, [])}),
+        (["1 epoch=4", "5 epoch=3", "7 epoch=3", "9 epoch=4"], {"leader_epoch_never_falls": (5, 9, [1])}),
+        (["1 epoch=4", "5 checkpoint epoch=3"], {"leader_epoch_never_falls": (5, None, [1])}),
+        (["1 epoch=4", "5 removed"], {}),
+    ],
+)
+def test_a_state_breaks_what_it_contradicts(lines: list[str], expected: dict[str, Any]) -> None:
+    assert broken(*lines) == expected
+
+
+def with_column(history: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    index = history.schema.get_field_index(name)
+    return history.set_column(index, history.schema.field(name), pa.array(values, type=history.schema.field(name).type))
+
+
+@pytest.mark.parametrize(
+    ("lines", "epochs", "expected"),
+    [
+        (["1", "5", "9", "11"], [3, 4, 5, 6], []),
+        (["1", "5", "9", "11"], [3, 4, 6, 7], [(9, 11, [5, 9])]),
+        (["1", "5", "9", "11"], [3, 3, 4, 5], [(5, 9, [1, 5])]),
+        (["1", "5", "9 checkpoint", "11"], [3, 4, 8, 9], []),
+        (["1", "5", "9 checkpoint", "11"], [3, 4, 4, 5], []),
+        (["1", "5", "9 checkpoint", "11"], [3, 4, 2, 3], [(9, 11, [5, 9])]),
+        (["1", "5", "9 removed"], [3, 4, None], []),
+    ],
+)
+def test_partition_epoch(lines: list[str], epochs: list[int | None], expected: list[Any]) -> None:
+    rows = violations(with_column(states(*lines), "partition_epoch", epochs))
+    assert {r["invariant"] for r in rows} <= {"partition_epoch_by_one"}
+    assert [(r["start_offset"], r["end_offset"], r["evidence_offsets"]) for r in rows] == expected
+
+
+FELL = "isr_plus_elr_not_below_min_isr"
+START = ("0 register 1 a", "0 unfence 1", "0 register 2 a", "0 unfence 2", "0 register 3 a", "0 unfence 3")
+
+
+@pytest.mark.parametrize(
+    ("lines", "known", "expected"),
+    [
+        # Two of min ISR 2 were left, one was given up; it holds again when a second is back.
+        (["1 isr=1,2", "5 isr=1", "7 isr=1 elr=", "9 isr=1,3"], facts(), (5, 9, [2])),
+        (["1 isr=1 elr=2,3", "5 elr="], facts(), (5, None, [2, 3])),
+        (["1 isr=1 elr=2,3", "5 elr=2"], facts(), None),
+        # Never reached: created so, or the config was raised.
+        (["1 isr=1", "5 isr=1"], facts(), None),
+        (["1 isr=1,2 min=2", "5 min=3", "7 isr=1 elr="], facts(), None),
+        # The event that registers it anew (not another one), or unregisters it.
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 b batch=5")), None),
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 unregister 2 batch=5")), None),
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 a batch=5")), (5, None, [2])),
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 3 b batch=5")), (5, None, [2])),
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 b batch=6")), (5, None, [2])),
+        # Only one of the two that left has a reason.
+        (
+            ["1 isr=1 elr=2,3", "5 elr= batch=5"],
+            facts(sessions(*START, "6 register 2 b batch=5")),
+            (5, None, [3]),
+        ),
+        # No replica any more.
+        (["1 isr=1,2", "5 replicas=1,3 isr=1"], facts(), None),
+        # A ClearElrRecord, and only that one.
+        (["1 isr=1 elr=2", "5 elr="], facts(cleared=[5]), None),
+        (["1 isr=1 elr=2", "5 elr="], facts(cleared=[4]), (5, None, [2])),
+        # An unclean election; while it is recovering, nothing else is excused.
+        (["1 isr=1,2", "5 isr=3 leader=3 recovering"], facts(), None),
+        (["1 isr=1,2 recovering", "5 isr=1"], facts(), (5, None, [2])),
+        # What is not known says nothing.
+        (["1 isr=1,2 assumed", "5 isr=1 assumed"], facts(), None),
+        (["1 isr=1,2", "5 isr=1"], facts(levels=LEVELS[:1]), None),
+        (["1 isr=1,2", "5 isr=1"], facts(levels=((0, ELR_VERSION, 1), (3, ELR_VERSION, 0))), None),
+        (["1 isr=1,2", "5 isr=1"], facts(levels=((3, ELR_VERSION, 1),)), (5, None, [2])),
+        (["1 isr=1,2", "5 checkpoint isr=1"], facts(), None),
+    ],
+)
+def test_isr_and_elr_together(lines: list[str], known: ClusterFacts, expected: Any) -> None:
+    assert broken(*lines, known=known).get(FELL) == expected
+
+
+CLEARED = "elr_cleared_while_leaderless"
+LEADERLESS = "5 isr= elr=1,2 leader=-1 lke=1"
+
+
+@pytest.mark.parametrize(
+    ("lines", "known", "expected"),
+    [
+        (["1", LEADERLESS, "7 elr= lke=", "8", "9 isr=2 leader=2"], facts(cleared=[7]), (7, 9, [1, 2])),
+        (["1", LEADERLESS, "7 elr= lke=", "9 removed"], facts(cleared=[7]), (7, 9, [1, 2])),
+        (["1", LEADERLESS, "7 elr="], facts(), None),
+        (["1", "5 isr= elr= leader=-1 lke=-1", "7 lke="], facts(cleared=[7]), None),
+        (["1", LEADERLESS, "7 elr=2 lke="], facts(), None),
+        (["1", "5 isr=1 elr=2,3 leader=-1", "7 elr="], facts(cleared=[7]), None),
+        (["1", "5 isr=1 elr=2,3", "7 elr="], facts(cleared=[7]), None),
+        # The last one that was eligible restarted uncleanly.
+        (
+            ["1", "5 isr= elr=2 leader=-1", "7 elr= batch=7"],
+            facts(sessions(*START, "8 register 2 b batch=7")),
+            None,
+        ),
+    ],
+)
+def test_elr_cleared_while_leaderless(lines: list[str], known: ClusterFacts, expected: Any) -> None:
+    assert broken(*lines, known=known).get(CLEARED) == expected
+
+
+GONE = "unregistered_broker_in_elr"
+
+
+@pytest.mark.parametrize(
+    ("lines", "events", "expected"),
+    [
+        # It is unregistered while the ELR has it: no record of the partition says so.
+        (["1", "5 isr=1 elr=2,3", "9 elr=3"], ["7 unregister 2"], (7, 9, [2])),
+        (["1", "5 isr=1 elr=2,3", "9 elr=3"], ["7 unregister 2", "8 register 2 b"], (7, 8, [2])),
+        (["1", "3 elr=", "5 isr=1 elr=2,3", "9", "11 elr=3"], ["4 unregister 2"], (5, 11, [2])),
+        (["1", "5 isr=1 elr=2,3"], ["7 unregister 2", "8 unregister 3"], (7, None, [2, 3])),
+        (["1", "5 isr=1 elr=2,3", "9 elr="], ["9 unregister 2", "7 fence 3"], None),
+        # Of broker 4 no record speaks.
+        (["1 replicas=1,4", "5 isr=1 elr=4"], [], None),
+    ],
+)
+def test_unregistered_broker_in_elr(lines: list[str], events: list[str], expected: Any) -> None:
+    assert broken(*lines, known=facts(sessions(*START, *events))).get(GONE) == expected
+
+
+def test_a_stretch_that_begins_between_records_points_at_the_record_there() -> None:
+    history = states("1", "5 isr=1 elr=2,3", "9 elr=3")
+    (row,) = violations(history, facts(sessions(*START, "7 unregister 2")))
+    assert row["evidence_offsets"] == [5, 7]
+    assert (row["start_timestamp_ms"], row["end_timestamp_ms"]) == (ms(7), ms(9))
+    assert (row["path"], row["position"], row["rows"]) == ("beside", 7, 1)
+    assert row["detail"] == "elr=[2,3]"
+
+
+def setting(offset: int, value: str | None, resource: str = "", kind: int = 4) -> ConfigChange:
+    return ConfigChange(offset, kind, resource, MIN_ISR, value)
+
+
+LAYERS = "min_isr_layers_disagree"
+FILE = {"process.roles": "broker"}
+
+
+@pytest.mark.parametrize(
+    ("configs", "static", "expected"),
+    [
+        ([setting(0, "2")], {}, None),
+        # The leader has a setting of its own, until that is deleted; another broker's does not matter.
+        ([setting(0, "2"), setting(5, "1", "1"), setting(7, None, "1")], {}, (5, 7, [1])),
+        ([setting(0, "2"), setting(5, "1", "2")], {}, None),
+        ([setting(0, "2"), setting(5, "3", "3000")], {}, (5, None, [1])),
+        # The topic's setting is everybody's.
+        ([setting(0, "2"), setting(5, "1", "1"), setting(6, "2", "t", 2)], {}, (5, 6, [1])),
+        # Above the number of replicas they are the same.
+        ([setting(0, "5"), setting(5, "4", "1")], {}, None),
+        ([setting(5, "2", "1")], {3000: FILE}, (5, None, [1])),
+        ([], {3000: FILE, 1: FILE}, None),
+        ([], {3000: FILE, 1: {MIN_ISR: "2"}}, (1, None, [1])),
+        # The controller's file, or the leader's, was not captured.
+        ([setting(5, "2", "1")], {}, None),
+        ([], {3000: {MIN_ISR: "2"}}, None),
+        ([], {1: {MIN_ISR: "2"}}, None),
+    ],
+)
+def test_layers_of_min_isr(configs: list[ConfigChange], static: dict[int, dict[str, str]], expected: Any) -> None:
+    assert broken("1", "9 isr=1,2", known=facts(configs=configs, static=static)).get(LAYERS) == expected
+
+
+def test_a_new_leader_brings_its_own_min_isr() -> None:
+    known = facts(configs=[setting(0, "2"), setting(3, "1", "2")])
+    history = states("1", "5 leader=2", "9 leader=3", "11 isr= elr=1,2,3 leader=-1")
+    (row,) = violations(history, known)
+    assert (row["start_offset"], row["end_offset"], row["brokers"]) == (5, 9, [2])
+    shown = "controller_min_isr=2 controller_layer=cluster leader=2 leader_min_isr=1 leader_layer=broker"
+    assert row["detail"] == shown
+
+
+def test_partition_0_with_other_replicas_moves_the_controllers_line() -> None:
+    zero = states("1 replicas=1,2,3", "9 replicas=1,2 isr=1,2", partition=0)
+    one = states("1 replicas=1,2 isr=1,2", partition=1)
+    (row,) = violations(together(zero, one), facts(configs=[setting(0, "3")]))
+    assert (row["invariant"], row["partition"]) == (LAYERS, 1)
+    assert (row["start_offset"], row["end_offset"], row["end_timestamp_ms"]) == (1, 9, ms(9))
+
+
+@pytest.mark.parametrize(
+    ("lines", "levels", "expected"),
+    [
+        (["1 isr=1", "5 isr=2 leader=2", "7 isr=2,3", "9 isr=3 leader=3"], LEVELS, (5, 9, [2])),
+        (["1 isr=1", "5 isr=2 leader=2", "9 isr= elr=2 leader=-1"], LEVELS, (5, 9, [2])),
+        (["1 isr=1", "5 isr=2 leader=2", "9 recovering"], LEVELS, (5, 9, [2])),
+        (["1 isr=1", "5 isr=2 leader=2 recovering"], LEVELS, None),
+        (["1 isr=1", "5 isr=1,2 leader=2"], LEVELS, (5, None, [2])),
+        (["1 isr=1,2", "5 isr=2 leader=2"], LEVELS, None),
+        # Below 3.2-IV0 there is no mark; where the level is not known nothing is said.
+        (["1 isr=1", "5 isr=2 leader=2"], ((0, METADATA_VERSION, 2),), None),
+        (["1 isr=1", "5 isr=2 leader=2"], (), None),
+    ],
+)
+def test_unclean_without_mark(lines: list[str], levels: Any, expected: Any) -> None:
+    assert broken(*lines, known=facts(levels=levels)).get("unclean_without_mark") == expected
+
+
+def test_a_stretch_is_one_row_with_the_first_records_place() -> None:
+    lines = ["1", *(f"{o} isr=1,2 elr={1 + o % 2}" for o in range(10, 22)), "30 isr=1,2 elr="]
+    rows = [r for r in violations(states(*lines)) if r["invariant"] == "isr_and_elr_disjoint"]
+    assert len(rows) == 1
+    assert {k: rows[0][k] for k in ("topic_id", "topic", "partition", "rows", "brokers", "severity")} == {
+        "topic_id": TOPIC_ID,
+        "topic": "t",
+        "partition": 0,
+        "rows": 12,
+        "brokers": [1, 2],
+        "severity": "high",
+    }
+    place = {k: rows[0][k] for k in ("start_timestamp_ms", "end_timestamp_ms", "path", "sha256", "position")}
+    assert place == {
+        "start_timestamp_ms": ms(10),
+        "end_timestamp_ms": ms(30),
+        "path": "log",
+        "sha256": "00",
+        "position": 10,
+    }
+    assert rows[0]["evidence_offsets"] == list(range(10, 18))
+    assert rows[0]["detail"] == "isr=[1,2] elr=[1]"
+
+
+def test_evidence_is_the_first_records_that_show_it() -> None:
+    lines = ["1 epoch=4", *(f"{o} epoch=3" for o in range(10, 22))]
+    (row,) = violations(states(*lines))
+    assert (row["rows"], row["evidence_offsets"]) == (12, [1, *range(10, 17)])
+
+
+def test_the_text_of_a_change_has_both_states() -> None:
+    (row,) = violations(states("1 isr=1,2", "5 isr=1"))
+    assert row["detail"] == "isr=[1,2]->[1] elr=[]->[] min_isr=2->2"
+    assert row["evidence_offsets"] == [1, 5]
+
+
+def test_stretches_end_with_the_partition_and_at_a_snapshot() -> None:
+    one = states("1 isr=1,2,4", "5", "9 checkpoint", "11 removed", partition=0)
+    two = states("1 isr=1,2,5", partition=1)
+    rows = [r for r in violations(together(one, two)) if r["invariant"] == "isr_within_replicas"]
+    found = [(r["partition"], r["start_offset"], r["end_offset"], r["rows"], r["brokers"]) for r in rows]
+    assert found == [(0, 1, 9, 2, [4]), (0, 9, 11, 1, [4]), (1, 1, None, 1, [5])]
+
+
+def test_no_history_no_violations() -> None:
+    assert violations(states()) == []
+
+
+# --- real logs --------------------------------------------------------------------------------------------------------
+
+
+Captured = tuple[pa.Table, pa.Table, ClusterState, ClusterFacts, list[Row]]
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Captured]:
+    """History, elections, resolved cluster, facts and control records of each real capture."""
+    return {name: _captured(controllers(name, tmp_path_factory.mktemp(name))) for name in CAPTURES}
+
+
+def _captured(folder: Path) -> Captured:
+    decoded = decode(folder)
+    history, state = history_of(decoded)
+    table = sorted_history(history.table)
+    elections = build_elections(table, states_of(table), state.brokers)
+    control = [r for r in decoded.records if r["is_control"]]
+    return table, elections, state, cluster_facts(state, decoded.static), control
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_real_logs_break_nothing(captured: dict[str, Captured], name: str) -> None:
+    table, elections, state, known, control = captured[name]
+    assert partition_violations(table, elections, known).to_pylist() == []
+    assert quorum_violations(state.shape, control).to_pylist() == []
+    # What the checks need is known here, for every state and broker.
+    assert "assumed_default" not in table["min_isr_source"].to_pylist()
+    assert {t.cluster.values[-1][1] for t in known.broker_min_isr.values()} == {"cluster"}
+    assert sum(r["type"] == "LEADER_CHANGE" for r in control) >= 1
+
+
+def test_what_real_logs_did_has_the_reasons_that_excuse_it(captured: dict[str, Captured]) -> None:
+    """Without the brokers' registrations and the ClearElrRecords the same logs would break promises."""
+    found = []
+    for name in CAPTURES:
+        table, elections, _, known, _ = captured[name]
+        blind = replace(known, brokers=BrokerTimeline(), cleared=np.empty(0, dtype=np.int64))
+        found += [(name, r["invariant"]) for r in partition_violations(table, elections, blind).to_pylist()]
+    assert set(found) == {("unclean", FELL), ("churn", FELL)}
+
+
+@pytest.mark.parametrize("name", ["jbod-4.0.2", "jbod-4.1.1"])
+def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
+    """d-0 was reassigned from three replicas to two while below min ISR: who left the replicas stayed in the ELR, and
+    the other partitions' leaders, with three replicas, go by another min ISR than partition 0."""
+    decoded = decode(capture(name))
+    history, state = history_of(decoded)
+    table = sorted_history(history.table)
+    elections = build_elections(table, states_of(table), state.brokers)
+    found = partition_violations(table, elections, cluster_facts(state, decoded.static)).to_pylist()
+    told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
+    assert told == [
+        ("elr_empty_at_min_isr", "d", 0, True),
+        ("elr_within_replicas", "d", 0, True),
+        ("min_isr_layers_disagree", "d", 1, True),
+        ("min_isr_layers_disagree", "d", 1, True),
+        ("min_isr_layers_disagree", "d", 2, True),
+        ("min_isr_layers_disagree", "d", 2, True),
+    ]
+    assert {r["brokers"][0] for r in found if r["invariant"] == "elr_within_replicas"} == {4}
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+members = st.lists(st.integers(1, 5), max_size=4, unique=True)
+offsets = st.integers(0, 40)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> list[str]:
+    """Any states one after the other, whether a controller would write them or not."""
+    found = []
+    for offset in sorted(draw(st.sets(st.integers(10, 30), min_size=1, max_size=7))):
+        shown = {name: draw(members) for name in ("isr", "elr") if draw(st.booleans())}
+        shown |= {"lke": draw(st.lists(st.integers(-1, 5), max_size=2))} if draw(st.booleans()) else {}
+        shown |= {"replicas": draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))} if draw(st.booleans()) else {}
+        words = [f"{name}={','.join(map(str, brokers))}" for name, brokers in shown.items()]
+        words += [draw(st.sampled_from(["", *(f"leader={b}" for b in (-1, -1, 1, 2, 3))]))]
+        words += [draw(st.sampled_from(["", "recovering", "recovered", "min=1", "min=3", "epoch=0", "dirs=d1,d2,d3"]))]
+        words += [draw(st.sampled_from(["", "", "isr= elr= lke= leader=-1", "isr= elr=2,3 lke=1 leader=-1"]))]
+        words += [draw(st.sampled_from(["", "", "", "checkpoint", "assumed", "source=topic", "batch=12"]))]
+        found.append(f"{offset} {' '.join(words)}")
+    return found
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Brokers that come and go, features and configs that change, ELRs that are cleared."""
+    free = iter(draw(st.permutations(range(1, 36))))
+    events = [f"{next(free)} {draw(st.sampled_from(['register', 'unregister']))} {b}" for b in draw(members) * 2]
+    lines = sorted(
+        (f"{e} inc{n}" if "un" not in e else e for n, e in enumerate(events)), key=lambda e: int(e.split()[0])
+    )
+    lines = [f"{line} batch={draw(st.sampled_from([12, int(line.split()[0])]))}" for line in lines]
+    resources = st.sampled_from([(2, "t"), (4, ""), (4, "1"), (4, "2"), (4, "3000")])
+    configs = [
+        ConfigChange(next(free), kind, resource, MIN_ISR, draw(st.sampled_from([None, "1", "2", "3"])))
+        for kind, resource in draw(st.lists(resources, max_size=5))
+    ]
+    features = st.sampled_from([(METADATA_VERSION, 2), (METADATA_VERSION, 25), (ELR_VERSION, 0), (ELR_VERSION, 1)])
+    levels = [*draw(st.sampled_from([(), LEVELS])), *((next(free), *f) for f in draw(st.lists(features, max_size=2)))]
+    nodes = draw(st.lists(st.sampled_from([3000, 3001, None]), max_size=2))
+    files = st.sampled_from([{"process.roles": "broker"}, {MIN_ISR: "2"}, {}])
+    return World(
+        brokers=sessions(*lines),
+        levels=sorted(levels),
+        cleared=frozenset(draw(st.sets(st.integers(10, 30), max_size=3))),
+        configs=sorted(configs, key=lambda c: c.offset),
+        controllers=sorted(((next(free), node) for node in nodes), key=lambda c: c[0]),
+        static=draw(st.dictionaries(st.sampled_from([1, 2, 3000]), files)),
+        topics={TOPIC_ID: "t"},
+        last_offset=60,
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(lines(), min_size=1, max_size=3), st.sampled_from([[], ["35 removed"]]), st.integers(10, 30), worlds())
+def test_all_at_once_is_the_same_as_one_by_one(
+    partitions: list[list[str]], removed: list[str], jump: int, world: World
+) -> None:
+    history = together(*(states(*rows, *removed, partition=n) for n, rows in enumerate(partitions)))
+    # One record of some gives its partition epoch anew.
+    epochs = zip(history["offset"].to_pylist(), history["partition_epoch"].to_pylist(), strict=True)
+    history = with_column(history, "partition_epoch", [3 if offset == jump else epoch for offset, epoch in epochs])
+    static, configs = world.static, world.configs
+    known = facts(world.brokers, world.levels, sorted(world.cleared), configs, world.controllers, static)
+    hidden = build_elections(history, states_of(history), world.brokers).filter(pa.compute.field("hidden_unclean"))
+    keys = {(r["topic_id"], r["partition"], r["offset"]) for r in hidden.to_pylist()}
+    expected = scalar_stretches(history.to_pylist(), replace(world, hidden=frozenset(keys)))
+    names = ("invariant", "topic_id", "partition", "start_offset", "end_offset", "rows")
+    rows = violations(history, known)
+    assert sorted(((*(r[n] for n in names), tuple(r["brokers"])) for r in rows), key=str) == expected
+    for row in rows:
+        assert row["evidence_offsets"] == sorted(set(row["evidence_offsets"]))
+        assert row["start_offset"] in row["evidence_offsets"] or len(row["evidence_offsets"]) == 8
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+
+def table_rows(page: Path) -> dict[str, list[str]]:
+    """Name -> the other cells, of the page's tables of invariants (two headings may not say different things)."""
+    found: dict[str, list[str]] = {}
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [c.strip() for c in line.strip().strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 5:
+            name = cells[0].strip("`")
+            assert name not in found
+            found[name] = cells[1:]
+    return found
+
+
+def test_the_page_says_what_the_catalogue_says() -> None:
+    page = table_rows(ROOT / "docs" / "invariants.md")
+    assert list(page) == list(INVARIANTS)
+    for name, (severity, definition, source, action) in page.items():
+        entry = INVARIANTS[name]
+        assert (severity, definition, re.sub("`", "", source)) == (entry.severity, entry.definition, entry.source)
+        assert action.startswith(entry.meaning)
+        assert len(action) > len(entry.meaning)
+
+
+def test_every_name_is_checked_and_shown() -> None:
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) and name == i.name for name, i in INVARIANTS.items())
+    assert {i.severity for i in INVARIANTS.values()} <= {"critical", "high", "medium", "low"}
+    assert set(INVARIANTS) >= OF_QUORUM
+    for name, entry in INVARIANTS.items():
+        assert (name in OF_QUORUM or name == LAYERS) == (not entry.shows)
+
+
+def test_expectations_have_the_catalogues_names() -> None:
+    text = (ROOT / "quality" / "invariants.py").read_text(encoding="utf-8")
+    names = re.findall(r'^    "([a-z_]+)": ', text, re.MULTILINE)
+    assert len(names) == 9
+    assert set(names) <= set(INVARIANTS)

@@ -1,0 +1,199 @@
+"""Each inference of a verdict by itself, with the statement that names it (docs/findings.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replay.cluster.brokers import BrokerTimeline
+from replay.findings.windows import Cluster, detect
+from replay.offsets.evidence import Clock
+from tests.support.scenario import evidence, ms, offsets_table, sessions, states
+
+Row = dict[str, Any]
+
+# A timeout of 2 s: the session margin is 4 s.
+TIMEOUT_MS = 2_000
+# The brokers' sessions have metadata offsets 1, 2, 3; broker 1 led, broker 2 was elected uncleanly at 60.
+UP = tuple(f"{b} register {b} i{b}" for b in (1, 2, 3)) + tuple(f"{b + 3} unfence {b}" for b in (1, 2, 3))
+UNCLEAN = ("10 isr=1,2,3", "20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering", "80 isr=2,3 recovered")
+LINE = "70 b2 e0@0 e2@80"
+
+
+def window(
+    history: tuple[str, ...], *lines: str, brokers: BrokerTimeline, at: int = 60, elr: bool = False
+) -> tuple[str, int, int | None, dict[str, Row]]:
+    cluster = Cluster(
+        "c",
+        brokers,
+        lambda _: elr,
+        Clock(0),
+        ms(1_000),
+        session_timeout_ms=TIMEOUT_MS,
+        checkpoint_interval_ms=1_000,
+    )
+    found = detect(states(*history), offsets_table(evidence(*lines)), cluster).findings.to_pylist()
+    (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
+    said = {s["code"]: s for s in finding["reason"]}
+    return finding["verdict"], finding["loss_min"], finding["loss_max"], said
+
+
+KILLED = sessions(*UP, "50 fence 1")
+STOPPED = sessions(*UP, "49 shutdown 1", "51 fence 1")
+
+
+# Floors.
+
+# Brokers 2 and 3 are fenced all the while.
+ALONE = sessions(*UP, "18 fence 2", "18 fence 3", "50 fence 1", "55 unfence 2")
+ALONE_HISTORY = ("10 isr=1,2,3 min=1", *UNCLEAN[1:])
+TWO_READINGS = ("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0")
+
+
+def test_a_leader_alone_in_its_isr_has_its_high_watermark_at_its_logs_end() -> None:
+    verdict, least, _, said = window(ALONE_HISTORY, *TWO_READINGS, LINE, brokers=ALONE)
+    assert (verdict, least, said["floor_leader_alone"]["value"]) == ("proven", 70, 150)
+
+
+@pytest.mark.parametrize(
+    ("readings", "brokers"),
+    [
+        (TWO_READINGS[:1], ALONE),
+        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=31"), ALONE),
+        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=0"), ALONE),
+        (("30 b1 isr=1 under=1 leo=150 proc=0", "33 b1 isr=1 under=1 leo=150 proc=0"), ALONE),
+        # Too soon after the others left, and with a follower that runs.
+        (("22 b1 isr=1 under=0 leo=150 proc=0", "24 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
+        (TWO_READINGS, sessions(*UP, "18 fence 2", "50 fence 1")),
+    ],
+)
+def test_what_does_not_show_that_a_leader_was_alone(readings: tuple[str, ...], brokers: BrokerTimeline) -> None:
+    *_, said = window(ALONE_HISTORY, *readings, LINE, brokers=brokers)
+    assert "floor_leader_alone" not in said
+
+
+# Ceilings.
+
+
+def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
+    rounds = ("54 b1 rp=80/1", "57 b1 rp=80/1")
+    verdict, _, most, said = window(UNCLEAN, *rounds, LINE, brokers=STOPPED)
+    assert (verdict, most, said["ceiling_clean_stop"]["value"]) == ("excluded", 0, 80)
+    assert "nothing_lost" in said
+    assert said["unacked_at_most"]["value"] == 0
+    verdict, *_, said = window(UNCLEAN, rounds[0], LINE, brokers=STOPPED)
+    assert (verdict, "ceiling_clean_stop" in said) == ("possible", False)
+
+
+# Its min ISR is a default, which other brokers need not share; so only its own word counts.
+DEFAULTS = ("10 isr=1,2,3 source=default", *UNCLEAN[1:])
+OWN_WORD = ("30 b1 isr=1 under=1 leo=79 proc=0", "33 b1 isr=1 under=1 leo=80 proc=0")
+
+
+def newer(timeline: BrokerTimeline) -> BrokerTimeline:
+    """The same brokers, of 3.7 or later."""
+    return BrokerTimeline({b: [replace(s, newest_level=15) for s in own] for b, own in timeline.states.items()})
+
+
+def test_a_leader_that_says_itself_that_it_is_below_min_isr_bounds_the_high_watermark() -> None:
+    verdict, _, most, said = window(DEFAULTS, *OWN_WORD, LINE, brokers=newer(STOPPED))
+    assert (verdict, most, said["ceiling_leaders_own_word"]["value"]) == ("excluded", 0, 80)
+
+
+GROWN = ("10 isr=1,2,3 source=default", "20 isr=1,2", "28 isr=1", "31 isr=1,3", *DEFAULTS[2:])
+
+
+@pytest.mark.parametrize(
+    ("history", "texts", "brokers"),
+    [
+        (DEFAULTS, OWN_WORD[:1], newer(STOPPED)),
+        (DEFAULTS, (OWN_WORD[0], "33 b1 isr=1 under=1 leo=80 proc=31"), newer(STOPPED)),
+        (DEFAULTS, ("30 b1 isr=1 under=0 leo=79 proc=0", "33 b1 isr=1 under=0 leo=80 proc=0"), newer(STOPPED)),
+        # An older broker's high watermark goes on; an ISR that grows may lift it.
+        (DEFAULTS, OWN_WORD, STOPPED),
+        (GROWN, OWN_WORD, newer(STOPPED)),
+    ],
+)
+def test_what_is_not_a_leaders_own_word(
+    history: tuple[str, ...], texts: tuple[str, ...], brokers: BrokerTimeline
+) -> None:
+    *_, said = window(history, *texts, LINE, brokers=brokers)
+    assert "ceiling_leaders_own_word" not in said
+
+
+def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
+    margin_s = 5  # of the session, and a second more
+    verdict, _, most, said = window(UNCLEAN, f"{20 + margin_s}.1 b1 leo=80", LINE, brokers=newer(STOPPED))
+    assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("excluded", 0, 80)
+    for early, brokers in ((f"{20 + margin_s} b1 leo=80", newer(STOPPED)), ("30 b1 leo=80", STOPPED)):
+        assert "ceiling_below_min_isr" not in window(UNCLEAN, early, LINE, brokers=brokers)[3]
+
+
+def test_a_leader_that_may_have_restarted_leaves_it_open_what_its_log_shared() -> None:
+    """Nothing below min ISR was acknowledged, but broker 2 may have followed a process that had less."""
+    verdict, _, most, said = window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(KILLED))
+    assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("possible", None, 80)
+    assert "log_end_at_most" in said
+    assert "log_end" not in said
+
+
+# Held by protocol.
+
+HANDED_OVER = ("10 isr=1,2,3", "50 isr=2,3 leader=-1", "60 isr=2,3 leader=2")
+PREMISES = {
+    "premise_member",
+    "premise_not_marked",
+    "premise_no_registration",
+    "premise_same_directory",
+    "premise_alive",
+    "premise_leaders_ran",
+}
+
+
+def test_a_member_is_trusted_premise_by_premise() -> None:
+    verdict, _, most, said = window(HANDED_OVER, brokers=STOPPED)
+    assert (verdict, most) == ("excluded", 0)
+    assert PREMISES | {"held_by_protocol"} <= said.keys()
+
+
+@pytest.mark.parametrize(
+    ("failing", "more"),
+    [
+        ("not_held_leader_may_have_restarted", ("50 fence 1",)),
+        ("not_held_no_sign_of_life", ("49 shutdown 1", "51 fence 1", "62 fence 2")),
+        ("not_held_registered_with_it", ("49 shutdown 1", "51 fence 1", "60 register 2 new batch=60")),
+        ("restarted", ("49 shutdown 1", "51 fence 1", "54 register 2 new", "55 unfence 2")),
+        ("not_held_directory_changed", ("49 shutdown 1", "51 fence 1", "55 offline 2 other")),
+    ],
+)
+def test_a_premise_that_fails_is_named(failing: str, more: tuple[str, ...]) -> None:
+    verdict, _, most, said = window(HANDED_OVER, brokers=sessions(*UP, *more))
+    assert (verdict, most) != ("excluded", 0)
+    assert failing in said
+    assert "held_by_protocol" not in said
+
+
+def test_a_mark_of_the_controller_is_a_premise_that_fails() -> None:
+    marked = (*HANDED_OVER[:2], "60 isr=2 leader=2 recovering")
+    verdict, *_, said = window(marked, brokers=STOPPED)
+    assert (verdict, said["not_held_marked"]["offset"]) == ("undetermined", 60)
+
+
+# Contradictions.
+
+
+def test_a_log_that_lost_its_end_by_itself_contradicts_the_protocol() -> None:
+    later = ("10 isr=1,2,3", "150 isr=2,3 leader=-1", "160 isr=2,3 leader=2")
+    brokers = sessions(*UP, "149 shutdown 1", "151 fence 1")
+    assert window(later, "80 b2 leo=90", brokers=brokers, at=160)[0] == "excluded"
+    verdict, *_, said = window(later, "80 b2 leo=90", "90 b2 leo=70", brokers=brokers, at=160)
+    assert (verdict, said["contradicted_by_truncation"]["brokers"]) == ("undetermined", [2])
+
+
+def test_a_high_watermark_read_around_the_election_contradicts_it() -> None:
+    around = ("59.8 b1 hw=90", "70 b2 e0@0 e2@80")
+    verdict, least, most, said = window(HANDED_OVER, *around, brokers=STOPPED)
+    assert (verdict, least, most) == ("possible", 0, None)
+    assert "contradicted_by_high_watermark" in said

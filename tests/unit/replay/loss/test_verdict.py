@@ -1,0 +1,656 @@
+"""Verdicts on small incidents, above all: what must not be called proven, and what must not be called excluded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replay.arrow.schemas import FINDINGS
+from replay.cluster.brokers import BrokerTimeline
+from replay.findings.statements import prose
+from replay.findings.windows import Cluster, Detected, detect
+from replay.loss.leader_terms import SETTLED_MS
+from replay.offsets.evidence import Clock
+from replay.whatif.recovery_policies import POLICIES
+from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states, together
+
+Row = dict[str, Any]
+
+# Broker 1 was the last replica standing; broker 2 was elected although it had left before. Judged at offset 40.
+UNCLEAN = (
+    "10 isr=1,2,3 leader=1",
+    "20 isr=1",
+    "30 isr= elr=1 leader=-1",
+    "40 isr=2 elr= leader=2 recovering",
+    "60 isr=2,3 recovered",
+)
+LOST = ("25 b1 hw=150 e0@0", "50 b2 hw=80 e0@0 e2@80")
+ALIVE = running(1, 2, 3)
+
+
+def left(*brokers: int) -> BrokerTimeline:
+    """Of three brokers these run on; the others were fenced when the partition had lost its leader."""
+    fenced = (f"31 fence {b}" for b in (1, 2, 3) if b not in brokers)
+    return sessions(*(f"0 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")), *fenced)
+
+
+def quick(name: str = "c", **around: Any) -> Cluster:
+    """A cluster in which a broker is fenced a second after it was heard of last."""
+    return Cluster(name, ALIVE, lambda _: True, Clock(0), session_timeout_ms=0, checkpoint_interval_ms=1_000, **around)
+
+
+def found(
+    history: tuple[str, ...],
+    *lines: str,
+    brokers: BrokerTimeline = ALIVE,
+    elr: bool = True,
+    error_ms: int = 0,
+    log_end: float = 10_000,
+) -> Detected:
+    cluster = Cluster(
+        "c", brokers, lambda _: elr, Clock(error_ms), ms(log_end), session_timeout_ms=0, checkpoint_interval_ms=1_000
+    )
+    return detect(states(*history), offsets_table(evidence(*lines)), cluster)
+
+
+def judged(detected: Detected) -> list[Row]:
+    """The recorded windows."""
+    return [f for f in detected.findings.to_pylist() if f["kind"] == "hwm_regression"]
+
+
+def findings(history: tuple[str, ...], *lines: str, **around: Any) -> dict[int, Row]:
+    return {f["election_offset"]: f for f in judged(found(history, *lines, **around))}
+
+
+def verdict(history: tuple[str, ...], *lines: str, at: int = 40, **around: Any) -> tuple[str, int, int | None]:
+    finding = findings(history, *lines, **around)[at]
+    return finding["verdict"], finding["loss_min"], finding["loss_max"]
+
+
+# Proven.
+
+
+def test_a_high_watermark_above_the_winners_log_end_is_a_loss() -> None:
+    finding = findings(UNCLEAN, *LOST)[40]
+    assert (finding["verdict"], finding["severity"]) == ("proven", "critical")
+    assert (finding["loss_min"], finding["loss_max"], finding["first_lost_offset"]) == (70, None, 80)
+    assert (finding["start_offset"], finding["end_offset"], finding["recorded_leader"]) == (30, 60, 2)
+    assert finding["unacked_max"] is None
+    assert "Proven: at least 70 acknowledged offsets are gone" in finding["explanation"]
+
+
+def test_another_replicas_line_bounds_the_loss_without_saying_where_it_begins() -> None:
+    finding = findings(UNCLEAN, LOST[0], "70 b3 e0@0 e2@90")[40]
+    assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 60, None)
+
+
+def test_a_ceiling_closes_the_range() -> None:
+    sample = "28.5 b1 leo=170"
+    assert verdict(UNCLEAN, *LOST, sample) == ("proven", 70, 90)
+    assert verdict(UNCLEAN, *LOST, sample, elr=False) == ("proven", 70, None)
+
+
+# Possible, undetermined.
+
+
+def test_nothing_known() -> None:
+    assert verdict(UNCLEAN) == ("undetermined", 0, None)
+
+
+@pytest.mark.parametrize("line", LOST)
+def test_one_side_alone_proves_nothing(line: str) -> None:
+    assert verdict(UNCLEAN, line) == ("possible", 0, None)
+
+
+def test_a_high_watermark_that_the_winner_had_is_no_proof_of_safety() -> None:
+    assert verdict(UNCLEAN, "25 b1 hw=80 e0@0", LOST[1]) == ("possible", 0, None)
+
+
+def test_evidence_without_a_time_is_no_floor() -> None:
+    assert verdict(UNCLEAN, "? b1 hw=150 e0@0", LOST[1]) == ("possible", 0, None)
+
+
+# Excluded.
+
+
+def test_bounds_that_leave_no_room_exclude() -> None:
+    assert verdict(UNCLEAN, "28.5 b1 leo=80", LOST[1]) == ("excluded", 0, 0)
+    assert verdict(UNCLEAN, "28.5 b1 leo=81", LOST[1]) == ("possible", 0, 1)
+
+
+HELD = (
+    "10 isr=1,2 leader=1",
+    "20 isr=1 elr=2",
+    "30 isr= elr=1,2 leader=-1",
+    "40 isr=2 elr=1 leader=2",
+    "60 isr=1,2 elr=",
+)
+
+
+def test_a_member_of_the_elr_is_excluded_by_protocol_unless_evidence_speaks_against_it() -> None:
+    assert verdict(HELD) == ("excluded", 0, 0)
+    assert verdict(HELD, "25 b1 hw=80", "50 b2 e0@0 e2@80") == ("excluded", 0, 0)
+    assert verdict(HELD, "25 b1 hw=81", "50 b2 e0@0 e2@80") == ("proven", 1, None)
+
+
+def test_a_member_whose_log_was_seen_to_be_shorter_is_not_excluded() -> None:
+    finding = findings(HELD, "25 b1 hw=81", "35 b2 leo=80")[40]
+    assert finding["verdict"] == "possible"
+    assert "the evidence contradicts" in finding["explanation"]
+    assert verdict(HELD, "25 b1 hw=81", "25.3 b2 leo=80") == ("excluded", 0, 0)
+    assert verdict(HELD, "25 b1 hw=81", "20 b2 leo=80", "35 b2 leo=81") == ("excluded", 0, 0)
+
+
+def test_a_clean_election_is_judged_when_evidence_speaks_against_it() -> None:
+    clean = ("10 isr=1,2,3 leader=1", "40 isr=2,3 leader=2")
+    assert findings(clean, "25 b1 hw=80", "50 b2 e0@0 e1@80") == {}
+    assert verdict(clean, "25 b1 hw=90", "50 b2 e0@0 e1@80") == ("proven", 10, None)
+    assert findings(clean, "45 b1 hw=90", "50 b2 e0@0 e1@80") == {}
+
+
+RESTARTED = ("10 isr=1,2 leader=1", "20 isr=1", "30 leader=-1", "40 leader=1", "60 isr=1,2")
+RESTART = ("0 register 1 a", "0 unfence 1", "29 fence 1", "35 register 1 b", "36 unfence 1")
+
+
+def test_a_leader_that_restarted_is_not_excluded_where_nobody_looks_how() -> None:
+    assert verdict(RESTARTED, brokers=sessions(*RESTART), elr=False) == ("undetermined", 0, None)
+    assert verdict(RESTARTED, brokers=sessions(*RESTART), elr=True) == ("excluded", 0, 0)
+    assert verdict(RESTARTED, brokers=running(1, 2), elr=False) == ("excluded", 0, 0)
+
+
+def test_restarting_before_joining_does_not_matter() -> None:
+    lines = ("10 isr=1,2 leader=1", "20 isr=1", "26 isr=1,2", "30 isr=2 leader=-1", "40 leader=2")
+    first = ("0 register 1 a", "0 unfence 1", "0 register 2 a", "0 unfence 2")
+    before = sessions(*first, "22 register 2 b", "23 unfence 2")
+    after = sessions(*first, "27 register 2 b", "28 unfence 2")
+    assert verdict(lines, brokers=before, elr=False) == ("excluded", 0, 0)
+    assert verdict(lines, brokers=after, elr=False) == ("undetermined", 0, None)
+
+
+def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
+    cluster = Cluster("c", sessions(*RESTART), lambda offset: offset >= 38, Clock(0))
+    (finding,) = judged(detect(states(*RESTARTED), offsets_table([]), cluster))
+    assert finding["verdict"] == "undetermined"
+
+
+def test_membership_that_a_snapshot_tells_of_is_not_vouched_for_without_elr() -> None:
+    lines = ("10 checkpoint isr=2 leader=-1 epoch=5", "40 leader=2")
+    assert verdict(lines, elr=False) == ("undetermined", 0, None)
+    assert verdict(lines, elr=True) == ("excluded", 0, 0)
+
+
+# Time.
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"), [(39.4, "proven"), (39.5, "possible"), (39.6, "possible"), (41, "possible")]
+)
+def test_a_report_must_be_from_before_the_election_for_its_whole_interval(time: float, expected: str) -> None:
+    assert verdict(UNCLEAN, f"{time} b1 hw=150 e0@0", LOST[1])[0] == expected
+
+
+@pytest.mark.parametrize(("error_ms", "expected"), [(6_500, "proven"), (6_501, "possible"), (60_000, "possible")])
+def test_a_report_must_be_from_before_the_election_on_every_clock(error_ms: int, expected: str) -> None:
+    assert verdict(UNCLEAN, *LOST, error_ms=error_ms)[0] == expected
+
+
+def test_own_lines_of_an_epoch_that_ended_before_a_crash_can_have_need_no_clock() -> None:
+    later = (*UNCLEAN, "70 isr=3 leader=3")
+    assert verdict(later, "25 b1 hw=150 e0@0", "? b2 e0@0 e2@80") == ("proven", 70, None)
+    # Of an epoch that may go on: its leader may crash, lose more, and write its line anew.
+    assert verdict(UNCLEAN, "25 b1 hw=150 e0@0", "? b2 e0@0 e2@80") == ("possible", 0, None)
+
+
+# What must not be called proven.
+
+
+def test_reports_of_an_earlier_topic_of_that_name() -> None:
+    """Its files were read before this topic was created: the same name, another partition."""
+    assert verdict(UNCLEAN, "5 b1 hw=150", LOST[1]) == ("possible", 0, None)
+    assert verdict(UNCLEAN, "9.9 b1 hw=150", LOST[1]) == ("possible", 0, None)
+
+
+def test_evidence_of_another_topic_id_or_partition() -> None:
+    history, cluster = states(*UNCLEAN), quick()
+    for other in ({"topic_id": "U" * 22}, {"partition": 1}):
+        for mine, theirs in (LOST, reversed(LOST)):
+            rows = evidence(mine) + evidence(theirs, **other)
+            assert [f["verdict"] for f in judged(detect(history, offsets_table(rows), cluster))] == ["possible"]
+
+
+def test_a_log_end_from_before_the_replica_was_cut_back() -> None:
+    """Broker 2 was seen at 60 before the election, then followed broker 1 up to 150 and was elected with that."""
+    assert verdict(UNCLEAN, LOST[0], "22 b2 leo=60", "26 b2 leo=150") == ("possible", 0, None)
+
+
+def test_a_log_end_of_the_winner_from_after_its_time_as_leader() -> None:
+    later = (*UNCLEAN, "70 isr=3 leader=3", "90 isr=2,3")
+    assert verdict(later, LOST[0], "80 b2 leo=60") == ("possible", 0, None)
+    assert verdict(later, LOST[0], "65 b2 leo=140") == ("proven", 10, None)
+
+
+def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
+    both = (f"0 {what} {b} a" for b in (1, 2) for what in ("register", "unfence"))
+    brokers = sessions(*both, "45 register 2 b", "46 unfence 2")
+    assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60", brokers=brokers) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "43 b2 leo=60", brokers=brokers) == ("proven", 90, None)
+
+
+def test_a_log_end_from_behind_the_end_of_the_metadata_log() -> None:
+    assert verdict(UNCLEAN, LOST[0], "80 b2 leo=60", log_end=70) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "80 b2 leo=60", log_end=90) == ("proven", 90, None)
+
+
+def test_a_log_end_from_a_gap_in_the_log_or_behind_it() -> None:
+    lines = (*UNCLEAN, "100 checkpoint isr=3 leader=3 epoch=9")
+    assert verdict(lines, LOST[0], "80 b2 leo=60") == ("possible", 0, None)
+    assert verdict(lines, LOST[0], "110 b2 leo=60") == ("possible", 0, None)
+    assert verdict(lines, LOST[0], "50 b2 leo=60") == ("proven", 90, None)
+
+
+def test_without_a_known_end_of_the_log_the_last_record_is_it() -> None:
+    cluster = quick()
+    for time, expected in (("50", "proven"), ("80", "possible")):
+        rows = offsets_table(evidence(LOST[0], f"{time} b2 leo=60"))
+        assert [f["verdict"] for f in judged(detect(states(*UNCLEAN), rows, cluster))] == [expected]
+
+
+def test_a_log_end_of_zero_while_a_broker_starts() -> None:
+    assert verdict(UNCLEAN, LOST[0], "45 b2 leo=0") == ("possible", 0, None)
+
+
+def test_a_high_watermark_that_restarts_from_the_logs_start() -> None:
+    """A lost checkpoint file (KAFKA-16452) makes the value small, never the floor; it is no regression by itself."""
+    assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", "25 b1 hw=0 e0@0", LOST[1]) == ("proven", 70, None)
+    assert verdict(UNCLEAN, "25 b1 hw=0 e0@0", LOST[1]) == ("possible", 0, None)
+    calm = ("10 isr=1,2,3 leader=1",)
+    assert findings(calm, "20 b1 hw=150 e0@0", "30 b1 hw=0 e0@0") == {}
+
+
+def test_a_followers_high_watermark_lags_and_is_a_floor_all_the_same() -> None:
+    assert verdict(UNCLEAN, "25 b3 hw=100 e0@0", LOST[1]) == ("proven", 20, None)
+    assert verdict(UNCLEAN, "25 b3 hw=70 e0@0", LOST[1]) == ("possible", 0, None)
+
+
+TWICE = (*UNCLEAN, "100 isr= elr=2 leader=-1", "110 isr=3 elr= leader=3 recovering", "120 isr=2,3")
+
+
+def test_a_stale_checkpoint_file_does_not_prove_a_second_regression() -> None:
+    """Broker 1 is down since the first: its file still says 150 whenever it is read. 80 are left of that."""
+    stale = ("65 b1 hw=150 e0@0", "95 b1 hw=150 e0@0")
+    second = "115 b3 e0@0 e2@80 e4@80"
+    assert verdict(TWICE, *LOST, *stale, second, at=110) == ("possible", 0, None)
+    assert verdict(TWICE, *LOST, *stale, "115 b3 e0@0 e2@80 e4@81", at=110) == ("possible", 0, None)
+    shorter = findings(TWICE, *LOST, *stale, "115 b3 e0@0 e4@70")[110]
+    assert (shorter["verdict"], shorter["loss_min"]) == ("proven", 10)
+    roles = {e["role"]: e["value"] for e in shorter["evidence"]}
+    assert (roles["high_watermark_floor"], roles["high_watermark_limit"]) == (150, 80)
+
+
+def test_after_a_loss_of_unknown_extent_old_reports_say_nothing() -> None:
+    assert verdict(TWICE, LOST[0], "95 b1 hw=150 e0@0", "115 b3 e0@0 e4@70", at=110) == ("possible", 0, None)
+
+
+def test_reports_written_since_count_again() -> None:
+    fresh = ("65 b2 hw=80 e0@0 e2@80", "75 b2 hw=90 e0@0 e2@80", "95 b2 hw=100 e0@0 e2@80")
+    assert verdict(TWICE, LOST[0], *fresh, "115 b3 e0@0 e2@80 e4@85", at=110) == ("proven", 15, None)
+    assert verdict(TWICE, LOST[0], *fresh[:1], "115 b3 e0@0 e2@80 e4@85", at=110) == ("possible", 0, None)
+
+
+def test_a_report_of_a_replica_long_in_sync_counts_although_it_never_changed() -> None:
+    assert SETTLED_MS == 60_000
+    late = (*UNCLEAN, "200 isr= elr=2 leader=-1", "210 isr=3 elr= leader=3 recovering")
+    shorter = "215 b3 e0@0 e2@80 e4@85"
+    assert verdict(late, "150 b2 hw=100", shorter, at=210) == ("proven", 15, None)
+    assert verdict(late, "150 b3 hw=100", shorter, at=210) == ("proven", 15, None)
+    assert verdict(late, "99 b2 hw=100", shorter, at=210) == ("possible", 0, None)
+    assert verdict(late, "150 b1 hw=100", shorter, at=210) == ("possible", 0, None)
+    away = (*UNCLEAN, "120 isr=2", "125 isr=2,3", "200 isr= elr=2 leader=-1", "210 isr=1 elr= leader=1 recovering")
+    assert verdict(away, "150 b3 hw=100", "215 b1 e0@0 e2@80 e4@85", at=210) == ("possible", 0, None)
+    bounced = sessions(
+        *(f"0 {w} {b} a" for b in (2, 3) for w in ("register", "unfence")), "130 fence 2", "131 unfence 2"
+    )
+    assert verdict(late, "150 b2 hw=100", shorter, at=210, brokers=bounced) == ("possible", 0, None)
+
+
+def test_a_clean_election_with_a_gap_in_the_evidence_lets_old_reports_fade() -> None:
+    """Nothing shows how much the leader of epoch 1 had: what was reported before it is not held against epoch 3."""
+    lines = ("10 isr=1,2,3 leader=1", "20 isr=1,2 leader=2", "30 isr= elr=1,2 leader=-1", "40 isr=3 elr= leader=3")
+    assert verdict(lines, "15 b1 hw=150 e0@0", "50 b3 e0@0 e3@80") == ("possible", 0, None)
+    own = "25 b2 e0@0 e1@150"
+    assert verdict(lines, "15 b1 hw=150 e0@0", own, "50 b3 e0@0 e3@80") == ("proven", 70, None)
+
+
+def test_a_leader_that_stays_is_no_election_for_old_reports() -> None:
+    lines = (
+        "10 isr=1,2,3 leader=1",
+        "20 isr=1,2 leader=1 epoch=1",
+        "30 isr= elr=1,2 leader=-1",
+        "40 isr=3 elr= leader=3",
+    )
+    assert verdict(lines, "15 b1 hw=150 e0@0", "50 b3 e0@0 e3@80") == ("proven", 70, None)
+
+
+def test_reports_from_before_a_gap_in_the_log() -> None:
+    """What happened in the gap is not known: the second stretch begins with a snapshot."""
+    lines = (UNCLEAN[0], "20 checkpoint isr=1 leader=1 epoch=4", "30 isr= elr=1 leader=-1", "40 isr=2 elr= leader=2")
+    own = "50 b2 e0@0 e6@80"
+    assert verdict(lines, "15 b1 hw=150 e0@0", own) == ("possible", 0, None)
+    assert verdict(lines, "25 b1 hw=150 e0@0", own) == ("possible", 0, None)
+    same = (UNCLEAN[0], "20 checkpoint isr=1 leader=1 epoch=0", *UNCLEAN[2:])
+    assert verdict(same, "15 b1 hw=150 e0@0", LOST[1]) == ("proven", 70, None)
+
+
+def test_a_log_that_begins_with_a_snapshot() -> None:
+    lines = ("10 checkpoint isr=1 leader=1 epoch=4", "30 isr= elr=1 leader=-1", "40 isr=2 elr= leader=2")
+    own = "50 b2 e0@0 e6@80"
+    assert verdict(lines, "25 b1 hw=150 e0@0 e4@90", own) == ("possible", 0, None)
+    written = ("15 b1 hw=130 e0@0 e4@90", "20 b1 hw=140 e0@0 e4@90", "25 b1 hw=150 e0@0 e4@90")
+    assert verdict(lines, *written, own) == ("proven", 70, None)
+
+
+def test_leader_epochs_that_are_used_twice_make_evidence_ambiguous() -> None:
+    mixed = (*UNCLEAN, "70 isr=3 leader=3 epoch=1", "80 isr=1 leader=1 epoch=2")
+    assert verdict(mixed, *LOST) == ("undetermined", 0, None)
+
+
+def test_a_file_with_a_line_missing_gives_no_exact_log_end() -> None:
+    rows = [r for r in evidence(*LOST) if r["leader_epoch"] != 0]
+    cluster = quick()
+    (finding,) = judged(detect(states(*UNCLEAN), offsets_table(rows), cluster))
+    assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 70, None)
+
+
+# What must not be called excluded.
+
+
+def test_a_longer_log_that_parted_earlier_is_not_safe() -> None:
+    """Broker 2 led epoch 0 and wrote on to 200, cut off; broker 1 went on from 100 in epoch 1, up to 120."""
+    lines = (
+        "10 isr=1,2 leader=2",
+        "20 isr=1 leader=1",
+        "30 isr= elr=1 leader=-1",
+        "40 isr=2 elr= leader=2 recovering",
+    )
+    parted = ("25 b1 leo=120 e0@0 e1@100", "50 b2 e0@0 e3@200")
+    assert verdict(lines, *parted) == ("possible", 0, 20)
+    assert verdict(lines, "25 b1 leo=120", "50 b2 e0@0 e3@200") == ("possible", 0, None)
+
+
+def test_min_isr_that_was_lowered_lets_the_high_watermark_rise() -> None:
+    """ISR 1 was below min ISR 2, then somebody set min ISR to 1 to write again."""
+    lowered = (*UNCLEAN[:2], "30 isr= elr=1 leader=-1 min=1", *UNCLEAN[3:])
+    assert verdict(lowered, "25 b1 leo=80", LOST[1]) == ("possible", 0, None)
+
+
+@pytest.mark.parametrize("source", ["broker", "static", "default", "assumed_default"])
+def test_min_isr_that_other_brokers_may_not_share(source: str) -> None:
+    lines = (f"10 source={source} isr=1,2,3 leader=1", *UNCLEAN[1:])
+    assert verdict(lines, "25 b1 leo=80", LOST[1]) == ("possible", 0, None)
+
+
+def test_min_isr_above_the_partitions_own_replica_count() -> None:
+    """Partition 0 has three replicas, this one two: its leader counts min ISR 3 as 2 and goes on with both."""
+    lines = ("10 replicas=1,2 isr=1,2 min=3", "30 isr= leader=-1", "40 isr=2 leader=2")
+    assert verdict(lines, "25 b1 leo=80", "50 b2 e0@0 e2@80")[2] is None
+
+
+def test_a_log_end_of_the_leader_after_it_restarted() -> None:
+    both = (f"0 {what} {b} a" for b in (1, 2) for what in ("register", "unfence"))
+    brokers = sessions(*both, "26 register 1 b", "27 unfence 1")
+    assert verdict(UNCLEAN, "28 b1 leo=80", LOST[1], brokers=brokers) == ("possible", 0, None)
+
+
+def test_a_log_end_of_another_replica_in_the_frozen_stretch() -> None:
+    lines = (
+        "10 isr=1,2,3 leader=1",
+        "12 isr=1",
+        "14 isr= elr=1 leader=-1",
+        "20 isr=2 elr= leader=2 recovering",
+        "30 isr= elr=2 leader=-1",
+        "40 isr=3 elr= leader=3 recovering",
+    )
+    own = "50 b3 e0@0 e2@60 e4@90"
+    assert verdict(lines, "16 b2 leo=50", "25 b2 leo=95 e0@0 e2@60", own) == ("possible", 0, 5)
+    assert verdict(lines, "16 b2 leo=50", "25 b2 e0@0 e2@60", own) == ("possible", 0, None)
+
+
+def test_a_ceiling_below_the_floor_contradicts_it_and_closes_nothing() -> None:
+    assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", "25 b1 leo=80", LOST[1]) == ("proven", 70, None)
+
+
+# Predictions.
+
+
+def counterfactuals(*lines: str, brokers: BrokerTimeline = ALIVE, at: int = 40) -> dict[str, Row]:
+    rows = found(UNCLEAN, *lines, brokers=brokers).counterfactuals.to_pylist()
+    return {r["policy"].removeprefix("unclean_recovery_"): r for r in rows if r["offset"] == at}
+
+
+SEEN = ("25 b1 hw=150 leo=150 e0@0", "35 b2 leo=80 e0@0", "36 b3 leo=100 e0@0", LOST[1])
+
+
+def test_policies_are_asked_about_every_window() -> None:
+    rows = counterfactuals(*SEEN, brokers=left(2, 3))
+    assert {p: (r["outcome"], r["leader"], r["differs"]) for p, r in rows.items()} == {
+        "aggressive": ("elected", 3, True),
+        "balanced": ("waits", None, None),
+        "all_replicas": ("elected", 1, True),
+        "none": ("waits", None, None),
+        "last_known_leader": ("waits", None, None),
+    }
+    assert rows["aggressive"]["loss_min"] == 50
+    assert rows["all_replicas"]["loss_min"] == 0
+    finding = findings(UNCLEAN, *SEEN, brokers=left(2, 3))[40]
+    assert (finding["would_be_leader"], finding["policy"]) == (1, "unclean_recovery_all_replicas")
+    assert "Prediction:" in finding["explanation"]
+    held = found(HELD).counterfactuals.to_pylist()
+    assert {(r["policy"], r["leader"]) for r in held if r["policy"] != "unclean_recovery_all_replicas"} == {
+        (name, findings(HELD)[r["offset"]]["recorded_leader"])
+        for r in held
+        for name in POLICIES
+        if name != "unclean_recovery_all_replicas"
+    }
+
+
+def test_a_log_that_may_have_grown_since_it_was_seen_bounds_nothing_from_below() -> None:
+    early = ("25 b1 hw=150 leo=150 e0@0", "26 b2 leo=80 e0@0", "27 b3 leo=100 e0@0", LOST[1])
+    assert counterfactuals(*early, brokers=left(2, 3))["aggressive"]["loss_min"] == 0
+
+
+def test_the_last_leader_may_go_on_writing_without_knowing_better() -> None:
+    lines = ("25 b1 hw=150 leo=150 e0@0", "35 b1 leo=120 e0@0", "36 b2 leo=80 e0@0", "36 b3 leo=70 e0@0", LOST[1])
+    row = counterfactuals(*lines)["all_replicas"]
+    assert (row["leader"], row["log_end_offset"], row["loss_min"]) == (1, 120, 0)
+
+
+def test_only_a_log_that_goes_on_from_the_last_leaders_is_bounded_from_above() -> None:
+    lines = ("28.5 b1 hw=150 leo=150 e0@0", "36 b3 leo=100 e0@0", LOST[1])
+    assert counterfactuals(*lines, brokers=left(3))["aggressive"]["loss_max"] == 50
+    older = ("10 isr=1,2,3 leader=1 epoch=3", *UNCLEAN[1:])
+    rows = found(older, *lines, brokers=left(3)).counterfactuals.to_pylist()
+    assert [(r["leader"], r["loss_max"]) for r in rows if r["policy"].endswith("aggressive")] == [(3, None)]
+
+
+def test_the_recorded_leader_has_the_findings_bounds() -> None:
+    rows = counterfactuals("25 b1 hw=150", "35 b2 leo=80 e0@0", LOST[1], brokers=left(2))
+    assert (rows["aggressive"]["leader"], rows["aggressive"]["loss_min"]) == (2, 70)
+    assert rows["aggressive"]["differs"] is False
+
+
+# The whole.
+
+
+def test_findings_ids_are_stable_and_differ_by_place() -> None:
+    both = together(states(*TWICE), states(*UNCLEAN, partition=1))
+    cluster = quick()
+    rows = [detect(both, offsets_table([]), cluster).findings.to_pylist() for _ in range(2)]
+    runs = [[f["finding_id"] for f in found] for found in rows]
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == len(runs[0])
+    assert sum(f["kind"] == "hwm_regression" for f in rows[0]) == 3
+    other = detect(both, offsets_table([]), quick("d"))
+    assert not set(other.findings["finding_id"].to_pylist()) & set(runs[0])
+
+
+def test_partitions_do_not_share_evidence_or_lineage() -> None:
+    both = together(states(*UNCLEAN), states(*UNCLEAN, partition=1))
+    rows = evidence(*LOST) + evidence("25 b1 hw=90", "50 b2 e0@0 e2@85", partition=1)
+    found = judged(detect(both, offsets_table(rows), quick()))
+    assert [(f["partition"], f["verdict"], f["loss_min"]) for f in found] == [(0, "proven", 70), (1, "proven", 5)]
+
+
+def test_no_history_no_findings() -> None:
+    empty = detect(states(), offsets_table(evidence(*LOST)), quick())
+    assert (len(empty.findings), len(empty.elections), len(empty.counterfactuals)) == (0, 0, 0)
+    assert empty.findings.schema == FINDINGS
+
+
+def test_more_than_64_replicas() -> None:
+    many = ",".join(str(b) for b in range(1, 71))
+    lines = (f"10 replicas={many} isr={many}", "20 isr=1", "30 isr= elr=1 leader=-1", "40 isr=70 elr= leader=70")
+    brokers = running(1, 70)
+    assert verdict(lines, LOST[0], "50 b70 e0@0 e2@80", brokers=brokers) == ("proven", 70, None)
+
+
+# What producers with acks=0 or 1 lost.
+
+KILLED = sessions(
+    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    "30 fence 1",
+)
+# Recovery points that two rounds of copying show beside the file of a clean stop; the segment has the same end.
+STOPPED = ("32 b1 rp=170/1", "36 b1 rp=170/1")
+TAIL = "? b1 tail=170/0/1"
+RELECTED = "50 b2 e0@0 e2@80"
+
+
+def unacked(*lines: str, brokers: BrokerTimeline = KILLED, **around: Any) -> tuple[int | None, int | None]:
+    finding = findings(UNCLEAN, *lines, brokers=brokers, **around)[40]
+    return finding["unacked_min"], finding["unacked_max"]
+
+
+def test_what_the_old_leader_was_seen_to_have_is_gone_whoever_acknowledged_it() -> None:
+    assert unacked("28 b1 leo=160", RELECTED) == (80, None)
+    assert unacked("28 b1 hw=150 leo=160 e0@0", RELECTED) == (80, None)
+
+
+def test_below_the_high_watermark_was_in_the_old_leaders_log_too() -> None:
+    assert unacked("25 b1 hw=150 e0@0", RELECTED) == (70, None)
+
+
+def test_the_log_that_it_left_when_it_stopped_cleanly_bounds_the_loss() -> None:
+    assert unacked("28 b1 leo=160", RELECTED, *STOPPED) == (80, 90)
+    assert unacked("28 b1 leo=160", RELECTED, STOPPED[0]) == (80, None)
+    (finding,) = findings(UNCLEAN, "28 b1 leo=160", RELECTED, TAIL, *STOPPED, brokers=KILLED).values()
+    assert "at most 90 offsets are gone, acknowledged by all or not." in finding["explanation"]
+    assert {e["role"]: e["value"] for e in finding["evidence"]}["old_leader_log_end"] == 170
+
+
+@pytest.mark.parametrize(
+    ("tail", "brokers"),
+    [
+        ("? b1 tail=170/0/9", KILLED),  # another session of that broker left it
+        ("? b1 tail=170/2/1", KILLED),  # it has records of a later leader: cut, or added to
+        ("? b2 tail=170/0/2", KILLED),  # another broker's
+        (TAIL, ALIVE),  # its session went on: it followed the new leader before it stopped
+        (TAIL, sessions("1 register 1 i1", "2 unfence 1", "30 fence 1", "35 unfence 1", "36 fence 1")),
+    ],
+)
+def test_a_log_left_by_any_other_session_bounds_nothing(tail: str, brokers: BrokerTimeline) -> None:
+    assert unacked("28 b1 leo=160", RELECTED, tail, brokers=brokers)[1] is None
+
+
+def test_nothing_is_known_of_what_nobody_saw() -> None:
+    assert unacked(RELECTED) == (None, None)
+    assert unacked("28 b1 leo=160") == (None, None)
+    # A sample from after the election may be of a log that was cut already.
+    assert unacked("45 b1 leo=160", RELECTED) == (None, None)
+
+
+# The reason, as data.
+
+
+def test_the_reason_is_data_and_the_prose_is_made_of_it() -> None:
+    finding = findings(UNCLEAN, *LOST)[40]
+    said = {s["code"]: s for s in finding["reason"]}
+    assert said["elected"]["brokers"] == [2]
+    assert said["elected"]["offset"] == 40
+    assert said["outsider"]["nature"] == "fact"
+    assert (said["high_watermark_at_least"]["value"], said["high_watermark_at_least"]["nature"]) == (150, "bound")
+    assert (said["lost_at_least"]["value"], said["lost_open"]["nature"]) == (70, "bound")
+    assert said["clocks"]["nature"] == "assumption"
+    assert prose(finding["reason"]) == finding["explanation"]
+
+
+def test_what_is_missing_is_said() -> None:
+    finding = findings(UNCLEAN)[40]
+    said = {s["code"]: s for s in finding["reason"]}
+    assert finding["verdict"] == "undetermined"
+    assert (said["missing_log_end"]["brokers"], said["missing_log_end"]["leader_epoch"]) == ([2], 2)
+    assert "missing_high_watermark" in said
+    assert not {"missing_log_end", "missing_high_watermark"} & {
+        s["code"] for s in findings(UNCLEAN, *LOST)[40]["reason"]
+    }
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "t"])
+def test_kafkas_own_topics_are_called_out(topic: str) -> None:
+    history = states(*UNCLEAN, topic=topic)
+    cluster = Cluster("c", ALIVE, lambda _: True, Clock(0), ms(100))
+    (finding,) = judged(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster))
+    meanings = [s["code"] for s in finding["reason"] if s["nature"] == "meaning"]
+    expected = {"__consumer_offsets": ["consumer_offsets"], "__transaction_state": ["transaction_state"], "t": []}
+    assert meanings == expected[topic]
+    assert finding["severity"] == ("medium" if topic == "t" else "high")
+
+
+def test_a_log_whose_broker_stopped_since_it_was_seen_is_not_bounded_from_above() -> None:
+    """Broker 1 was killed at 200, when it was last seen at 100: what it did not flush is gone when it comes back."""
+    history = (
+        "10 isr=1,2,3",
+        "20 isr=1 elr=2",
+        "200 isr= elr=1,2 lke=1 leader=-1",
+        "210 isr=3 elr= leader=3 recovering",
+    )
+    lines = ("15 b1 hw=4 leo=4 e0@0", "16 b2 leo=3 e0@0", "17 b3 leo=3 e0@0", "100 b1 hw=3 leo=4 e0@0")
+    bounds = {}
+    for name, brokers in (("ran on", ALIVE), ("killed", sessions("1 register 1 a", "2 unfence 1", "201 fence 1"))):
+        rows = found(history, *lines, brokers=brokers, log_end=300).counterfactuals.to_pylist()
+        (row,) = (r for r in rows if r["policy"] == "unclean_recovery_all_replicas")
+        bounds[name] = (row["outcome"], row["loss_max"])
+    assert bounds == {"ran on": ("elected", 0), "killed": ("elected", None)}
+
+
+# What the simulator found.
+
+
+def test_a_metric_of_a_log_that_is_not_loaded_contradicts_nothing() -> None:
+    history = ("8 isr=1,2 leader=1", "10 isr=1 elr=2", "160 isr= elr=1,2 lke=1 leader=-1", "161 isr=2 elr=1 leader=2")
+    first = ("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2", "9 shutdown 2", "160 shutdown 1")
+    back = sessions(*first, "158 register 2 b", "161 unfence 2")
+    lines = ("152 b3 hw=1", "158.6 b2 leo=0")
+    for seen in (lines, lines[:1]):
+        assert verdict(history, *seen, at=161, brokers=back, log_end=300) == ("excluded", 0, 0)
+
+
+def test_a_sight_without_an_epoch_hides_no_earlier_one_that_tells_it() -> None:
+    early = ("25 b1 hw=150 leo=150 e0@0", "35 b2 leo=80 e0@0", "36 b3 leo=100 e0@0", LOST[1])
+    for lines in (early, (*early, "38 b3 leo=101")):
+        row = counterfactuals(*lines, brokers=left(2, 3))["aggressive"]
+        assert (row["outcome"], row["leader"], row["log_end_offset"]) == ("elected", 3, 100)
+
+
+def test_a_disk_copied_after_a_kill_tells_no_upper_bound() -> None:
+    """Its tail may be gone already, before the controller notices: too low for the high watermark it had reached, and
+    too low for the log end it was elected with."""
+    history = ("10 isr=1 elr=3 leader=1", "40 isr= elr=1,3 lke=1 leader=-1", "60 isr=2 elr= leader=2 recovering")
+    brokers = sessions("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2", "41 fence 1")
+    lines = ("25 b1 hw=9 leo=11 e0@0", "70 b2 e0@0 e2@10")
+    _, _, running_bound = verdict(history, *lines, at=60, brokers=brokers, log_end=300)
+    _, _, with_copy = verdict(history, *lines, "35 b1 tail=10/0/-1", at=60, brokers=brokers, log_end=300)
+    assert running_bound == with_copy == 1
+    # The winner's disk, copied while the controller took it to lead: no upper bound of what it was elected with.
+    late = ("25 b1 hw=9 e0@0", "65 b2 tail=8/0/-1")
+    assert verdict(history, *late, at=60, brokers=brokers, log_end=300)[:2] == ("possible", 0)

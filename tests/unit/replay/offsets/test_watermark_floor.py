@@ -1,0 +1,151 @@
+"""Which high watermark reports still count at an election."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replay.offsets.evidence import OPEN, Bound, Clock, index_rows
+from replay.offsets.watermark_floor import Report, Step, floors, reports
+from tests.support.scenario import evidence, ms
+
+Row = dict[str, Any]
+
+
+def step(epoch: int, at: float, survives: int | None = None, carries: bool = False) -> Step:
+    bound = OPEN if survives is None else Bound(survives, {"epoch": epoch})
+    return Step(epoch, ms(at), carries, bound)
+
+
+def report(value: int, at: float, epoch: int = 0) -> Report:
+    return Report(value, ms(at), epoch, {"value": value})
+
+
+def values(steps: list[Step], *known: Report) -> list[int | None]:
+    return [bound.value for bound in floors(steps, list(known))]
+
+
+def test_the_largest_report_before_each_election() -> None:
+    steps = [step(1, 20, survives=200), step(2, 40)]
+    assert values(steps, report(80, 10), report(60, 15), report(120, 30, epoch=1), report(900, 50, epoch=1)) == [
+        80,
+        120,
+    ]
+
+
+def test_a_report_at_the_very_time_of_the_election_is_not_before_it() -> None:
+    assert values([step(1, 20)], report(80, 20)) == [None]
+    assert values([step(1, 20)], report(80, 19.999)) == [80]
+
+
+def test_an_election_lets_pass_what_is_below_its_winners_log_end() -> None:
+    steps = [step(1, 20, survives=50), step(2, 40, survives=30), step(3, 60)]
+    found = floors(steps, [report(80, 10)])
+    assert [b.value for b in found] == [80, 50, 30]
+    assert [b.row for b in found] == [{"value": 80}] * 3
+    assert [b.limit for b in found] == [None, {"epoch": 1}, {"epoch": 2}]
+
+
+def test_an_election_whose_winners_log_end_is_not_known_lets_nothing_pass() -> None:
+    steps = [step(1, 20), step(2, 40, survives=99), step(3, 60)]
+    assert values(steps, report(80, 10)) == [80, None, None]
+    assert values(steps, report(80, 10), report(70, 50, epoch=2)) == [80, None, 70]
+
+
+def test_a_stale_copy_read_after_an_election_speaks_of_the_log_before_it() -> None:
+    steps = [step(1, 20, survives=50), step(2, 40)]
+    assert values(steps, report(80, 30, epoch=0)) == [None, 50]
+    assert values(steps, report(80, 30, epoch=1)) == [None, 80]
+
+
+def test_a_leader_that_goes_on_carries_everything() -> None:
+    steps = [step(1, 20, carries=True), step(2, 40)]
+    assert values(steps, report(80, 10)) == [80, 80]
+    assert values(steps, report(80, 30, epoch=0)) == [None, 80]
+
+
+def test_limits_hold_for_what_was_before_them_only() -> None:
+    steps = [step(1, 20, survives=50), step(2, 40, survives=90), step(3, 60, survives=70), step(4, 80)]
+    known = [report(80, 70, epoch=0), report(75, 70, epoch=1), report(85, 70, epoch=2)]
+    assert [values(steps, r)[-1] for r in known] == [50, 70, 70]
+    assert values(steps, *known, report(72, 75, epoch=3))[-1] == 72
+
+
+def test_a_report_of_a_later_epoch_than_its_time_allows_waits_for_that_epoch() -> None:
+    steps = [step(1, 20, survives=200), step(2, 40, survives=200), step(3, 60)]
+    assert values(steps, report(80, 10, epoch=2)) == [None, None, 80]
+
+
+def test_times_may_go_back_where_controllers_clocks_differ() -> None:
+    steps = [step(1, 40, survives=100), step(2, 30)]
+    assert values(steps, report(80, 35)) == [80, 80]
+
+
+def test_no_steps_no_reports() -> None:
+    assert floors([], [report(1, 1)]) == []
+    assert values([step(1, 20)]) == [None]
+
+
+# The leader epoch that a report surely belongs to.
+
+
+def known(
+    *lines: str, created: tuple[int, float] | None = (0, 0), steps: list[Step] | None = None, **settled: int
+) -> list[tuple[int, int]]:
+    """(value, leader epoch) by time; settled: e.g. t20=3."""
+
+    def ask(row: Row) -> int | None:
+        return settled.get(f"t{row['captured_at_ms'] // 1000}")
+
+    begun = None if created is None else (created[0], ms(created[1]))
+    known = index_rows(evidence(*lines))
+    found = reports(known, known.marks, begun, steps or [], ask, Clock(0))
+    return [(r.value, r.leader_epoch) for r in found]
+
+
+def test_since_its_creation_every_report_is_of_the_partition() -> None:
+    assert known("10 b1 hw=80", "20 b2 hw=90", created=(5, 3)) == [(80, 5), (90, 5)]
+
+
+def test_what_was_read_before_the_creation_is_another_partitions() -> None:
+    assert known("10 b1 hw=80 e7@3", "30 b1 hw=5", created=(0, 20)) == [(5, 0)]
+    assert known("20 b1 hw=80", created=(0, 20)) == []
+
+
+def test_without_a_known_creation_a_report_needs_more() -> None:
+    assert known("10 b1 hw=80", "20 b1 hw=90 e0@0 e3@10", created=None) == []
+
+
+def test_a_value_that_changed_after_an_epoch_was_seen_is_of_that_epoch() -> None:
+    lines = ("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=80 e0@0 e2@50", "30 b1 hw=90 e0@0 e2@50")
+    assert known(*lines) == [(80, 0), (80, 0), (90, 2)]
+
+
+def test_the_round_that_shows_the_epoch_is_not_enough_for_the_value_in_it() -> None:
+    """Files of a round are copied one after the other: the value may be older than the line beside it."""
+    assert known("10 b1 hw=80 e0@0", "20 b1 hw=90 e0@0 e2@50") == [(80, 0), (90, 0)]
+    assert known("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=90 e0@0 e2@50") == [(80, 0), (90, 0)]
+
+
+def test_rounds_that_overlap_are_not_one_after_the_other() -> None:
+    assert known("10 b1 hw=80 e0@0 e2@50", "10.5 b1 hw=80", "30 b1 hw=90")[-1] == (90, 0)
+    assert known("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=80", "20.5 b1 hw=90")[-1] == (90, 0)
+    assert known("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=80", "20.6 b1 hw=90")[-1] == (90, 2)
+
+
+def test_a_value_that_comes_back_was_written_too() -> None:
+    lines = ("5 b1 e0@0 e2@50", "10 b1 hw=80", "20 b1 hw=70", "30 b1 hw=80", "40 b1 hw=80")
+    assert known(*lines) == [(80, 0), (70, 2), (80, 2), (80, 2)]
+
+
+def test_other_brokers_epochs_and_values_do_not_help() -> None:
+    assert known("10 b2 e0@0 e2@50", "20 b1 hw=80", "30 b1 hw=90", "40 b3 hw=95") == [(80, 0), (90, 0), (95, 0)]
+
+
+def test_a_replica_long_in_sync_is_asked_only_where_it_helps() -> None:
+    steps = [step(1, 15), step(3, 25)]
+    assert known("10 b1 hw=80", "20 b1 hw=80", "30 b1 hw=80", steps=steps, t10=9, t20=1, t30=3) == [
+        (80, 0),
+        (80, 1),
+        (80, 3),
+    ]
+    assert known("10 b1 hw=80", "20 b1 hw=80", created=None, steps=steps, t20=1) == [(80, 1)]

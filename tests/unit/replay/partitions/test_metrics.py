@@ -1,0 +1,148 @@
+"""KIP-966's metrics: the running sums against a plain count of every partition at every offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from replay.arrow import schemas
+from replay.cluster.log import Run
+from replay.cluster.state import ClusterState
+from replay.cluster.validity import clip_validity
+from replay.partitions import metrics
+from replay.partitions.metrics import Course, anchors, course_of, electable_replicas, moves
+from replay.partitions.reducer import History
+from tests.support.paths import capture
+from tests.support.pure import decode, history_of
+
+Row = dict[str, Any]
+CAPTURES = ["unclean", "elr", "churn", "diverge"]
+
+
+def running(history: History, state: ClusterState, course: Course) -> dict[str, list[Row]]:
+    """Every metric's moves in offset order, summed up within each section."""
+    table = schemas.sorted_history(history.table)
+    found: dict[str, list[Row]] = {}
+    rows = [*anchors(course).to_pylist(), *moves(table, state.context, course).to_pylist()]
+    for row in sorted(rows, key=lambda r: (r["metric"], r["section"], r["offset"])):
+        steps = found.setdefault(row["metric"], [])
+        again = bool(steps) and steps[-1]["section"] == row["section"]
+        total = (steps[-1]["total"] if again else 0) + (row["delta"] or 0)
+        steps.append({**row, "total": total})
+    return found
+
+
+def value_at(steps: list[Row], offset: int) -> int | None:
+    now = [s for s in steps if s["offset"] <= offset]
+    return None if not now or now[-1]["delta"] is None else now[-1]["total"]
+
+
+def config(timeline: Any, topic: str, offset: int) -> str:
+    found = timeline.resolve([topic], np.array([0]), np.array([offset]))
+    return str(found.pairs[found.index[0]][0])
+
+
+def counted(rows: list[Row], state: ClusterState, offset: int) -> dict[str, int]:
+    """The gauges at an offset, one partition at a time."""
+    now = [r for r in rows if r["offset"] <= offset and (r["end_offset"] is None or r["end_offset"] > offset)]
+    live = [r for r in now if not r["removed"]]
+    zero = {r["topic_id"]: len(r["replicas"]) for r in live if r["partition"] == 0}
+    count = dict.fromkeys((metrics.UNDER_MIN_ISR, metrics.RECOVERING, metrics.MANUAL), 0)
+    for r in live:
+        wanted = int(config(state.context.min_isr, r["topic"], offset))
+        count[metrics.UNDER_MIN_ISR] += len(r["isr"]) < min(wanted, zero.get(r["topic_id"], len(r["replicas"])))
+        if r["leader"] == -1:
+            nobody = not r["isr"] and not r["elr"]
+            known = len(r["last_known_elr"]) == 1 and r["last_known_elr"][0] >= 0
+            recovers = config(state.context.unclean, r["topic"], offset) == "true" or (nobody and known)
+            count[metrics.RECOVERING] += recovers
+            count[metrics.MANUAL] += nobody and not recovers
+    return count
+
+
+def offsets_of(rows: list[Row], state: ClusterState) -> Iterable[int]:
+    return sorted({r["offset"] for r in rows} | {r["offset"] for r in state.records})
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_gauges_equal_a_count_of_the_partitions_at_every_offset(name: str) -> None:
+    history, state = history_of(decode(capture(name)))
+    rows = history.table.to_pylist()
+    steps = running(history, state, course_of(state))
+    checked = [(offset, counted(rows, state, offset)) for offset in offsets_of(rows, state)]
+    for offset, expected in checked:
+        assert {metric: value_at(steps[metric], offset) for metric in expected} == expected, offset
+    assert max(e[metrics.UNDER_MIN_ISR] for _, e in checked) > 0
+
+
+def test_what_was_lost_in_unclean_was_under_unclean_recovery_and_every_recovery_is_counted() -> None:
+    history, state = history_of(decode(capture("unclean")))
+    steps = running(history, state, course_of(state))
+    assert max(s["total"] for s in steps[metrics.RECOVERING]) >= 2
+    rows = history.table.to_pylist()
+    marked = {(r["topic_id"], r["partition"], r["leader_epoch"]) for r in rows if _just_elected_uncleanly(r)}
+    assert sum(s["delta"] or 0 for s in steps[metrics.FINISHED]) == len(marked) >= 3
+
+
+def _just_elected_uncleanly(row: Row) -> bool:
+    return row["leader_recovery_state"] == "RECOVERING" and row["leader"] >= 0
+
+
+def test_a_new_controller_counts_finished_recoveries_from_0() -> None:
+    history, state = history_of(decode(capture("churn")))
+    course = course_of(state)
+    steps = running(history, state, course)[metrics.FINISHED]
+    assert len(course.took_over) > 2
+    assert [value_at(steps, offset) for offset in course.took_over] == [0] * len(course.took_over)
+    assert max(s["total"] for s in steps) > 0
+
+
+def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> None:
+    history, state = history_of(decode(capture("unclean")))
+    last = max(r["offset"] for r in history.table.to_pylist() if r["leader"] == -1)
+    course = course_of(state)
+    runs = [Run(0, last + 1, None), Run(last + 9, course.log_end, (last + 9, 1))]
+    holed = Course(runs, course.log_end, [], course.records)
+    cut = clip_validity(history.table, runs, holed.log_end)
+    before = cut.filter(pa.array(cut["offset"].to_numpy() <= last))
+    steps = running(History(before, history.orphans), state, holed)
+    for metric, rows in steps.items():
+        assert value_at(rows, last) is not None, metric
+        assert value_at(rows, last + 1) is None, metric
+        # Nobody speaks behind the hole in this history.
+        assert value_at(rows, last + 8) == 0, metric
+    assert value_at(steps[metrics.RECOVERING], last) not in (None, 0)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_electable_replicas_are_isr_and_elr_of_every_state(name: str) -> None:
+    history, _ = history_of(decode(capture(name)))
+    table = schemas.sorted_history(history.table)
+    rows = electable_replicas(table).to_pylist()
+    for state in table.to_pylist():
+        mine = [r for r in rows if (r["topic_id"], r["partition"]) == (state["topic_id"], state["partition"])]
+        at = state["offset"]
+        valid = [r["value"] for r in mine if r["offset"] <= at and (r["end_offset"] is None or r["end_offset"] > at)]
+        assert valid == ([] if state["removed"] else [len(state["isr"]) + len(state["elr"])])
+    for row, following in pairwise(rows):
+        if (row["topic_id"], row["partition"]) == (following["topic_id"], following["partition"]):
+            assert row["value"] != following["value"] or row["end_offset"] != following["offset"]
+
+
+def test_moves_point_at_the_record_that_made_them() -> None:
+    history, state = history_of(decode(capture("elr")))
+    steps = running(history, state, course_of(state))[metrics.UNDER_MIN_ISR]
+    records = {r["offset"]: r for r in decode(capture("elr")).records}
+    moved = [s for s in steps if s["delta"]]
+    assert moved
+    assert all(s["position"] == records[s["offset"]]["position"] and s["path"] for s in moved)
+
+
+def test_no_partitions_give_no_moves() -> None:
+    history, state = history_of(decode(capture("elr")))
+    assert len(moves(history.table.slice(0, 0), state.context, course_of(state))) == 0

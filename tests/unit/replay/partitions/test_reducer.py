@@ -1,0 +1,221 @@
+"""The vectorised reducer against the scalar one, on random histories."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, config_timeline
+from replay.partitions.reducer import CHANGES, TOPIC_EVENTS, Context, History, build_history
+from tests.support.random_logs import LISTS, TOPICS, logs, provenance
+from tests.support.scalar_reducer import MIGRATING, reduce_rows
+
+Row = dict[str, Any]
+
+
+def context(topics: dict[str, str] | None = None, changes: list[ConfigChange] | None = None) -> Context:
+    names = {topic: f"name-{topic[-1]}" for topic in TOPICS} if topics is None else topics
+    return Context(names, *(config_timeline(key, changes or [], [], {}) for key in (MIN_ISR, UNCLEAN)))
+
+
+def build(changes: list[Row], events: list[Row], about: Context | None = None) -> History:
+    table = pa.Table.from_pylist(changes, schema=CHANGES)
+    return build_history(table, pa.Table.from_pylist(events, schema=TOPIC_EVENTS), about or context())
+
+
+def without_configs(history: History) -> list[Row]:
+    derived = ("topic", "min_isr", "min_isr_source")
+    derived += ("unclean_leader_election_enable", "unclean_leader_election_enable_source")
+    return [{k: v for k, v in row.items() if k not in derived} for row in history.table.to_pylist()]
+
+
+@settings(max_examples=80, deadline=None)
+@given(logs(), st.randoms(use_true_random=False))
+def test_equals_the_scalar_reducer_whatever_the_order_of_rows(log: tuple[list[Row], list[Row]], rng: Any) -> None:
+    changes, events = log
+    expected, orphans = reduce_rows(changes, events)
+    mixed, mixed_events = list(changes), list(events)
+    rng.shuffle(mixed)
+    rng.shuffle(mixed_events)
+    history = build(mixed, mixed_events)
+    assert without_configs(history) == expected
+    found = sorted((r["offset"], r["topic_id"]) for r in history.orphans.to_pylist())
+    assert found == sorted((r["offset"], r["topic_id"]) for r in orphans)
+
+
+@settings(max_examples=80, deadline=None)
+@given(logs(), st.integers(0, 80))
+def test_snapshot_and_tail_give_the_same_as_the_whole_log(log: tuple[list[Row], list[Row]], end: int) -> None:
+    changes, events = log
+    whole = without_configs(build(changes, events))
+    base = []
+    for row in whole:
+        alive = row["offset"] < end and (row["end_offset"] is None or row["end_offset"] >= end) and not row["removed"]
+        if alive:
+            state = ("RECOVERED", "RECOVERING").index(row["leader_recovery_state"])
+            at = {"offset": end - 1, "batch_base_offset": end - 1, "origin": "checkpoint", "full": True}
+            base.append({**row, **at, "leader_recovery_state": state})
+    tail = [c for c in changes if c["offset"] >= end]
+    resumed = without_configs(build([*base, *tail], [e for e in events if e["offset"] >= end]))
+    assert [r for r in resumed if r["offset"] >= end] == [r for r in whole if r["offset"] >= end]
+    anchors = [r for r in resumed if r["origin"] == "checkpoint"]
+    assert len(anchors) == len(base)
+    assert all(r["offset"] == end - 1 and not r["removed"] for r in anchors)
+
+
+def test_no_rows_give_an_empty_history() -> None:
+    history = build([], [])
+    assert len(history.table) == 0
+    assert len(history.orphans) == 0
+
+
+def test_events_of_topics_without_partitions_give_nothing() -> None:
+    assert len(build([], [event(3), event(4, removes=True)]).table) == 0
+
+
+def created(offset: int, topic: str = TOPICS[0], partition: int = 0, **fields: Any) -> Row:
+    state = {"replicas": [1, 2, 3], "isr": [1, 2, 3], **{n: [] for n in LISTS[1:]}, "directories": ["a", "b", "c"]}
+    counts = {"leader": 1, "leader_epoch": 0, "partition_epoch": 0, "leader_recovery_state": 0}
+    place = {"topic_id": topic, "partition": partition, "origin": "log", "full": True}
+    here = {"offset": offset, "batch_base_offset": offset, **provenance(offset)}
+    return {**here, **place, **state, **counts, **fields}
+
+
+def changed(offset: int, topic: str = TOPICS[0], partition: int = 0, **fields: Any) -> Row:
+    place = {"topic_id": topic, "partition": partition, "origin": "log", "full": False}
+    return {"offset": offset, "batch_base_offset": offset, **provenance(offset), **place, **fields}
+
+
+def event(offset: int, topic: str = TOPICS[0], removes: bool = False) -> Row:
+    return {"offset": offset, "batch_base_offset": offset, **provenance(offset), "topic_id": topic, "removes": removes}
+
+
+def test_every_state_ends_where_the_partitions_next_one_begins() -> None:
+    rows = build([created(1), changed(5, isr=[1]), created(2, partition=1), changed(9, leader=2)], []).table.to_pylist()
+    assert [(r["offset"], r["partition"], r["end_offset"]) for r in rows] == [
+        (1, 0, 5),
+        (5, 0, 9),
+        (9, 0, None),
+        (2, 1, None),
+    ]
+    at = {r["offset"]: r["timestamp_ms"] for r in rows}
+    assert [r["end_timestamp_ms"] for r in rows] == [at[5], at[9], None, None]
+
+
+def test_the_same_leader_again_is_an_election() -> None:
+    rows = build([created(1), changed(2, leader=1), changed(3, isr=[1])], []).table.to_pylist()
+    assert [(r["leader"], r["leader_epoch"], r["partition_epoch"]) for r in rows] == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
+
+
+def test_clear_elr_touches_only_partitions_that_have_something_to_clear() -> None:
+    changes = [
+        created(1, isr=[1], elr=[2]),
+        created(2, partition=1),
+        created(3, partition=2, isr=[], leader=-1, last_known_elr=[3]),
+    ]
+    rows = build(changes, [event(7), event(8)]).table.to_pylist()
+    cleared = [(r["partition"], r["elr"], r["last_known_elr"], r["leader_epoch"], r["partition_epoch"]) for r in rows]
+    assert cleared == [
+        (0, [2], [], 0, 0),
+        (0, [], [], 0, 1),
+        (1, [], [], 0, 0),
+        (2, [], [3], 0, 0),
+        (2, [], [], 0, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        ([MIGRATING] * 3, {"replicas": [1, 2, 3, 4]}, [MIGRATING] * 4),
+        ([MIGRATING] * 3, {"replicas": [1]}, [MIGRATING]),
+        (["a", "b", "c"], {"directories": []}, [MIGRATING] * 3),
+        (["a", "b", "c"], {"replicas": [1, 2], "directories": ["a", MIGRATING]}, ["a", MIGRATING]),
+        (["a", "b", "c"], {"replicas": [3, 2, 1]}, ["a", "b", "c"]),
+        ([], {"isr": [1]}, [MIGRATING] * 3),
+    ],
+)
+def test_directories_default_to_migrating(before: list[str], change: Row, after: list[str]) -> None:
+    rows = build([created(1, directories=before), created(2, partition=1), changed(3, **change)], []).table.to_pylist()
+    assert rows[1]["directories"] == after
+    assert rows[2]["directories"] == ["a", "b", "c"]
+
+
+def test_null_lists_of_a_full_record_are_empty_and_nothing_leaks_from_the_partition_before() -> None:
+    changes = [created(1, elr=[2], last_known_elr=[3]), created(2, partition=1, elr=None, last_known_elr=None)]
+    rows = build(changes, []).table.to_pylist()
+    assert (rows[1]["elr"], rows[1]["last_known_elr"]) == ([], [])
+
+
+def test_a_topic_created_anew_is_another_topic() -> None:
+    new = TOPICS[1]
+    about = context({TOPICS[0]: "orders", new: "orders"})
+    rows = build(
+        [created(1), changed(4, isr=[1]), created(9, topic=new)], [event(6, removes=True)], about
+    ).table.to_pylist()
+    assert [(r["offset"], r["topic_id"], r["removed"], r["end_offset"]) for r in rows] == [
+        (1, TOPICS[0], False, 4),
+        (4, TOPICS[0], False, 6),
+        (6, TOPICS[0], True, None),
+        (9, new, False, None),
+    ]
+    assert {r["topic"] for r in rows} == {"orders"}
+    assert rows[2]["isr"] is None
+    assert rows[2]["min_isr"] is None
+
+
+def test_changes_before_creation_and_behind_removal_are_orphans() -> None:
+    changes = [changed(1, leader=2), created(2), changed(4, leader=3), changed(5, topic=TOPICS[2], isr=[])]
+    history = build(changes, [event(3, removes=True)])
+    assert [r["offset"] for r in history.table.to_pylist()] == [2, 3]
+    assert [r["offset"] for r in history.orphans.to_pylist()] == [1, 4, 5]
+
+
+def test_min_isr_is_capped_by_the_replicas_of_partition_0() -> None:
+    wanted = ConfigChange(0, 2, "name-x", MIN_ISR, "3")
+    changes = [
+        created(1),
+        created(2, partition=1, replicas=[1], isr=[1], directories=["a"]),
+        changed(5, partition=1, isr=[1]),
+        # Partition 0 shrinks to two replicas: from then on the whole topic is capped by two.
+        changed(6, replicas=[1, 2], isr=[1, 2], directories=["a", "b"]),
+        changed(7, partition=1, isr=[1]),
+    ]
+    rows = build(changes, [], context(changes=[wanted])).table.to_pylist()
+    assert {r["offset"]: (r["min_isr"], r["min_isr_source"]) for r in rows} == {
+        1: (3, "topic"),
+        2: (3, "topic"),
+        5: (3, "topic"),
+        6: (2, "topic"),
+        7: (2, "topic"),
+    }
+
+
+def test_min_isr_is_capped_by_own_replicas_where_partition_0_is_not_known() -> None:
+    wanted = ConfigChange(0, 2, "name-x", MIN_ISR, "9")
+    rows = build([created(1, partition=4)], [], context(changes=[wanted])).table.to_pylist()
+    assert rows[0]["min_isr"] == 3
+
+
+def test_rows_carry_the_place_of_the_record_that_made_them() -> None:
+    rows = build([created(20)], [event(37, removes=True)]).table.to_pylist()
+    assert [(r["path"], r["position"], r["origin"]) for r in rows] == [("file-2", 60, "log"), ("file-5", 111, "log")]
+
+
+def test_topic_without_a_name_has_the_cluster_defaults() -> None:
+    rows = build([created(1)], [], context(topics={})).table.to_pylist()
+    assert (rows[0]["topic"], rows[0]["min_isr"], rows[0]["min_isr_source"]) == (None, 1, "assumed_default")
+
+
+def test_a_shuffled_input_of_many_topics_comes_out_sorted() -> None:
+    topics = [f"{i:022d}" for i in range(40)]
+    changes = [created(i, topic=t, partition=p) for i, t in enumerate(topics) for p in range(3)]
+    random.Random(1).shuffle(changes)
+    rows = build(changes, [], context(topics={})).table.to_pylist()
+    places = [(r["topic_id"], r["partition"]) for r in rows]
+    assert places == sorted(places)
