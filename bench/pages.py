@@ -12,8 +12,7 @@ import pyarrow as pa
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
 from jobs.report.timeline_svg import MAX_STATES
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
-from replay.findings.exposures import LEADERLESS
-from replay.findings.windows import KIND
+from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, LEADERLESS
 
 _START_MS = 1_790_000_000_000
 _STATES, _PIECES = 2 * MAX_STATES, 4
@@ -22,7 +21,7 @@ _STATES, _PIECES = 2 * MAX_STATES, 4
 @cache
 def made_up_report() -> ReportInput:
     """The rows of a page whose sections are full and whose timelines are as long as they are drawn."""
-    kinds = ((KIND, "proven"), (LEADERLESS, "proven"), ("offset_gap", "undetermined"))
+    kinds = ((HWM_REGRESSION, "proven"), (LEADERLESS, "proven"), (EVIDENCE_GAP, "undetermined"))
     findings = [_finding(kind, verdict, number) for kind, verdict in kinds for number in range(MAX_LISTED)]
     return ReportInput(
         cluster_id="bench",

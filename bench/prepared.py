@@ -31,9 +31,10 @@ from evidence.metadata_log.columns import decode_arrow
 from evidence.metadata_log.rows import LOG, ByteRange, work_of
 from evidence.metadata_log.scan import Scanned, scan_files
 from jobs.config.settings import load_settings
+from replay.arrow.schemas import CHANGES
+from replay.cluster.log import clip_validity
 from replay.cluster.state import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
-from replay.cluster.validity import clip_validity
-from replay.partitions.reducer import CHANGES, build_history
+from replay.partitions.reducer import build_history
 
 CAPTURE = "bench"
 _STATE = "cluster-state.pickle"

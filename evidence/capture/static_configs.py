@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from evidence import kinds
+from evidence.capture.accounts import provenance
 from evidence.capture.files import Capture
-from evidence.metadata_log.scan import provenance
 from evidence.redaction import REDACTED, is_secret_config
 from evidence.text_files import read_properties
 

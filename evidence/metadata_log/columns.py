@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from evidence import kinds, tables
+from evidence.capture.accounts import damage_columns
 from evidence.errors import Damage
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, heads, record_row
-from evidence.metadata_log.scan import damage_columns
 from evidence.wire.batches import Batch
 from evidence.wire.records import Record, read_record, read_records
 

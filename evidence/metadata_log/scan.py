@@ -16,26 +16,12 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from evidence import kinds, tables
+from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
-from evidence.redaction import may_hold_secrets
 from evidence.wire.batches import Batch, Scan, check_continuity, scan_batches
 from evidence.wire.records import Record, read_records
-
-MAX_RAW_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What became of a file's bytes: parsed + quarantined + trailing = its length."""
-
-    parsed_bytes: int
-    quarantined_bytes: int = 0
-    trailing_bytes: int = 0
-    note: str | None = None
-    damage: Sequence[Damage] = ()
-    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +91,6 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
         elif file.kind == kinds.DUMP_LOG:
             _scan_dump(scanned, file)
     return scanned
-
-
-def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
-    """Of each folder of segments (of one kind) the last: the one with the log's end. All others were closed."""
-    last: dict[PurePosixPath, str] = {}
-    for path in sorted(f.path for f in files if f.kind == kind):
-        last[PurePosixPath(path).parent] = path
-    return set(last.values())
 
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
@@ -234,11 +212,6 @@ def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
     return [found[key] for key in sorted(found)]
 
 
-def provenance(capture: str, file: EvidenceFile, position: int) -> dict[str, object]:
-    """The columns of tables.PROVENANCE."""
-    return {"capture": capture, "path": file.path, "sha256": file.sha256, "position": position}
-
-
 def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
     """tables.LOG_BATCHES, one row a distinct batch."""
     rows = [
@@ -259,28 +232,6 @@ def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
         for d in batches
     ]
     return pa.Table.from_pylist(rows, schema=tables.LOG_BATCHES)
-
-
-def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) -> list[dict[str, object]]:
-    """tables.QUARANTINE rows for a file's damage."""
-    if not damage:
-        return []
-    data = file.read()
-    place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
-    return [{**place, **damage_columns(data, file.path, d)} for d in damage]
-
-
-def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
-    """What tables.QUARANTINE says of one stretch of a file: with its raw bytes, unless they may hold a secret."""
-    raw = data[damage.position : damage.position + damage.length_bytes]
-    return {
-        "position": damage.position,
-        "length_bytes": damage.length_bytes,
-        "offset": damage.offset,
-        "reason": damage.reason,
-        "message": damage.describe(path),
-        "raw": None if may_hold_secrets(raw) else raw[:MAX_RAW_BYTES],
-    }
 
 
 def file_row(

@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from evidence import kinds, tables
+from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.metadata_log.scan import Account, last_of_each_folder, provenance
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row

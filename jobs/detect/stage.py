@@ -23,19 +23,20 @@ from jobs.replay.stage import changes_frame, replayed_from
 from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.stacked_tables import Parts, fetched, part
 from replay.arrow import schemas
+from replay.arrow.schemas import CHANGES
 from replay.bucket import JUDGED, Told, judge
 from replay.cluster.log import Problem
 from replay.cluster.state import ClusterState, changes_that_count
 from replay.controller.transitions import surroundings_of
 from replay.findings.broken_rules import invariant_findings
-from replay.findings.faults import FILE_FAULTS, divergence, fault, file_faults, rival_snapshots
+from replay.findings.faults import divergence, fault, file_faults, rival_snapshots
+from replay.findings.kinds import FILE_FAULTS
 from replay.findings.windows import Asked, ClusterEvents
 from replay.invariants.partitions import cluster_facts
 from replay.invariants.quorum import quorum_violations
 from replay.loss.cluster_facts import judged_cluster
 from replay.offsets.clock_anchors import least_clock_error_ms
 from replay.offsets.evidence import Clock
-from replay.partitions.reducer import CHANGES
 
 _INPUTS = (
     "partition_history",

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables
+from evidence.capture.accounts import Account, provenance, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.static_configs import static_configs
 from evidence.metadata_log.rows import work_of
-from evidence.metadata_log.scan import Account, Log, file_row, provenance, quarantine_rows, scan_files
+from evidence.metadata_log.scan import Log, file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
 from jobs.config.settings import Settings
 from jobs.ingest import records

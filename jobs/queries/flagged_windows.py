@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.lake_files import LakeFiles
-from jobs.report.rows import OTHER_KINDS
-from replay.findings.windows import KIND
+from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 
 WINDOW_COLUMNS = (
     "topic",
@@ -31,7 +30,7 @@ _GRAVE = ("critical", "high")
 
 def flagged_windows(lake: LakeFiles) -> list[dict[str, Any]]:
     """Every cluster's windows (WINDOW_COLUMNS) that are not excluded: proven ones first, the largest loss first."""
-    flagged = (pc.field("kind") == KIND) & (pc.field("verdict") != "excluded")
+    flagged = (pc.field("kind") == HWM_REGRESSION) & (pc.field("verdict") != "excluded")
     rows: list[dict[str, Any]] = lake.read("findings", None, WINDOW_COLUMNS, flagged).to_pylist()
     return sorted(rows, key=_gravity)
 
@@ -45,12 +44,12 @@ def _gravity(row: dict[str, Any]) -> tuple[Any, ...]:
 def levels(lake: LakeFiles) -> set[str]:
     """The verdicts of windows and of other grave findings, and the severities of all findings that are not excluded.
 
-    A verdict is looked at where it is about a loss, or about a grave fault of the log: OTHER_KINDS say neither.
+    Verdicts of the other kinds are about neither a loss nor a fault.
     """
     found = lake.read("findings", None, ("kind", "verdict", "severity"))
     grave = pc.is_in(found["severity"], pa.array(_GRAVE))
-    other = pc.is_in(found["kind"], pa.array(OTHER_KINDS))
-    judged = found.filter(pc.or_(pc.equal(found["kind"], KIND), pc.and_not(grave, other)))
+    fault = pc.is_in(found["kind"], pa.array(of_section(Section.FAULTS)))
+    judged = found.filter(pc.or_(pc.equal(found["kind"], HWM_REGRESSION), pc.and_(grave, fault)))
     stands = found.filter(pc.not_equal(found["verdict"], "excluded"))
     both = {*judged["verdict"].unique().to_pylist(), *stands["severity"].unique().to_pylist()}
     return {level for level in both if level is not None}

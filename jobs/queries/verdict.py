@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from evidence.errors import KraftForensicsError
 from jobs.lake.files import write_whole
 from jobs.lake.lake_files import LakeFiles
-from replay.findings.faults import EVIDENCE_GAP, GAPS
+from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdict import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]

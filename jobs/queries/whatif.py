@@ -25,9 +25,9 @@ from replay.arrow import schemas
 from replay.cluster.state import ClusterState
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Cut, surroundings_of
-from replay.findings.windows import losses
 from replay.loss.cluster_facts import judged_cluster
 from replay.loss.facts import Cluster
+from replay.loss.judged_windows import losses
 from replay.partitions.elections import states_of
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery

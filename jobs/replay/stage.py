@@ -23,15 +23,14 @@ from jobs.replay.metrics import cluster_metrics
 from jobs.spark.buckets import bucket_count, map_both, map_buckets
 from jobs.spark.stacked_tables import Parts, part
 from jobs.spark.types import spark_schema
-from replay.arrow.schemas import CLUSTER_METRICS, FINDINGS, PARTITION_HISTORY, sorted_history
+from replay.arrow.schemas import CHANGES, CLUSTER_METRICS, FINDINGS, PARTITION_HISTORY, sorted_history
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, registrations, session_evidence
-from replay.cluster.config_history import config_history
-from replay.cluster.histories import feature_history, quorum_history
+from replay.cluster.histories import config_history, feature_history, quorum_history
+from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, changes_that_count
-from replay.cluster.validity import clip_validity
 from replay.findings.faults import conflict
 from replay.partitions.metrics import MOVES, course_of, electable_replicas, moves
-from replay.partitions.reducer import CHANGES, build_history
+from replay.partitions.reducer import build_history
 from replay.partitions.resume import ResumePoint, as_base, goes_on_from, news, resume_point
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine", "log_end_offsets")

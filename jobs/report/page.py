@@ -28,7 +28,7 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.words import Told, told_apart
-from replay.findings.windows import KIND
+from replay.findings.kinds import HWM_REGRESSION
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 MAX_PIECES = 3  # of evidence that a list names for each finding
@@ -84,7 +84,7 @@ def render_report(report: ReportInput) -> str:
         .get_template("report.html.j2")
         .render(
             report=report,
-            tally=report.totals.by_verdict(KIND),
+            tally=report.totals.by_verdict(HWM_REGRESSION),
             verdicts=VERDICTS,
             headline=words.headline(report.totals),
             flagged=lists[Section.WINDOWS],

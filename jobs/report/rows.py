@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-from replay.findings.broken_rules import INVARIANT_VIOLATION, RULE_MISMATCH
-from replay.findings.exposures import LAST_REPLICA, LEADERLESS
-from replay.findings.replica_losses import CHECKPOINT_LOST, LOG_TRUNCATION
-from replay.findings.windows import COUNTERFACTUAL, DIVERGENCE, KIND
+from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
 from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN, SEVERITIES, UNDETERMINED
 from replay.loss.verdict import VERDICTS as NAMES
 
@@ -25,30 +21,6 @@ MAX_DETAILS = 200
 
 # Statements that say how long an exposure lasted.
 LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
-
-
-class Section(StrEnum):
-    """A list of findings on the page."""
-
-    WINDOWS = "windows"
-    EXCLUDED = "excluded"
-    OTHER_RULES = "other_rules"
-    EXPOSURES = "exposures"
-    CUT_LOGS = "cut_logs"
-    RULES = "rules"
-    FAULTS = "faults"
-
-
-# Windows are shown by their verdict; every kind that is not here is a fault of the log or of the evidence.
-KINDS = {
-    Section.OTHER_RULES: (COUNTERFACTUAL, DIVERGENCE),
-    Section.EXPOSURES: (LEADERLESS, LAST_REPLICA),
-    Section.CUT_LOGS: (LOG_TRUNCATION, CHECKPOINT_LOST),
-    Section.RULES: (RULE_MISMATCH, INVARIANT_VIOLATION),
-}
-_SECTION_OF = {kind: section for section, kinds in KINDS.items() for kind in kinds}
-# All of them. Their verdicts are about neither a loss nor a fault: --fail-on looks at their severities only.
-OTHER_KINDS = tuple(_SECTION_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +115,10 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
 
 
 def section_of(row: Mapping[str, Any]) -> Section:
-    """Where a finding, or a group of them, is shown."""
-    if row["kind"] == KIND:
+    """The section of a finding, or of a group of them. Errors: ValueError for a kind that is not registered."""
+    if row["kind"] == HWM_REGRESSION:
         return Section.EXCLUDED if row["verdict"] == "excluded" else Section.WINDOWS
-    return _SECTION_OF.get(row["kind"], Section.FAULTS)
+    return kind_of(row["kind"]).section
 
 
 def by_section(findings: list[Row]) -> dict[Section, list[Row]]:

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from jobs.report.rows import (
-    KINDS,
     LASTED_AT_LEAST,
     Row,
     Section,
@@ -19,7 +18,7 @@ from jobs.report.rows import (
     severity_rank,
 )
 from jobs.report.words import policy_rank
-from replay.findings.exposures import LAST_REPLICA, LEADERLESS
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
 
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
 
@@ -111,7 +110,7 @@ def _answers(rows: Sequence[Row]) -> list[Answer]:
 def exposures(totals: Totals) -> list[Exposure]:
     """Of each kind that was found, counted over all of them."""
     found = []
-    for kind in KINDS[Section.EXPOSURES]:
+    for kind in of_section(Section.EXPOSURES):
         groups = [group for group in totals.groups if group["kind"] == kind]
         if groups:
             found.append(

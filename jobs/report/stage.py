@@ -22,12 +22,10 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
 from jobs.report.rows import (
-    KINDS,
     LASTED,
     LASTED_AT_LEAST,
     MAX_DETAILS,
     MAX_LISTED,
-    OTHER_KINDS,
     ReportInput,
     Row,
     Section,
@@ -36,7 +34,7 @@ from jobs.report.rows import (
 )
 from jobs.report.timeline_svg import MAX_STATES
 from jobs.spark.types import spark_schema
-from replay.findings.windows import KIND
+from replay.findings.kinds import HWM_REGRESSION, of_section
 from replay.loss.verdict import SEVERITIES, VERDICTS
 
 # Raise when a change of code changes the page.
@@ -53,7 +51,7 @@ _COUNTED = (
 _SHOWN = (*_COUNTED, "counterfactuals", "quality_results")
 
 _STATE_KEY = ("topic_id", "partition", "offset")
-_WINDOW = f"kind = '{KIND}'"
+_WINDOW = f"kind = '{HWM_REGRESSION}'"
 _FLAGGED = f"{_WINDOW} and not verdict <=> 'excluded'"
 _PROVEN = f"{_WINDOW} and verdict = 'proven' and loss_min > 0"
 _PLACE = "struct(topic_id, topic, partition)"
@@ -156,9 +154,7 @@ def _condition(section: Section) -> str:
     """As `report_rows.section_of`, in SQL."""
     if section in (Section.WINDOWS, Section.EXCLUDED):
         return _FLAGGED if section is Section.WINDOWS else f"{_WINDOW} and verdict <=> 'excluded'"
-    if section in KINDS:
-        return f"kind in ({_listed(KINDS[section])})"
-    return f"kind not in ({_listed([KIND, *OTHER_KINDS])})"
+    return f"kind in ({_listed(of_section(section))})"
 
 
 def _listed(names: Iterable[str]) -> str:

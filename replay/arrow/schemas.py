@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from replay.findings.statements import STATEMENT
-
 INT32_LIST = pa.list_(pa.int32())
 
 
@@ -13,6 +11,20 @@ def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
     """A nullable Arrow field that carries its documentation; the comment becomes the Delta column's comment."""
     return pa.field(name, dtype, metadata={"comment": comment})
 
+
+# What a finding's `reason` holds. value: a count, an offset of the partition or milliseconds, as the code says; offset:
+# of the metadata log; text: a name.
+STATEMENT = pa.struct(
+    [
+        pa.field("code", pa.string()),
+        pa.field("nature", pa.string()),
+        pa.field("brokers", pa.list_(pa.int32())),
+        pa.field("offset", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("value", pa.int64()),
+        pa.field("text", pa.string()),
+    ]
+)
 
 PARTITION = [
     column("topic_id", pa.string(), "topic id: the identity of the topic"),
@@ -26,6 +38,10 @@ PROVENANCE = [
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
     column("position", pa.int64(), "byte position of the record in that file; of its batch where that is compressed"),
 ]
+
+# Where a record stands: the columns of PROVENANCE, and these with the base offset of the record's batch.
+PROVENANCE_NAMES = tuple(field.name for field in PROVENANCE)
+BATCH_AND_PROVENANCE = ("batch_base_offset", *PROVENANCE_NAMES)
 
 PARTITION_HISTORY = pa.schema(
     [
@@ -329,5 +345,40 @@ FINDINGS = pa.schema(
             "(docs/findings.md)",
         ),
         column("explanation", pa.string(), "the reason in prose"),
+    ]
+)
+
+LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
+
+# A PartitionRecord (full true) or PartitionChangeRecord, flat; snapshot rows carry origin "checkpoint" and the offset
+# before the snapshot's end.
+CHANGES = pa.schema(
+    [
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("controller_epoch", pa.int32()),
+        pa.field("full", pa.bool_()),
+        pa.field("origin", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        *(pa.field(name, INT32_LIST) for name in LIST_COLUMNS[:-1]),
+        pa.field("directories", pa.list_(pa.string())),
+        pa.field("leader", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("partition_epoch", pa.int32()),
+        pa.field("leader_recovery_state", pa.int8()),
+        *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
+    ]
+)
+
+# ClearElrRecords and RemoveTopicRecords, one row for each topic that they touch.
+TOPIC_EVENTS = pa.schema(
+    [
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("controller_epoch", pa.int32()),
+        pa.field("topic_id", pa.string()),
+        pa.field("removes", pa.bool_()),
+        *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
     ]
 )

@@ -187,3 +187,12 @@ def _below_topic(
         if key not in file and _WHOLE_FILE in file:
             return DEFAULTS[key], "default"
     return DEFAULTS[key], "assumed_default"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What holds for the whole cluster: topic names by id, and the two configs over offsets."""
+
+    topic_names: dict[str, str]
+    min_isr: ConfigTimeline
+    unclean: ConfigTimeline

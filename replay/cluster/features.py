@@ -5,6 +5,7 @@ Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +13,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.arrow.ragged import Array
-from replay.controller.profiles import MetadataVersion
 
 ELR_VERSION = "eligible.leader.replicas.version"
 METADATA_VERSION = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataVersion:
+    """A metadata.version as Kafka writes it, e.g. 3.5-IV2, and what it switches."""
+
+    level: tuple[int, int, int]
+
+    @classmethod
+    def parse(cls, text: str) -> MetadataVersion:
+        """Errors: ValueError for what is no metadata.version."""
+        match = re.fullmatch(r"(\d+)\.(\d+)-IV(\d+)[A-Z]?", text)
+        if match is None:
+            raise ValueError(f"{text!r} is no metadata.version (expected e.g. 4.0-IV1)")
+        major, minor, step = map(int, match.groups())
+        return cls((major, minor, step))
+
+    @property
+    def marks_recovery(self) -> bool:
+        """LeaderRecoveryState exists (KIP-704)."""
+        return self.level >= (3, 2, 0)
+
+    @property
+    def bumps_leader_epoch_on_shrink(self) -> bool:
+        """Every ISR shrink begins a leader epoch (KAFKA-15021)."""
+        return self.level < (3, 6, 0)
+
+    @property
+    def has_directories(self) -> bool:
+        """Replicas are assigned to log directories (KIP-858)."""
+        return self.level >= (3, 7, 2)
+
+    @property
+    def change_record_version(self) -> int:
+        """The version of the PartitionChangeRecord that is written."""
+        return 2 if self.level >= (4, 0, 1) else 1 if self.has_directories else 0
+
 
 # The level of the first name; each further name is one level up.
 _FIRST_LEVEL = 1
@@ -97,3 +134,8 @@ def switches(levels: Array, name: str) -> Array:
     by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)
     found: Array = by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
     return found
+
+
+def flags(versions: Iterable[MetadataVersion], name: str) -> Array:
+    """One of the switches, as bool, for many versions."""
+    return np.array([getattr(v, name) for v in versions], dtype=bool)

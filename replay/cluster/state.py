@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.schemas import TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, config_timeline, is_usable
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, Context, config_timeline, is_usable
 from replay.cluster.controllers import CONTROLLER_TYPES, REGISTER_CONTROLLER, UNREGISTER_CONTROLLER, controller_problems
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.cluster.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
-from replay.controller.releases import Software, software
-from replay.partitions.reducer import TOPIC_EVENTS, Context
 
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
 _QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES
@@ -71,7 +70,9 @@ class LogShape:
 class ClusterState:
     """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
     order (a base snapshot's stand at the offset before its end). bases: the file, by SHA-256, that each run's snapshot
-    is read from: nodes write their own, and those of one place may differ in timestamps."""
+    is read from: nodes write their own, and those of one place may differ in timestamps. controllers: (offset, active
+    controller's node id, None where not known); controller_registrations: (offset, data of the record); releases: those
+    that manifests name. The rules that may have run follow from these three (replay/controller/releases.py)."""
 
     shape: LogShape
     bases: dict[tuple[int, int], str]
@@ -81,7 +82,9 @@ class ClusterState:
     topic_events: pa.Table
     brokers: BrokerTimeline
     features: FeatureLevels
-    software: Software
+    controllers: Sequence[tuple[int, int | None]]
+    controller_registrations: Sequence[tuple[int, Row]]
+    releases: Sequence[str]
     problems: list[Problem]
 
     def for_tasks(self) -> ClusterState:
@@ -168,7 +171,6 @@ def resolve_cluster(
     brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
     controllers = _controllers(shape, logged)
     of_controllers = [r for r in records if r["type"] in CONTROLLER_TYPES]
-    registered = [(r["offset"], r["data"]) for r in of_controllers]
     levels = [
         (r["offset"], r["data"]["name"], r["data"]["featureLevel"])
         for r in records
@@ -183,7 +185,9 @@ def resolve_cluster(
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
         features=feature_levels(levels),
-        software=software(controllers, registered, releases),
+        controllers=controllers,
+        controller_registrations=[(r["offset"], r["data"]) for r in of_controllers],
+        releases=list(releases),
         problems=[
             *shape.problems,
             *resolved.problems,

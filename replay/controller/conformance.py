@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, to_matrix
+from replay.cluster.features import MetadataVersion, flags
 from replay.controller.partition_change_builder import (
     KEEP_RECOVERY,
     NO_CHANGE,
@@ -24,7 +25,7 @@ from replay.controller.partition_change_builder import (
     Changes,
     predict,
 )
-from replay.controller.profiles import PROFILES, MetadataVersion, Profile, flags, profile_of
+from replay.controller.profiles import PROFILES, Profile, profile_of
 from replay.partitions.reducer import MIGRATING
 
 Row = dict[str, Any]

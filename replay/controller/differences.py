@@ -18,7 +18,6 @@ from replay.controller.transitions import Cut, changed_rows
 from replay.partitions.elections import States, leader_changes
 
 _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")
-_PROVENANCE = tuple(field.name for field in schemas.PROVENANCE)
 _NAMES = list(PROFILES)
 
 
@@ -52,7 +51,7 @@ def check_rules(history: pa.Table, states: States, elections: pa.Table, cut: Cut
 
 def _differences(history: pa.Table, piece: Predictions) -> pa.Table:
     found, index = piece.differences, piece.differences.index
-    told = history.select([*_FROM_HISTORY, *_PROVENANCE]).take(pa.array(piece.rows[index]))
+    told = history.select([*_FROM_HISTORY, *schemas.PROVENANCE_NAMES]).take(pa.array(piece.rows[index]))
     names = list(piece.may_be)
     columns = {
         **{name: told[name] for name in told.column_names},

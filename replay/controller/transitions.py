@@ -12,15 +12,15 @@ from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
 from replay.arrow.sets import empty, first, keep, resize
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import Context
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
 from replay.cluster.state import ClusterState
 from replay.controller.acceptable_leaders import LOST, Directories, availability
 from replay.controller.partition_change_builder import ONLINE, RECOVERED, RECOVERING, Cases
-from replay.controller.releases import Software
+from replay.controller.releases import Software, software
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import States
-from replay.partitions.reducer import Context
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = (
@@ -192,4 +192,5 @@ def _recovery(table: pa.Table) -> Array:
 
 def surroundings_of(state: ClusterState) -> Surroundings:
     """Of a resolved cluster."""
-    return Surroundings(state.context, state.features, state.brokers, state.software, state.cleared)
+    ran = software(state.controllers, state.controller_registrations, state.releases)
+    return Surroundings(state.context, state.features, state.brokers, ran, state.cleared)

@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.findings.columns import Said, Shown, finding_table
-from replay.findings.finding_ids import finding_id
+from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH, finding_id
 from replay.invariants.catalogue import INVARIANTS
 
-RULE_MISMATCH, INVARIANT_VIOLATION = "rule_mismatch", "invariant_violation"
 # Differences that are decided: (verdict, severity). For the others the evidence allows more than one rule or input.
 _DECIDED = {"known_bug": ("proven", "medium"), "unexplained": ("possible", "high")}
 _RULE_VERSION = 1
-_PLACE = ("capture", "path", "sha256", "position")
 
 
 def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
@@ -122,5 +121,9 @@ def _ids(cluster_id: str, kind: str, rules: list[str], rows: pa.Table, offset: s
 
 
 def _shown(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> Shown:
-    columns = {"offset": rows[offset], "captured_at_ms": rows[timestamp_ms], **{name: rows[name] for name in _PLACE}}
+    columns = {
+        "offset": rows[offset],
+        "captured_at_ms": rows[timestamp_ms],
+        **{name: rows[name] for name in PROVENANCE_NAMES},
+    }
     return Shown(role, source, np.arange(len(rows)), columns)

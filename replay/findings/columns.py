@@ -15,11 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, as_lists
-from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS
+from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PROVENANCE_NAMES, STATEMENT
 from replay.findings.sentences import SENTENCES
-from replay.findings.statements import STATEMENT
-
-_PLACE = ("capture", "path", "sha256", "position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Shown:
 def states_shown(role: str, at: Array, states: pa.Table) -> Shown:
     """Recorded states as evidence. states: tables.PARTITION_HISTORY rows, one for each of `at`."""
     columns = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offset"}
-    columns |= {"captured_at_ms": "timestamp_ms", **{name: name for name in _PLACE}}
+    columns |= {"captured_at_ms": "timestamp_ms", **{name: name for name in PROVENANCE_NAMES}}
     return Shown(role, "partition_history", at, {name: states[source] for name, source in columns.items()})
 
 

@@ -21,11 +21,10 @@ from replay.arrow.ragged import PAD, Array, as_lists, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerTimeline
 from replay.findings.columns import Said, finding_table, states_shown
-from replay.findings.finding_ids import finding_id
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS, finding_id
 from replay.loss.election_facts import Cluster
 from replay.partitions.elections import States, previous_leaders
 
-LEADERLESS, LAST_REPLICA = "leaderless", "last_replica_standing"
 # Of those that ended, and of those of which no end is known.
 _SEVERITY = {LEADERLESS: ("medium", "medium"), LAST_REPLICA: ("low", "medium")}
 _RULE_VERSION = 1

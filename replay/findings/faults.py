@@ -8,62 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.branches import COMMITTED, Branch
 from replay.cluster.log import Problem
-from replay.findings.finding_ids import finding_id
+from replay.findings.kinds import EVIDENCE_GAP, FAULTS, GAPS, finding_id
 from replay.findings.statements import statement
 from replay.loss.verdict import RULE_VERSION
 
 Row = dict[str, Any]
-
-# What a finding's `rule` names: (verdict, severity).
-FAULTS = {
-    "log_conflict": ("proven", "critical"),
-    "snapshot_mismatch": ("proven", "critical"),
-    "describe_mismatch": ("proven", "high"),
-    "controller_divergence": ("proven", "low"),
-    "broker_epoch_mismatch": ("proven", "medium"),
-    "unknown_broker": ("proven", "medium"),
-    "unknown_controller": ("proven", "medium"),
-    "active_controller_unregistered": ("proven", "medium"),
-    "unknown_topic": ("proven", "medium"),
-    "unknown_partition": ("undetermined", "medium"),
-    "bad_config": ("undetermined", "medium"),
-    "nested_transaction": ("proven", "medium"),
-    "stray_transaction_end": ("proven", "medium"),
-    "open_transaction": ("undetermined", "low"),
-    "offset_gap": ("undetermined", "high"),
-    "unreadable_record": ("undetermined", "high"),
-    "no_snapshot": ("undetermined", "high"),
-    "unknown_prefix": ("undetermined", "medium"),
-    "unobserved": ("undetermined", "medium"),
-    # Of single files: reasons in `quarantine` that say more than that bytes are damaged.
-    "offset_flip": ("proven", "high"),
-    "epoch_flip": ("proven", "high"),
-    "not_kraft": ("proven", "high"),
-    "unexpected_codec": ("proven", "medium"),
-    "larger_than_batch": ("proven", "medium"),
-    "overlong_varint": ("proven", "low"),
-    "bad_count": ("proven", "medium"),
-    "name_mismatch": ("proven", "low"),
-    "snapshot_name_mismatch": ("proven", "medium"),
-    "two_snapshots": ("proven", "high"),
-}
-# Evidence that is missing or cannot be read, so that state is unknown: one kind of finding, its `rule` says which.
-EVIDENCE_GAP = "evidence_gap"
-GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
-FILE_FAULTS = (
-    "offset_flip",
-    "epoch_flip",
-    "not_kraft",
-    "unexpected_codec",
-    "larger_than_batch",
-    "overlong_varint",
-    "bad_count",
-    "name_mismatch",
-    "snapshot_name_mismatch",
-)
-_EVIDENCE = ("capture", "path", "sha256", "position")
 
 
 def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Row] = ()) -> Row:
@@ -117,7 +69,7 @@ def _nodes(nodes: Sequence[int]) -> str:
 
 
 def _evidence(role: str, batch: Row) -> Row:
-    place = {n: batch[n] for n in _EVIDENCE}
+    place = {n: batch[n] for n in PROVENANCE_NAMES}
     return {
         "role": role,
         "source": "log_batches",
@@ -135,7 +87,7 @@ def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
             "role": "quarantined",
             "source": "quarantine",
             "offset": q["offset"],
-            **{n: q[n] for n in _EVIDENCE},
+            **{n: q[n] for n in PROVENANCE_NAMES},
         }
         problem = Problem(q["reason"], q["offset"], q["message"])
         rows.append(fault(cluster, problem, f"{q['sha256']}@{q['position']}", [evidence]))
@@ -159,10 +111,10 @@ def described(cluster: str, printed: Row, states: Sequence[Row], topic: Mapping[
     shown = _state(printed)
     held = "; ".join(f"after offset {s['offset']}: {_state(s)}" for s in states)
     message = f"{printed['source']} printed {shown} for {printed['topic']}-{printed['partition']}; replayed: {held}."
-    place = {n: printed[n] for n in _EVIDENCE}
+    place = {n: printed[n] for n in PROVENANCE_NAMES}
     evidence = [{"role": "printed", "source": printed["source"], "captured_at_ms": printed["captured_at_ms"], **place}]
     for state in states:
-        found = {n: state[n] for n in _EVIDENCE}
+        found = {n: state[n] for n in PROVENANCE_NAMES}
         evidence.append({"role": "replayed", "source": "partition_history", "offset": state["offset"], **found})
     problem = Problem("describe_mismatch", states[0]["offset"], message)
     row = fault(cluster, problem, f"{printed['sha256']}@{printed['position']}", evidence)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerState
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.findings.finding_ids import finding_id
+from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
 from replay.loss.facts import Cluster
 from replay.loss.leader_terms import SETTLED_MS
@@ -33,7 +33,6 @@ from replay.offsets.partition_rows import evidence_of
 from replay.partitions.elections import States
 from replay.partitions.reducer import MIGRATING
 
-LOG_TRUNCATION, CHECKPOINT_LOST = "log_truncation", "checkpoint_lost"
 _RULE_VERSION = 1
 # The replica's directory is not known yet.
 _NO_DIRECTORY = (UNASSIGNED, MIGRATING)

@@ -8,23 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from replay.findings.sentences import SENTENCES
-
-# What a finding's `reason` holds. value: a count, an offset of the partition or milliseconds, as the code says; offset:
-# of the metadata log; text: a name.
-STATEMENT = pa.struct(
-    [
-        pa.field("code", pa.string()),
-        pa.field("nature", pa.string()),
-        pa.field("brokers", pa.list_(pa.int32())),
-        pa.field("offset", pa.int64()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("value", pa.int64()),
-        pa.field("text", pa.string()),
-    ]
-)
 
 
 def statement(

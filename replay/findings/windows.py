@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,13 @@ from replay.arrow import schemas
 from replay.controller.differences import Checked, check_rules
 from replay.controller.transitions import Cut, Surroundings
 from replay.findings.exposures import exposure_findings
-from replay.findings.finding_ids import finding_id
+from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
 from replay.findings.replica_losses import truncations
 from replay.findings.statements import prose, statement
 from replay.findings.window_reason import MEANINGS, evidence_rows, reason
 from replay.loss.contradictions import Against
 from replay.loss.facts import Cluster
-from replay.loss.judged_windows import Seen, judged_windows, loss_of
+from replay.loss.judged_windows import Seen, judged_windows, losses
 from replay.loss.verdict import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
 from replay.offsets.evidence import Row
 from replay.partitions.elections import States, build_elections, states_of
@@ -27,8 +27,6 @@ from replay.whatif.counterfactuals import Asked, World, counterfactuals
 
 __all__ = ["Asked", "Cluster", "ClusterEvents", "Detected", "detect", "finding_id", "losses"]
 
-KIND = "hwm_regression"
-COUNTERFACTUAL, DIVERGENCE = "hwm_regression_counterfactual", "unclean_recovery_divergence"
 _RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
 
 
@@ -58,18 +56,6 @@ class Detected:
     counterfactuals: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A judged window. row: of the history, its election; start, place: base offsets of the batches that opened it and
-    that elected. by_leader: broker -> (least, most) offsets lost by electing it, most None without a bound."""
-
-    row: int
-    start: int
-    place: int
-    recorded_leader: int
-    by_leader: Mapping[int, tuple[int, int | None]]
-
-
 def detect(
     history: pa.Table,
     offsets: pa.Table,
@@ -92,7 +78,7 @@ def detect(
     cut_back = truncations(history, states, offsets, cluster)
     against = Against(cut_back.unexplained, checked.offsets_against if checked else frozenset())
     judged = list(judged_windows(history, states, offsets, cluster, against))
-    ids = [_id(seen, cluster.cluster_id, KIND) for seen in judged]
+    ids = [_id(seen, cluster.cluster_id, HWM_REGRESSION) for seen in judged]
     world = World(history, states, cut, events.topic_events, events.unclean_restarts) if events and cut else None
     rows = counterfactuals(judged, ids, world, asked or Asked())
     findings: list[Row] = []
@@ -116,23 +102,6 @@ def detect(
     )
 
 
-def losses(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> list[Loss]:
-    """What electing any other replica would have lost, for every judged window. Arguments as of `detect`."""
-    history = schemas.sorted_history(history)
-    return [_losses(seen) for seen in judged_windows(history, states_of(history), offsets, cluster)]
-
-
-def _losses(seen: Seen) -> Loss:
-    judgement, situation = seen.judgement, seen.situation
-    recorded = (judgement.loss_min, judgement.loss_max)
-    by_leader: dict[int, tuple[int, int | None]] = {
-        broker: loss_of(seen, situation.seen[broker]) if broker in situation.seen else (0, None)
-        for broker in situation.replicas
-    }
-    start, place = seen.start["batch_base_offset"], seen.after["batch_base_offset"]
-    return Loss(seen.case.row, start, place, situation.recorded, {**by_leader, situation.recorded: recorded})
-
-
 def _id(seen: Seen, cluster_id: str, kind: str, *more: object) -> str:
     after = seen.after
     return finding_id(cluster_id, kind, after["topic_id"], after["partition"], after["offset"], *more)
@@ -149,7 +118,7 @@ def _window(seen: Seen, number: str, answers: Sequence[Row]) -> Row:
     return {
         **_place(seen),
         "finding_id": number,
-        "kind": KIND,
+        "kind": HWM_REGRESSION,
         "verdict": judgement.verdict,
         "severity": severity,
         "loss_min": judgement.loss_min,

@@ -20,14 +20,14 @@ from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
-from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, config_timeline
+from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, Context, config_timeline
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
 from replay.cluster.state import ClusterState
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.violations import RECORDS, Broken, Places, violation_rows
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, states_of
-from replay.partitions.reducer import Context, partition_0_replicas
+from replay.partitions.reducer import partition_0_replicas
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, to_lengths
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import Context
 from replay.loss.liveness import DEFAULT_SESSION_TIMEOUT_MS, Sessions, broker_sessions, heard_within_ms
 from replay.offsets.evidence import Clock
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, leader_changes, previous_leaders
-from replay.partitions.reducer import Context
 
 # Kafka's default of replica.high.watermark.checkpoint.interval.ms.
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000

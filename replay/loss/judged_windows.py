@@ -5,13 +5,14 @@ The search for suspects is vectorised; only partitions that are suspected are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow import schemas
 from replay.arrow.ragged import Array
 from replay.loss.contradictions import NOTHING, Against
 from replay.loss.election_facts import Case, partition_cases
@@ -19,9 +20,8 @@ from replay.loss.facts import Cluster, Facts, facts_of
 from replay.loss.verdict import Judgement, judge
 from replay.offsets.evidence import PROPAGATION_MS, Clock, Replica, Row, last_seen_with_epoch, read_by
 from replay.offsets.partition_rows import evidence_of, keys_of
-from replay.partitions.elections import States
+from replay.partitions.elections import States, states_of
 from replay.partitions.windows import build_windows
-from replay.whatif.recovery_policies import Situation
 
 _PLACE = ["topic_id", "partition"]
 
@@ -203,3 +203,48 @@ def _still(case: Case, replica: Replica, cluster: Cluster) -> bool:
     if since is None or not cluster.clock.surely_after(replica.row, since + cluster.heard_ms + PROPAGATION_MS):
         return False
     return cluster.brokers.steady(replica.broker_id, since - error, read_by(replica.row) + error)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A partition right before an election. seen: last sight of each replica, where there is one.
+
+    waited_for: whom Balanced waits for: the last known leader, else the last leader; None when neither is known.
+    """
+
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    elr: Sequence[int]
+    alive: Sequence[int]
+    waited_for: int | None
+    seen: dict[int, Replica]
+    recorded: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A judged window. row: of the history, its election; start, place: base offsets of the batches that opened it and
+    that elected. by_leader: broker -> (least, most) offsets lost by electing it, most None without a bound."""
+
+    row: int
+    start: int
+    place: int
+    recorded_leader: int
+    by_leader: Mapping[int, tuple[int, int | None]]
+
+
+def losses(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> list[Loss]:
+    """What electing any other replica would have lost, for every judged window. Arguments as of `detect`."""
+    history = schemas.sorted_history(history)
+    return [_losses(seen) for seen in judged_windows(history, states_of(history), offsets, cluster)]
+
+
+def _losses(seen: Seen) -> Loss:
+    judgement, situation = seen.judgement, seen.situation
+    recorded = (judgement.loss_min, judgement.loss_max)
+    by_leader: dict[int, tuple[int, int | None]] = {
+        broker: loss_of(seen, situation.seen[broker]) if broker in situation.seen else (0, None)
+        for broker in situation.replicas
+    }
+    start, place = seen.start["batch_base_offset"], seen.after["batch_base_offset"]
+    return Loss(seen.case.row, start, place, situation.recorded, {**by_leader, situation.recorded: recorded})

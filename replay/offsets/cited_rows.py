@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.offsets.evidence import Row
-
-_PROVENANCE = ("capture", "path", "sha256", "position")
 
 
 def state_row(role: str, state: Row) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def state_row(role: str, state: Row) -> dict[str, Any]:
         "leader_epoch": state["leader_epoch"],
         "offset": state["offset"],
         "captured_at_ms": state["timestamp_ms"],
-        **{k: state[k] for k in _PROVENANCE},
+        **{k: state[k] for k in PROVENANCE_NAMES},
     }
 
 
@@ -30,7 +29,7 @@ def placed(row: Row, role: str) -> dict[str, Any]:
         "broker_id": row["broker_id"],
         "offset": None,
         "captured_at_ms": row["captured_at_ms"],
-        **{k: row[k] for k in _PROVENANCE},
+        **{k: row[k] for k in PROVENANCE_NAMES},
     }
 
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_lengths
-from replay.partitions.reducer import Context, partition_0_replicas
+from replay.cluster.configs import Context
+from replay.partitions.reducer import partition_0_replicas
 
 _FOREVER = np.iinfo(np.int64).max
 

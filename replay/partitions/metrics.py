@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
+from replay.cluster.configs import Context
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState
 from replay.partitions.effective_configs import Points, config_points
 from replay.partitions.elections import States, leader_changes, states_of
-from replay.partitions.reducer import Context
 
 UNDER_MIN_ISR = "global_under_min_isr_partition_count"
 RECOVERING = "unclean_recovery_partitions_count"

@@ -19,56 +19,13 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_lengths
-from replay.cluster.configs import ConfigTimeline
+from replay.arrow.schemas import LIST_COLUMNS
+from replay.cluster.configs import Context
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
-LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
-_PROVENANCE = ("batch_base_offset", "capture", "path", "sha256", "position")
 
 # What kind of row made a state.
 _FULL, _CHANGE, _CLEAR, _REMOVE = 0, 1, 2, 3
-
-# A PartitionRecord (full true) or PartitionChangeRecord, flat; snapshot rows carry origin "checkpoint" and the offset
-# before the snapshot's end.
-CHANGES = pa.schema(
-    [
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("controller_epoch", pa.int32()),
-        pa.field("full", pa.bool_()),
-        pa.field("origin", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        *(pa.field(name, schemas.INT32_LIST) for name in LIST_COLUMNS[:-1]),
-        pa.field("directories", pa.list_(pa.string())),
-        pa.field("leader", pa.int32()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("partition_epoch", pa.int32()),
-        pa.field("leader_recovery_state", pa.int8()),
-        *(pa.field(name, schemas.PARTITION_HISTORY.field(name).type) for name in _PROVENANCE),
-    ]
-)
-
-# ClearElrRecords and RemoveTopicRecords, one row for each topic that they touch.
-TOPIC_EVENTS = pa.schema(
-    [
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("controller_epoch", pa.int32()),
-        pa.field("topic_id", pa.string()),
-        pa.field("removes", pa.bool_()),
-        *(pa.field(name, schemas.PARTITION_HISTORY.field(name).type) for name in _PROVENANCE),
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What holds for the whole cluster: topic names by id, and the two configs over offsets."""
-
-    topic_names: dict[str, str]
-    min_isr: ConfigTimeline
-    unclean: ConfigTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +247,7 @@ def _recovery_names(codes: Array) -> pa.Array:
 
 def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -> dict[str, pa.Array]:
     """Offset, time, epoch, origin and provenance, of the record (change or event) that made each row."""
-    names = ("offset", "timestamp_ms", "controller_epoch", *_PROVENANCE)
+    names = ("offset", "timestamp_ms", "controller_epoch", *schemas.BATCH_AND_PROVENANCE)
     events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
     both = pa.concat_tables([changes.select([*names, "origin"]), events])
     index = pa.array(np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"]))

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
+from replay.arrow.schemas import CHANGES
 from replay.cluster.state import ClusterState
-from replay.partitions.reducer import CHANGES
 
 
 @dataclass(frozen=True, slots=True)

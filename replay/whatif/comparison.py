@@ -12,7 +12,7 @@ from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_matrix
 from replay.arrow.schemas import PARTITION, column
 from replay.arrow.sets import has, same_set, size
-from replay.findings.windows import Loss
+from replay.loss.judged_windows import Loss
 from replay.partitions.elections import States
 from replay.whatif.scenario import Course
 from replay.whatif.steps import Subjects

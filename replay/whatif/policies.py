@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, members_of
+from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Clock, Evidence, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of
 from replay.partitions.elections import States
 from replay.whatif.kip966_rules import strategy
-from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, Situation, picks
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, picks
 from replay.whatif.scenario import Leaderless, Scenario
 
 BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, members_of, to_matrix
+from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Replica
 from replay.whatif.kip966_rules import (
     ADMINISTRATOR,
@@ -46,22 +47,6 @@ POLICIES = tuple(_RULES)
 __all__ = ["AGGRESSIVE", "ALL_REPLICAS", "BALANCED", "ELECTED", "LAST_LEADER", "NONE", "POLICIES", "UNDETERMINED"]
 __all__ += ["WAITS"]
 __all__ += ["Pick", "Situation", "pick", "picks"]
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """A partition right before an election. seen: last sight of each replica, where there is one.
-
-    waited_for: whom Balanced waits for: the last known leader, else the last leader; None when neither is known.
-    """
-
-    replicas: Sequence[int]
-    isr: Sequence[int]
-    elr: Sequence[int]
-    alive: Sequence[int]
-    waited_for: int | None
-    seen: dict[int, Replica]
-    recorded: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,12 @@ import pyarrow as pa
 
 from evidence import tables
 from evidence.capture import archive
+from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.metadata_log.rows import decode_range, work_of
-from evidence.metadata_log.scan import Account, file_row, quarantine_rows, scan_files
+from evidence.metadata_log.scan import file_row, scan_files
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from tests.fuzz import corpus

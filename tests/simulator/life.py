@@ -16,11 +16,10 @@ import pyarrow as pa
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
-from replay.cluster.configs import ConfigTimeline, Steps
+from replay.cluster.configs import ConfigTimeline, Context, Steps
 from replay.controller.partition_change_builder import RECOVERING
 from replay.loss.facts import Cluster
 from replay.offsets.evidence import Clock
-from replay.partitions.reducer import Context
 from tests.simulator.controller import State
 from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth

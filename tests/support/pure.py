@@ -22,8 +22,9 @@ from evidence.metadata_log.scan import batch_table, scan_files
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from evidence.tables import LOG_END_OFFSETS
+from replay.arrow.schemas import CHANGES
 from replay.cluster.state import ClusterState, changes_that_count, log_shape, resolve_cluster
-from replay.partitions.reducer import CHANGES, History, build_history
+from replay.partitions.reducer import History, build_history
 
 Row = dict[str, Any]
 

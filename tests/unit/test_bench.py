@@ -28,7 +28,7 @@ from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from jobs.cli import app
 from jobs.report.page import render_report
-from replay.partitions.reducer import CHANGES
+from replay.arrow.schemas import CHANGES
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
 

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from evidence import kinds
+from evidence.capture.accounts import Account
 from evidence.capture.files import EvidenceFile, open_capture
 from evidence.errors import Damage
 from evidence.metadata_log.rows import decode_range, work_of
-from evidence.metadata_log.scan import Account, file_row, scan_files
+from evidence.metadata_log.scan import file_row, scan_files
 from evidence.wire.batches import HEAD_BYTES, Batch, scan_batches
 from tests.support import writer
 from tests.support.paths import captured_file

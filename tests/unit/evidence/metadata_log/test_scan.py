@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from evidence import tables
+from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import EvidenceFile, open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.rows import byte_ranges, decode_range, read_range, record_row, work_of
-from evidence.metadata_log.scan import Account, Scanned, batch_table, file_row, quarantine_rows, scan_files
+from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
 from evidence.wire.records import Record
 from tests.support import writer

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import open_capture
 from evidence.errors import Damage
-from evidence.metadata_log.scan import Account, file_row, quarantine_rows
+from evidence.metadata_log.scan import file_row
 from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets

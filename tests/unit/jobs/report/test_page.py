@@ -528,7 +528,6 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
         each["reason"] = [said | {"text": topic} for said in each["reason"] or []]
         for piece in each["evidence"] or []:
             piece |= {"path": topic, "capture": topic, "role": topic, "source": topic, "sha256": topic}
-    planted.findings.append(planted.findings[-1] | {"kind": topic})
     planted.elections[0]["cause"] = topic
     planted.counterfactuals[0] |= {"policy": topic, "outcome": topic, "explanation": topic}
     planted.quarantine[0] |= {"path": topic, "reason": topic, "message": topic, "capture": topic}

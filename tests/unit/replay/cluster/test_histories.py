@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from evidence.offsets.tool_output import read_quorum_status
-from replay.cluster.config_history import config_history
-from replay.cluster.histories import feature_history, quorum_history
+from replay.cluster.histories import config_history, feature_history, quorum_history
+from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
-from replay.cluster.validity import clip_validity
 from tests.support.cli import printed
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode, history_of

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from replay.arrow.schemas import CHANGES
 from replay.cluster.log import Hole
 from replay.cluster.state import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.controller.profiles import PROFILES
-from replay.partitions.reducer import CHANGES
+from replay.controller.transitions import surroundings_of
 
 Row = dict[str, Any]
 
@@ -176,7 +177,7 @@ def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> 
     state = resolve(*before, *terms, batches=batches, snapshot=[in_snapshot(60, controller(0, 1))])
     found = [r for r in state.records if r["type"] == "UNREGISTER_CONTROLLER_RECORD"]
     assert [(r["offset"], r["data"]["controllerId"]) for r in found] == [(4, 3), (59, 2)]
-    assert [state.software.at(o) for o in (60, 70, 80)] == [("4.3",), tuple(PROFILES), tuple(PROFILES)]
+    assert [surroundings_of(state).software.at(o) for o in (60, 70, 80)] == [("4.3",), tuple(PROFILES), tuple(PROFILES)]
     assert [p.kind for p in state.problems] == ["offset_gap", "unknown_prefix"]
 
 

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import PARTITION_HISTORY
-from replay.cluster.log import Run
-from replay.cluster.validity import clip_validity
+from replay.cluster.log import Run, clip_validity
 
 
 def history(*rows: tuple[int, int | None]) -> pa.Table:

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.ragged import PAD, to_matrix
+from replay.cluster.features import MetadataVersion
 from replay.controller.conformance import CaseError, differences
 from replay.controller.partition_change_builder import _as_hash_set
-from replay.controller.profiles import PROFILES, MetadataVersion, profile_of
+from replay.controller.profiles import PROFILES, profile_of
 from tests.support.paths import ORACLE
 
 Row = dict[str, Any]

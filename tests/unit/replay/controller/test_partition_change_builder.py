@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.ragged import PAD, to_matrix
+from replay.cluster.features import MetadataVersion
 from replay.controller.conformance import UNASSIGNED_DIRECTORY, differences
 from replay.controller.partition_change_builder import (
     KEEP_RECOVERY,
@@ -29,7 +30,7 @@ from replay.controller.partition_change_builder import (
     Cases,
     predict,
 )
-from replay.controller.profiles import PROFILES, MetadataVersion, Profile, profile_of
+from replay.controller.profiles import PROFILES, Profile, profile_of
 from tests.support.paths import ORACLE, ROOT
 from tests.support.scalar_builder import Case, Record, build
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from replay.arrow import schemas
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import ConfigChange, config_timeline
+from replay.cluster.configs import ConfigChange, Context, config_timeline
 from replay.cluster.features import feature_levels
 from replay.controller.differences import Checked, check_rules
 from replay.controller.predictions import predict_all
@@ -23,7 +23,6 @@ from replay.controller.profiles import PROFILES
 from replay.controller.releases import Software
 from replay.controller.transitions import Cut, Surroundings, changed_rows, surroundings_of
 from replay.partitions.elections import build_elections, leader_changes, states_of
-from replay.partitions.reducer import Context
 from tests.support.pure import history_of
 from tests.support.scenario import TOPIC_ID, running, sessions, states
 from tests.unit.test_oracle import decoded

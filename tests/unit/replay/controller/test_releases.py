@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replay.cluster.features import feature_levels, metadata_version, switches
-from replay.controller.profiles import PROFILES, MetadataVersion
+from replay.cluster.features import MetadataVersion, feature_levels, metadata_version, switches
+from replay.controller.profiles import PROFILES
 from replay.controller.releases import software
 
 

@@ -15,9 +15,8 @@ import pytest
 
 from replay.cluster.branches import commit_states
 from replay.cluster.features import ELR_VERSION
-from replay.cluster.log import Hole
+from replay.cluster.log import Hole, clip_validity
 from replay.cluster.state import ConflictError, log_shape
-from replay.cluster.validity import clip_validity
 from replay.findings.faults import rival_snapshots
 from tests.support.paths import capture
 from tests.support.pure import Decoded, cluster_state, decode, history_of

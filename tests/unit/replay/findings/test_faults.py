@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.log import Problem
-from replay.findings.faults import FAULTS, FILE_FAULTS, described, divergence, fault, file_faults
+from replay.findings.faults import described, divergence, fault, file_faults
+from replay.findings.kinds import FAULTS, FILE_FAULTS
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode
 

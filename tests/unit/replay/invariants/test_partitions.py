@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from replay.arrow.schemas import sorted_history
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, config_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, Context, config_timeline
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
 from replay.cluster.state import ClusterState
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
@@ -24,7 +24,6 @@ from replay.invariants.partitions import ClusterFacts, cluster_facts, partition_
 from replay.invariants.quorum import quorum_violations
 from replay.invariants.violations import RECORDS
 from replay.partitions.elections import build_elections, states_of
-from replay.partitions.reducer import Context
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
 from tests.support.scalar_invariants import World, scalar_stretches

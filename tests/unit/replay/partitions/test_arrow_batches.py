@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
+from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, changes_that_count
-from replay.cluster.validity import clip_validity
 from replay.partitions.elections import build_elections, states_of
-from replay.partitions.reducer import CHANGES, TOPIC_EVENTS, build_history
+from replay.partitions.reducer import build_history
 from tests.support.paths import capture
 from tests.support.pure import changes_of, decode, history_of
 from tests.support.random_logs import Row, logs

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.ragged import masks, to_matrix
+from replay.arrow.schemas import CHANGES, LIST_COLUMNS, TOPIC_EVENTS
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import build_elections, states_of
-from replay.partitions.reducer import CHANGES, LIST_COLUMNS, TOPIC_EVENTS, build_history
+from replay.partitions.reducer import build_history
 from tests.support.random_logs import TOPICS, Row
 from tests.support.scalar_elections import told
 from tests.support.scalar_reducer import reduce_rows

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow import schemas
-from replay.cluster.log import Run
+from replay.cluster.log import Run, clip_validity
 from replay.cluster.state import ClusterState
-from replay.cluster.validity import clip_validity
 from replay.partitions import metrics
 from replay.partitions.metrics import Course, anchors, course_of, electable_replicas, moves
 from replay.partitions.reducer import History

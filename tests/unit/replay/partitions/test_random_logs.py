@@ -13,8 +13,9 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
+from replay.arrow.schemas import CHANGES
 from replay.cluster.state import CLUSTER_TYPES, changes_that_count, log_shape, resolve_cluster
-from replay.partitions.reducer import CHANGES, build_history
+from replay.partitions.reducer import build_history
 from tests.support.random_logs import ABORT, BEGIN, END, Row, committed, logs, records, topic_events
 from tests.support.scalar_reducer import reduce_rows
 from tests.unit.replay.partitions.test_reducer import without_configs

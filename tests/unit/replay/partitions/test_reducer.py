@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, config_timeline
-from replay.partitions.reducer import CHANGES, TOPIC_EVENTS, Context, History, build_history
+from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, Context, config_timeline
+from replay.partitions.reducer import History, build_history
 from tests.support.random_logs import LISTS, TOPICS, logs, provenance
 from tests.support.scalar_reducer import MIGRATING, reduce_rows
 

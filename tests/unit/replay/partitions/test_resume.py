@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, config_timeline
+from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
+from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, Context, config_timeline
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
-from replay.partitions.reducer import CHANGES, TOPIC_EVENTS, Context, build_history
+from replay.partitions.reducer import build_history
 from replay.partitions.resume import ResumePoint, as_base, goes_on_from, news, resume_point
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode

@@ -6,18 +6,9 @@ from typing import Any
 
 import pytest
 
+from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Replica
-from replay.whatif.recovery_policies import (
-    AGGRESSIVE,
-    ALL_REPLICAS,
-    BALANCED,
-    LAST_LEADER,
-    NONE,
-    POLICIES,
-    Situation,
-    pick,
-    picks,
-)
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE, POLICIES, pick, picks
 
 RECOVERING = [AGGRESSIVE, BALANCED, ALL_REPLICAS]
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD
+from replay.arrow.schemas import TOPIC_EVENTS
 from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Cut, Surroundings, changed_rows, surroundings_of
 from replay.controller.triggers import UNCLEAN_RESTART
-from replay.findings.windows import losses
 from replay.loss.facts import Cluster
+from replay.loss.judged_windows import losses
 from replay.offsets.evidence import Clock
 from replay.partitions.elections import States, states_of
-from replay.partitions.reducer import TOPIC_EVENTS
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Leaderless, Scenario

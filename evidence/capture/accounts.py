@@ -1,0 +1,60 @@
+"""What became of every byte of a captured file, and the provenance columns of rows made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from evidence.capture.files import EvidenceFile
+from evidence.errors import Damage
+from evidence.redaction import may_hold_secrets
+
+MAX_RAW_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of a file's bytes: parsed + quarantined + trailing = its length."""
+
+    parsed_bytes: int
+    quarantined_bytes: int = 0
+    trailing_bytes: int = 0
+    note: str | None = None
+    damage: Sequence[Damage] = ()
+    is_read: bool = True
+
+
+def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
+    """Of each folder of segments (of one kind) the last: the one with the log's end. All others were closed."""
+    last: dict[PurePosixPath, str] = {}
+    for path in sorted(f.path for f in files if f.kind == kind):
+        last[PurePosixPath(path).parent] = path
+    return set(last.values())
+
+
+def provenance(capture: str, file: EvidenceFile, position: int) -> dict[str, object]:
+    """The columns of tables.PROVENANCE."""
+    return {"capture": capture, "path": file.path, "sha256": file.sha256, "position": position}
+
+
+def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) -> list[dict[str, object]]:
+    """tables.QUARANTINE rows for a file's damage."""
+    if not damage:
+        return []
+    data = file.read()
+    place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
+    return [{**place, **damage_columns(data, file.path, d)} for d in damage]
+
+
+def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
+    """What tables.QUARANTINE says of one stretch of a file: with its raw bytes, unless they may hold a secret."""
+    raw = data[damage.position : damage.position + damage.length_bytes]
+    return {
+        "position": damage.position,
+        "length_bytes": damage.length_bytes,
+        "offset": damage.offset,
+        "reason": damage.reason,
+        "message": damage.describe(path),
+        "raw": None if may_hold_secrets(raw) else raw[:MAX_RAW_BYTES],
+    }
