@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from pathlib import Path
 from typing import Any
 
 from evidence import kinds
@@ -196,3 +198,13 @@ def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Recor
         "sha256": sha256,
         "position": record.position,
     }
+
+
+def file_part(path: Path, start: int, end: int) -> Any:
+    """A file's bytes [start, end) at their places in something that is sliced as `bytes` is; zeros in front of them,
+    and in place of what the file does not have any more."""
+    part = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    with path.open("rb") as file, memoryview(part) as places:
+        file.seek(start)
+        file.readinto(places[start:end])
+    return part

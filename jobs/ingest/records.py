@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 
 from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
-from evidence.metadata_log.rows import LOG, PAYLOADS, SNAPSHOT, ByteRange, work_of
+from evidence.metadata_log.rows import LOG, PAYLOADS, SNAPSHOT, ByteRange, file_part, work_of
 from evidence.metadata_log.scan import Scanned
 from evidence.wire.batches import Batch
 from jobs.lake.lake import Lake
@@ -84,16 +83,6 @@ def _bytes_of(work: ByteRange) -> Any:
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
         return Path(work.local).read_bytes()
     return file_part(Path(work.local), work.start, work.end)
-
-
-def file_part(path: Path, start: int, end: int) -> Any:
-    """A file's bytes [start, end) at their places in something that is sliced as `bytes` is; zeros in front of them,
-    and in place of what the file does not have any more."""
-    part = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-    with path.open("rb") as file, memoryview(part) as places:
-        file.seek(start)
-        file.readinto(places[start:end])
-    return part
 
 
 def quarantined(aside: pa.Table) -> list[dict[str, Any]]:

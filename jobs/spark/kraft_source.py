@@ -27,9 +27,8 @@ from pyspark.sql.types import StructType
 from evidence import kinds, tables
 from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
-from evidence.metadata_log.rows import ByteRange
+from evidence.metadata_log.rows import ByteRange, file_part
 from evidence.wire.batches import Batch, scan_batches
-from jobs.ingest.records import file_part
 from jobs.spark.types import spark_schema
 
 Row = dict[str, Any]

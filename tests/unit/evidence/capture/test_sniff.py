@@ -65,7 +65,9 @@ def test_a_few_lines_decide(text: bytes, kind: str | None) -> None:
 
 
 def test_nothing_in_this_project_that_is_no_evidence_is_taken_for_some() -> None:
-    files = [f for pattern in ("*.md", "*.toml", "evidence/**/*.py", "jobs/**/*.py", ".ci/*") for f in ROOT.glob(pattern)]
+    files = [
+        f for pattern in ("*.md", "*.toml", "evidence/**/*.py", "jobs/**/*.py", ".ci/*") for f in ROOT.glob(pattern)
+    ]
     assert len(files) > 20
     assert {f.name: kind for f in files if (kind := sniff(f.read_bytes()[:HEAD_BYTES]))} == {}
 
