@@ -8,23 +8,17 @@ from bench.prepared import Prepared
 from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import load_settings
 from replay import bucket
-from replay.bucket import Told
-from replay.controller.transitions import surroundings_of
-from replay.findings.windows import Asked, ClusterEvents
-from replay.invariants.partitions import cluster_facts
-from replay.loss.cluster_facts import judged_cluster
-from replay.offsets.evidence import Clock
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
+from replay.whatif.counterfactuals import Question
 
 
-def told_of(inputs: Prepared) -> Told:
+def facts_of(inputs: Prepared) -> ClusterFacts:
     """Of a prepared log, which has neither offsets nor static configs beside it."""
-    state, settings = inputs.state(), load_settings()
-    asked = Asked(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
-    clock = Clock(settings.evidence.clock_error_ms)
-    context = judged_cluster("bench", state, clock, None, {})
-    return Told(context, ClusterEvents(surroundings_of(state), state.topic_events), cluster_facts(state, {}), asked)
+    return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None, {})
 
 
-def judge(history: pa.Table, told: Told) -> int:
-    """Judge a bucket's tables.PARTITION_HISTORY; how many findings that gives."""
-    return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), told)["finding"])
+def judge(history: pa.Table, facts: ClusterFacts) -> int:
+    """Judge a bucket's schemas.PARTITION_HISTORY; the number of findings."""
+    settings = load_settings().counterfactuals
+    question = Question(settings.deprioritized, settings.min_isr)
+    return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), facts, question)["finding"])

@@ -78,7 +78,7 @@ class Prepared:
         """Every bucket's tables.PARTITION_HISTORY, as the replay stage leaves it."""
         state = self.state()
         for changes in self.changes():
-            history = build_history(changes, state.topic_events, state.context).table
+            history = build_history(changes, state.topic_events, state.configs).table
             yield clip_validity(history, state.shape.runs, state.shape.log_end)
 
     def parquet(self) -> Path:

@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 import pyarrow.parquet as pq
 
-from bench.judging import judge, told_of
+from bench.judging import facts_of, judge
 from bench.pages import as_json, made_up_report
 from bench.policies import random_cases
 from bench.prepared import CAPTURE, Prepared
@@ -108,7 +108,7 @@ def _offsets(inputs: Prepared) -> Iterator[Work]:
 def _reduce(inputs: Prepared) -> Iterator[Work]:
     state = inputs.state()
     for changes in inputs.changes():
-        yield Work(partial(build_history, changes, state.topic_events, state.context), len(changes))
+        yield Work(partial(build_history, changes, state.topic_events, state.configs), len(changes))
 
 
 def _state(inputs: Prepared) -> Iterator[Work]:
@@ -128,9 +128,9 @@ def _sort(inputs: Prepared) -> Iterator[Work]:
 
 
 def _detect(inputs: Prepared) -> Iterator[Work]:
-    told = told_of(inputs)
+    facts = facts_of(inputs)
     for history in inputs.histories():
-        yield Work(partial(judge, history, told), len(history))
+        yield Work(partial(judge, history, facts), len(history))
 
 
 def _scalar(inputs: Prepared) -> Iterator[Work]:

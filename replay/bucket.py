@@ -1,5 +1,7 @@
-"""Everything that is asked of a bucket of partitions: what a task of jobs/detect/stage.py does, and `make bench`
-times."""
+"""Everything that is asked of one bucket of partitions: its history and log end offsets -> rows of the result tables.
+
+A task of jobs/detect/stage.py does this for its bucket, and `make bench` times it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,22 @@ import pyarrow as pa
 
 from replay.arrow import schemas
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.cluster.facts import ClusterFacts
+from replay.controller.differences import Checked, check_rules
+from replay.controller.transitions import Bucket
 from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
-from replay.findings.windows import Asked, Cluster, ClusterEvents, detect
+from replay.findings.exposures import exposure_findings
+from replay.findings.kinds import HWM_REGRESSION, kind_of
+from replay.findings.replica_losses import truncations
+from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
-from replay.invariants.partitions import ClusterFacts, partition_violations
+from replay.invariants.partitions import partition_violations
+from replay.loss.contradictions import Against
+from replay.loss.judged_windows import judged_windows
+from replay.partitions.elections import build_elections
+from replay.whatif.counterfactuals import Question, counterfactuals
 
-# The tables that a bucket gives. predicted: how many changes were held against the rules, a row a bucket.
+# The tables that a bucket gives. predicted: how many changes were compared with the rules, one row for each bucket.
 JUDGED = {
     "election": schemas.ELECTIONS,
     "difference": RULE_DIFFERENCES,
@@ -26,31 +38,71 @@ JUDGED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What every bucket is judged by."""
+class Detected:
+    """What was found in a bucket: schemas.ELECTIONS, FINDINGS and COUNTERFACTUALS. checked: its changes compared with
+    Kafka's rules; None without a question."""
 
-    context: Cluster
-    events: ClusterEvents
-    facts: ClusterFacts
-    asked: Asked
+    bucket: Bucket
+    checked: Checked | None
+    elections: pa.Table
+    findings: pa.Table
+    counterfactuals: pa.Table
 
 
-def judge(history: pa.Table, offsets: pa.Table, told: Told) -> dict[str, pa.Table]:
-    """JUDGED of a bucket. history: its tables.PARTITION_HISTORY rows; offsets: log-end offsets of the same topics,
-    evidence.tables.LOG_END_OFFSETS."""
+def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question) -> dict[str, pa.Table]:
+    """The tables JUDGED of a bucket. history: its schemas.PARTITION_HISTORY rows; offsets: log end offsets of the same
+    topics, evidence.tables.LOG_END_OFFSETS."""
     if not len(history):
         return {name: schema.empty_table() for name, schema in JUDGED.items()}
-    cluster = told.context.cluster_id
-    found = detect(history, offsets, told.context, told.events, told.asked)
+    found = detect(history, offsets, facts, question)
     checked = found.checked
-    assert checked is not None  # since it was told of events
-    violations = partition_violations(found.history, checked.elections, told.facts)
-    of_rules = [rule_mismatch_findings(checked.differences, cluster), invariant_findings(violations, cluster)]
+    assert checked is not None  # since a question was asked
+    violations = partition_violations(found.bucket.history, checked.elections, facts)
+    broken = [
+        rule_mismatch_findings(checked.differences, facts.cluster_id),
+        invariant_findings(violations, facts.cluster_id),
+    ]
+    findings = pa.concat_tables([found.findings, *broken])
+    for kind in findings["kind"].unique().to_pylist():
+        kind_of(kind)
     return {
         "election": checked.elections,
         "difference": checked.differences,
         "violation": violations,
-        "finding": pa.concat_tables([found.findings, *of_rules]),
+        "finding": findings,
         "counterfactual": found.counterfactuals,
         "predicted": pa.table({"changes": pa.array([checked.predicted], type=pa.int64())}),
     }
+
+
+def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question | None = None) -> Detected:
+    """Judge every window.
+
+    history: schemas.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id
+    filled in. question None: changes are not compared with the rules, and of all policies only those answer that just
+    choose a leader.
+    """
+    bucket = Bucket(history, facts)
+    elections, checked = build_elections(bucket.history, bucket.states, facts.brokers), None
+    if question is not None:
+        checked = check_rules(bucket, elections)
+        elections = checked.elections
+    truncated = truncations(bucket, offsets)
+    against = Against(truncated.unexplained, checked.offsets_against if checked else frozenset())
+    judged = list(judged_windows(bucket, offsets, against))
+    ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
+    answers = counterfactuals(judged, ids, bucket, question)
+    windows = [
+        row
+        for window, number, own in zip(judged, ids, answers, strict=True)
+        for row in window_findings(window, number, own, facts.cluster_id)
+    ]
+    findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), exposure_findings(bucket), truncated.findings]
+    rows = [row for own in answers for row in own]
+    return Detected(
+        bucket=bucket,
+        checked=checked,
+        elections=elections,
+        findings=pa.concat_tables(findings),
+        counterfactuals=pa.Table.from_pylist(rows, schema=schemas.COUNTERFACTUALS),
+    )

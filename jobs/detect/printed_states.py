@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.lake.lake import Lake
+from replay.cluster.facts import Clock
 from replay.findings.faults import described
-from replay.offsets.evidence import PROPAGATION_MS, Clock
+from replay.offsets.evidence import PROPAGATION_MS
 
 _PLACE = ("capture", "path", "sha256", "position")
 _STATE = ("leader", "replicas", "isr", "elr", "last_known_elr")

@@ -24,19 +24,16 @@ from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.stacked_tables import Parts, fetched, part
 from replay.arrow import schemas
 from replay.arrow.schemas import CHANGES
-from replay.bucket import JUDGED, Told, judge
+from replay.bucket import JUDGED, judge
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import Problem
 from replay.cluster.state import ClusterState, changes_that_count
-from replay.controller.transitions import surroundings_of
 from replay.findings.broken_rules import invariant_findings
 from replay.findings.faults import divergence, fault, file_faults, rival_snapshots
 from replay.findings.kinds import FILE_FAULTS
-from replay.findings.windows import Asked, ClusterEvents
-from replay.invariants.partitions import cluster_facts
 from replay.invariants.quorum import quorum_violations
-from replay.loss.cluster_facts import judged_cluster
 from replay.offsets.clock_anchors import least_clock_error_ms
-from replay.offsets.evidence import Clock
+from replay.whatif.counterfactuals import Question
 
 _INPUTS = (
     "partition_history",
@@ -77,8 +74,8 @@ class Found:
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # tables that a newer release has and this lake does not
-    asked = Asked(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
-    mark = fingerprint.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, asked))
+    question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
+    mark = fingerprint.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)
     lake.start()
@@ -86,15 +83,13 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     clock = measured_clock(lake, cluster, settings)
     end_ms = log_end_ms(lake, cluster, state)
     static = static_files(lake, cluster)
-    context = judged_cluster(cluster, state, clock, end_ms, static)
     history = lake.table("partition_history", cluster)
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
-    events = ClusterEvents(surroundings_of(state), state.topic_events, sorted(r["offset"] for r in restarts))
-    told = Told(context, events, cluster_facts(state, static), asked)
+    facts = cluster_facts(cluster, state, clock, end_ms, static, sorted(r["offset"] for r in restarts))
     buckets = bucket_count(history, settings)
-    results = _Results(lake, cluster, _judged(history, offsets, told, buckets), buckets)
+    results = _Results(lake, cluster, _judged(history, offsets, facts, question, buckets), buckets)
     for own, name in _WRITTEN.items():
         results.write(own, name)
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
@@ -151,7 +146,7 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
     end = int(row["snapshot_end_offset"])
     message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
     found = fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
-    topic = state.context.topic_names.get(row["topic_id"])
+    topic = state.configs.topic_names.get(row["topic_id"])
     return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
 
 
@@ -182,11 +177,11 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
     return named.unionByName(clear.select(named.columns))
 
 
-def _judged(history: DataFrame, offsets: DataFrame, told: Told, buckets: int) -> DataFrame:
+def _judged(history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, buckets: int) -> DataFrame:
     """What every bucket of partitions gives (JUDGED)."""
 
     def of_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
-        return _PARTS.stacked(judge(left, right, told))
+        return _PARTS.stacked(judge(left, right, facts, question))
 
     sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
     return map_both(*sides, buckets, of_bucket, _PARTS.spark_schema)

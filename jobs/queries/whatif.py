@@ -3,7 +3,6 @@ lake."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,13 +21,10 @@ from jobs.replay.stage import replayed_from
 from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.types import spark_schema
 from replay.arrow import schemas
-from replay.cluster.state import ClusterState
+from replay.cluster.facts import ClusterFacts, cluster_facts
 from replay.controller.profiles import PROFILES
-from replay.controller.transitions import Cut, surroundings_of
-from replay.loss.cluster_facts import judged_cluster
-from replay.loss.facts import Cluster
+from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
-from replay.partitions.elections import states_of
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
@@ -109,7 +105,7 @@ def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> 
 
     Errors: WhatifError for a question that cannot be asked, or that is about nothing.
     """
-    scenario = question.scenario()
+    question.scenario()  # refuses what cannot be asked
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     history = lake.table("partition_history", cluster)
     if question.topic is not None:
@@ -119,22 +115,13 @@ def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> 
         raise WhatifError(f"no history of {about}: has it been replayed?")
     clock = measured_clock(lake, cluster, settings)
     last_ms = log_end_ms(lake, cluster, state)
-    context = judged_cluster(cluster, state, clock, last_ms, static_files(lake, cluster))
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
-    asked = _Asked(question, scenario, context, state, sorted(r["offset"] for r in restarts))
+    static = static_files(lake, cluster)
+    facts = cluster_facts(cluster, state, clock, last_ms, static, sorted(r["offset"] for r in restarts))
     end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
-    rows = _ask(history, offsets, asked, end_ms, bucket_count(history, settings))
+    rows = _ask(history, offsets, facts, question, end_ms, bucket_count(history, settings))
     return rows.orderBy("topic", "partition", "from_offset").toArrow().select(WHATIF.names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    question: Question
-    scenario: Scenario
-    context: Cluster
-    state: ClusterState
-    unclean_restarts: Sequence[int]
 
 
 def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
@@ -145,29 +132,28 @@ def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None
     return last_ms or 0
 
 
-def _ask(history: DataFrame, offsets: DataFrame, asked: _Asked, end_ms: int, buckets: int) -> DataFrame:
-    question, context = asked.question, asked.context
-    surroundings, topic_events = surroundings_of(asked.state), asked.state.topic_events
+def _ask(
+    history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, end_ms: int, buckets: int
+) -> DataFrame:
     to_offset = _FOREVER - 1 if question.to_offset is None else question.to_offset
-    scenario, restarts = asked.scenario, asked.unclean_restarts
+    scenario = question.scenario()
     # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
     rebalanced = sorted({offset for _, first, behind in question.ranges() for offset in (first, behind)})
 
     def answer(left: pa.Table, right: pa.Table) -> pa.Table:
         if not len(left):
             return WHATIF.empty_table()
-        rows = schemas.sorted_history(left)
-        states = states_of(rows)
-        cut = Cut(rows, states, surroundings)
+        bucket = Bucket(left, facts)
+        rows, states = bucket.history, bucket.states
         subjects = subjects_of(rows, states, question.from_offset, to_offset)
         if subjects is None:
             return WHATIF.empty_table()
-        steps = steps_of(cut, rows, subjects, topic_events, restarts, rebalanced)
-        chooser = recovery(question.policy, rows, states, right, context.clock) if question.policy else None
-        course = simulate(cut, rows, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
+        steps = steps_of(bucket, subjects, rebalanced)
+        chooser = recovery(question.policy, rows, states, right, facts.clock) if question.policy else None
+        course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
         unknown = chooser.undetermined if chooser else {}
         undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-        judged = [loss for loss in losses(rows, right, context) if loss.place <= to_offset]
+        judged = [loss for loss in losses(bucket, right) if loss.place <= to_offset]
         return compare(rows, states, subjects, course, judged, end_ms, undetermined)
 
     sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)

@@ -90,7 +90,7 @@ _TOLD = Parts(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
 
 def _told(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
     """What every bucket tells of the whole cluster: its metrics, its brokers' sessions."""
-    course, context, registered = course_of(state), state.context, registrations(state.records)
+    course, context, registered = course_of(state), state.configs, registrations(state.records)
 
     def tell(bucket: pa.Table) -> dict[str, pa.Table]:
         rows = sorted_history(bucket)
@@ -103,7 +103,7 @@ def _told(history: DataFrame, state: ClusterState, settings: Settings) -> DataFr
 def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     yield "broker_history", sessions
     yield "feature_history", feature_history(state.records)
-    yield "config_history", config_history(state.records, state.context)
+    yield "config_history", config_history(state.records, state.configs)
     yield _LAST, quorum_history(state.records, state.shape)
 
 
@@ -145,7 +145,7 @@ def build(changes: DataFrame, cluster: str, state: ClusterState, settings: Setti
 
 
 def _reduce(changes: pa.Table, state: ClusterState) -> pa.Table:
-    history = build_history(changes, state.topic_events, state.context).table
+    history = build_history(changes, state.topic_events, state.configs).table
     return clip_validity(history, state.shape.runs, state.shape.log_end)
 
 

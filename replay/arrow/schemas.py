@@ -382,3 +382,6 @@ TOPIC_EVENTS = pa.schema(
         *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
     ]
 )
+
+# A record that changes what holds for partitions and is none of theirs: of configs, brokers, the active controller.
+CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset", "timestamp_ms", *PROVENANCE_NAMES)])

@@ -190,7 +190,7 @@ def _below_topic(
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ElectionConfigs:
     """What holds for the whole cluster: topic names by id, and the two configs over offsets."""
 
     topic_names: dict[str, str]

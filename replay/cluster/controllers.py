@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from replay.cluster.log import Problem
@@ -17,6 +18,19 @@ Row = dict[str, Any]
 
 REGISTER_CONTROLLER, UNREGISTER_CONTROLLER = "REGISTER_CONTROLLER_RECORD", "UNREGISTER_CONTROLLER_RECORD"
 CONTROLLER_TYPES = frozenset({REGISTER_CONTROLLER, UNREGISTER_CONTROLLER})
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerReleases:
+    """What shows which release each active controller ran (replay/controller/releases.py).
+
+    controllers: (offset, active controller's node id, None where not known), ascending. registrations: (offset, data of
+    a RegisterControllerRecord or an UnregisterControllerRecord), ascending. named: the releases that manifests name.
+    """
+
+    controllers: tuple[tuple[int, int | None], ...] = ()
+    registrations: tuple[tuple[int, Row], ...] = ()
+    named: tuple[str, ...] = ()
 
 
 def registered_after(registered: Iterable[int], record: Row) -> set[int]:

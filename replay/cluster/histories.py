@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow import schemas
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigTimeline, Context
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigTimeline, ElectionConfigs
 from replay.cluster.controllers import CONTROLLER_TYPES, registered_after
 from replay.cluster.state import LogShape
 
@@ -102,7 +102,7 @@ def with_validity(rows: Iterable[Row], key: Callable[[Row], Key], schema: pa.Sch
     return pa.Table.from_pylist(found, schema=schema)
 
 
-def config_history(records: Sequence[Row], context: Context) -> pa.Table:
+def config_history(records: Sequence[Row], context: ElectionConfigs) -> pa.Table:
     """tables.CONFIG_HISTORY. records: of ClusterState.records: those that count, in offset order.
 
     A row for everything that was set or deleted; and for every topic, for the two configs that elections depend on, one

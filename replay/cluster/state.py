@@ -17,8 +17,22 @@ from replay.arrow.ragged import Array
 from replay.arrow.schemas import TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ConfigTimeline, Context, config_timeline, is_usable
-from replay.cluster.controllers import CONTROLLER_TYPES, REGISTER_CONTROLLER, UNREGISTER_CONTROLLER, controller_problems
+from replay.cluster.configs import (
+    MIN_ISR,
+    UNCLEAN,
+    ConfigChange,
+    ConfigTimeline,
+    ElectionConfigs,
+    config_timeline,
+    is_usable,
+)
+from replay.cluster.controllers import (
+    CONTROLLER_TYPES,
+    REGISTER_CONTROLLER,
+    UNREGISTER_CONTROLLER,
+    ControllerReleases,
+    controller_problems,
+)
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.cluster.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
 
@@ -70,21 +84,17 @@ class LogShape:
 class ClusterState:
     """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
     order (a base snapshot's stand at the offset before its end). bases: the file, by SHA-256, that each run's snapshot
-    is read from: nodes write their own, and those of one place may differ in timestamps. controllers: (offset, active
-    controller's node id, None where not known); controller_registrations: (offset, data of the record); releases: those
-    that manifests name. The rules that may have run follow from these three (replay/controller/releases.py)."""
+    is read from: nodes write their own, and those of one place may differ in timestamps."""
 
     shape: LogShape
     bases: dict[tuple[int, int], str]
     records: list[Row]
     transactions: Transactions
-    context: Context
+    configs: ElectionConfigs
     topic_events: pa.Table
     brokers: BrokerTimeline
     features: FeatureLevels
-    controllers: Sequence[tuple[int, int | None]]
-    controller_registrations: Sequence[tuple[int, Row]]
-    releases: Sequence[str]
+    controller_releases: ControllerReleases
     problems: list[Problem]
 
     def for_tasks(self) -> ClusterState:
@@ -181,13 +191,13 @@ def resolve_cluster(
         bases=bases,
         records=records,
         transactions=resolved,
-        context=_context(records, topics, controllers, static),
+        configs=_election_configs(records, topics, controllers, static),
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
         features=feature_levels(levels),
-        controllers=controllers,
-        controller_registrations=[(r["offset"], r["data"]) for r in of_controllers],
-        releases=list(releases),
+        controller_releases=ControllerReleases(
+            tuple(controllers), tuple((r["offset"], r["data"]) for r in of_controllers), tuple(releases)
+        ),
         problems=[
             *shape.problems,
             *resolved.problems,
@@ -351,12 +361,12 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
     return sorted(((base, leaders.get(epoch)) for epoch, base in begins.items()), key=lambda begin: begin[0])
 
 
-def _context(
+def _election_configs(
     records: Sequence[Row],
     topics: _Topics,
     controllers: Sequence[tuple[int, int | None]],
     static: Mapping[int, Mapping[str, str]],
-) -> Context:
+) -> ElectionConfigs:
     changes = [
         ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
         for r in records
@@ -366,7 +376,7 @@ def _context(
     def timeline(key: str) -> ConfigTimeline:
         return config_timeline(key, changes, controllers, static, topics.removed)
 
-    return Context(topics.names, timeline(MIN_ISR), timeline(UNCLEAN))
+    return ElectionConfigs(topics.names, timeline(MIN_ISR), timeline(UNCLEAN))
 
 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:

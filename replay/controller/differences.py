@@ -14,8 +14,8 @@ from replay.arrow.ragged import PAD, Array, as_lists, ragged
 from replay.arrow.rule_schemas import PREDICTED_STATE, RULE_DIFFERENCES
 from replay.controller.predictions import FIELDS, KNOWN_BUG, UNEXPLAINED, Predictions, State, predict_all
 from replay.controller.profiles import PROFILES
-from replay.controller.transitions import Cut, changed_rows
-from replay.partitions.elections import States, leader_changes
+from replay.controller.transitions import Bucket
+from replay.partitions.elections import leader_changes
 
 _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")
 _NAMES = list(PROFILES)
@@ -37,15 +37,15 @@ class Checked:
         return frozenset(self.differences["offset"].filter(wrong).to_pylist())
 
 
-def check_rules(history: pa.Table, states: States, elections: pa.Table, cut: Cut) -> Checked:
-    """Hold every change of a bucket to the rules. history: tables.sorted_history; states, elections and cut: of it."""
-    rows = changed_rows(history, states, cut.surroundings)
-    pieces = list(predict_all(cut, rows))
-    differences = [_differences(history, piece) for piece in pieces]
+def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
+    """Compare every partition change of a bucket with the rules. elections: schemas.ELECTIONS of it."""
+    rows = bucket.changed_rows
+    pieces = list(predict_all(bucket, rows))
+    differences = [_differences(bucket.history, piece) for piece in pieces]
     return Checked(
         predicted=len(rows),
         differences=pa.concat_tables([RULE_DIFFERENCES.empty_table(), *differences]),
-        elections=_with_predictions(elections, leader_changes(states), pieces),
+        elections=_with_predictions(elections, leader_changes(bucket.states), pieces),
     )
 
 

@@ -30,7 +30,7 @@ from replay.controller.partition_change_builder import (
     predict,
 )
 from replay.controller.profiles import ON_LEADERLESS, PROFILES, Profile
-from replay.controller.transitions import Configs, Cut
+from replay.controller.transitions import Bucket, Configs
 from replay.controller.triggers import DIRECTORY_ASSIGNMENT, Hypothesis, Transitions, hypotheses, take, unshown
 
 AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug", "unknown_input", "unexplained"
@@ -111,23 +111,23 @@ class Predictions:
     differences: Differences
 
 
-def predict_all(cut: Cut, rows: Array) -> Iterator[Predictions]:
+def predict_all(bucket: Bucket, rows: Array) -> Iterator[Predictions]:
     """The changes (of transitions.changed_rows) in pieces."""
-    timeline = broker_events(cut.surroundings.brokers)
+    timeline = broker_events(bucket.facts.brokers)
     for begin in range(0, len(rows), _PIECE_ROWS):
-        yield _Piece(cut, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
+        yield _Piece(bucket, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
 
 
 class _Piece:
     """Some changes, their possible triggers, and what each profile makes of them."""
 
-    def __init__(self, cut: Cut, rows: Array, timeline: BrokerEvents) -> None:
-        self.cut, self.rows = cut, rows
-        self.configs: Configs = cut.configs(rows)
-        self.transitions: Transitions = cut.transitions(rows, self.configs)
+    def __init__(self, bucket: Bucket, rows: Array, timeline: BrokerEvents) -> None:
+        self.bucket, self.rows = bucket, rows
+        self.configs: Configs = bucket.configs(rows)
+        self.transitions: Transitions = bucket.transitions(rows, self.configs)
         self.found = list(hypotheses(self.transitions, timeline))
-        offset, software = self.transitions.change.place[0], cut.surroundings.software
-        self.may_be = {name: software.may_be(name, offset) for name in software.names}
+        offset, profiles = self.transitions.change.place[0], bucket.profiles
+        self.may_be = {name: profiles.may_be(name, offset) for name in profiles.names}
         # Where the profiles cannot differ, one answer is everybody's.
         self.sensitive = _sensitive(self.transitions)
         self.common = self.answer(NEWEST, ~self.sensitive)
@@ -225,7 +225,7 @@ class _Piece:
         if replicas.shape == cases.replicas.shape and (replicas == cases.replicas).all():
             return cases.directories
         offset = self.transitions.change.place[0][rows]
-        placed = self.cut.availability.placed(replicas, (cases.replicas, cases.directories), offset)
+        placed = self.bucket.availability.placed(replicas, (cases.replicas, cases.directories), offset)
         return where(cases.has_directories, placed, self.transitions.after.directories[rows])
 
     def _agreeing(self, rows: Array) -> list[str]:
@@ -253,7 +253,7 @@ class _Piece:
                 hit = self.answer(profile, wanted, found, altered).as_recorded
                 left &= ~hit
                 yield name, hit
-        yield "broker_registrations", left & ~self.cut.brokers_known(self.transitions)
+        yield "broker_registrations", left & ~self.bucket.brokers_known(self.transitions)
 
     def _alternatives(
         self, before: Cases, configs: Configs

@@ -8,13 +8,14 @@ until the controller is unregistered (UnregisterControllerRecord, Kafka 4.4).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from replay.arrow.ragged import Array
+from replay.cluster.controllers import ControllerReleases
 from replay.cluster.features import METADATA_VERSION
 from replay.controller.profiles import PROFILES, profile_of
 
@@ -27,7 +28,7 @@ _ALL = tuple(PROFILES)
 
 
 @dataclass(frozen=True, slots=True)
-class Software:
+class PossibleProfiles:
     """profiles[i]: names of the profiles that may have written what stands from offsets[i] on."""
 
     offsets: tuple[int, ...]
@@ -51,26 +52,22 @@ class Software:
         return tuple(name for name in _ALL if name in found)
 
 
-def software(
-    controllers: Sequence[tuple[int, int | None]],
-    registrations: Iterable[tuple[int, Mapping[str, Any]]],
-    releases: Iterable[str] = (),
-) -> Software:
-    """controllers: (offset, active controller's node id, None where not known), ascending. registrations: (offset, data
-    of a RegisterControllerRecord or an UnregisterControllerRecord), ascending. releases: what manifests name; they
-    choose among what the log leaves open, and speak where it says nothing."""
-    told = {profile.name for profile in map(profile_of, releases) if profile}
+def possible_profiles(shown: ControllerReleases) -> PossibleProfiles:
+    """The profiles that the evidence leaves possible. Releases that manifests name choose among those that the log
+    leaves open, and count alone where the log says nothing."""
+    controllers = shown.controllers
+    named = {profile.name for profile in map(profile_of, shown.named) if profile}
     by_node: dict[int, list[tuple[int, tuple[str, ...] | None]]] = {}
-    for offset, data in registrations:
+    for offset, data in shown.registrations:
         by_node.setdefault(data["controllerId"], []).append((offset, _profiles_of(data)))
-    offsets, profiles = [0], [_chosen(_ALL, told)]
+    offsets, profiles = [0], [_chosen(_ALL, named)]
     for number, (begin, node) in enumerate(controllers, start=1):
         end = controllers[number][0] if number < len(controllers) else None
         offsets.append(begin)
-        profiles.append(_chosen(_registered(by_node.get(-1 if node is None else node, []), begin, end), told))
+        profiles.append(_chosen(_registered(by_node.get(-1 if node is None else node, []), begin, end), named))
     # What stands before the first known controller is empty where that one begins at 0.
     first = 1 if offsets[1:2] == [0] else 0
-    return Software(tuple(offsets[first:]), tuple(profiles[first:]))
+    return PossibleProfiles(tuple(offsets[first:]), tuple(profiles[first:]))
 
 
 def _registered(
@@ -97,5 +94,5 @@ def _profiles_of(data: Mapping[str, Any]) -> tuple[str, ...] | None:
     return _BY_NEWEST_LEVEL.get(newest.get(METADATA_VERSION, 0), _ALL)
 
 
-def _chosen(names: tuple[str, ...], told: set[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in told) or names
+def _chosen(names: tuple[str, ...], named: set[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in named) or names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -10,17 +11,17 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
+from replay.arrow.schemas import sorted_history
 from replay.arrow.sets import empty, first, keep, resize
-from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import Context
-from replay.cluster.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
-from replay.cluster.state import ClusterState
-from replay.controller.acceptable_leaders import LOST, Directories, availability
+from replay.cluster.configs import ElectionConfigs
+from replay.cluster.facts import ClusterFacts
+from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
+from replay.controller.acceptable_leaders import LOST, Availability, Directories, availability
 from replay.controller.partition_change_builder import ONLINE, RECOVERED, RECOVERING, Cases
-from replay.controller.releases import Software, software
+from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
-from replay.partitions.elections import States
+from replay.partitions.elections import states_of
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = (
@@ -40,17 +41,6 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the active controller knew beside the partitions. cleared: offsets of ClearElrRecords, ascending."""
-
-    context: Context
-    features: FeatureLevels
-    brokers: BrokerTimeline
-    software: Software
-    cleared: Array
-
-
-@dataclass(frozen=True, slots=True)
 class Configs:
     """What was effective at some places; known: bool, false where it is only assumed. most_min_isr: what the controller
     caps min.insync.replicas by."""
@@ -62,57 +52,89 @@ class Configs:
     unclean_known: Array
 
 
-def changed_rows(history: pa.Table, states: States, surroundings: Surroundings) -> Array:
-    """Numbers of the history's rows (tables.sorted_history) that a PartitionChangeRecord made from a known state."""
-    cleared = np.isin(history["offset"].to_numpy(), surroundings.cleared)
-    rows: Array = np.flatnonzero(~states.begins & ~states.removed & ~cleared)
-    return rows
+@dataclass(frozen=True, slots=True)
+class _ConfigKeys:
+    """By what a bucket's rows look up configs. topics: names; topic: each row's number among them; replica_count: of
+    each row; zero: the rows of partitions 0, zeros: these by topic and offset."""
+
+    configs: ElectionConfigs
+    topics: list[str]
+    topic: Array
+    replica_count: Array
+    zero: Array
+    zeros: Events
 
 
-class Cut:
-    """Transitions of a history in pieces: what is the same for all of them is worked out once."""
+class Bucket:
+    """A bucket of whole partitions: what is judged and simulated together.
 
-    def __init__(self, history: pa.Table, states: States, surroundings: Surroundings) -> None:
-        self.history = history.select(_COLUMNS)
-        self.states = states
-        self.surroundings = surroundings
-        self.directories = Directories(history["directories"])
-        self.availability = availability(surroundings.brokers, self.directories)
-        encoded = history["topic_id"].combine_chunks().dictionary_encode()
-        names = surroundings.context.topic_names
-        self._topics = [names.get(i) or "" for i in encoded.dictionary.to_pylist()]
-        self._topic = encoded.indices.to_numpy().astype(np.int64)
-        self._offset = history["offset"].to_numpy()
-        self._count = to_lengths(history["replicas"])
-        zero = np.flatnonzero(history["partition"].to_numpy() == 0)
-        self._zero = zero
-        self._zeros = Events(self._topic[zero], self._offset[zero])
+    history: schemas.PARTITION_HISTORY in the order of schemas.sorted_history. states: the same as arrays. facts: of the
+    cluster. What every question about its partition changes needs is worked out once, when the first one is asked.
+    """
+
+    def __init__(self, history: pa.Table, facts: ClusterFacts) -> None:
+        self.history = sorted_history(history)
+        self.states = states_of(self.history)
+        self.facts = facts
+        self._offset = self.history["offset"].to_numpy()
+
+    @cached_property
+    def profiles(self) -> PossibleProfiles:
+        """The rules that may have run."""
+        return possible_profiles(self.facts.controller_releases)
+
+    @cached_property
+    def directories(self) -> Directories:
+        return Directories(self.history["directories"])
+
+    @cached_property
+    def availability(self) -> Availability:
+        """Which replicas were acceptable as leaders."""
+        return availability(self.facts.brokers, self.directories)
+
+    @cached_property
+    def changed_rows(self) -> Array:
+        """Numbers of the rows that a PartitionChangeRecord made from a known state."""
+        cleared = np.isin(self._offset, self.facts.cleared)
+        rows: Array = np.flatnonzero(~self.states.begins & ~self.states.removed & ~cleared)
+        return rows
+
+    @cached_property
+    def _config_keys(self) -> _ConfigKeys:
+        configs = self.facts.known_configs()
+        encoded = self.history["topic_id"].combine_chunks().dictionary_encode()
+        names = configs.topic_names
+        topics = [names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+        topic = encoded.indices.to_numpy().astype(np.int64)
+        zero = np.flatnonzero(self.history["partition"].to_numpy() == 0)
+        zeros = Events(topic[zero], self._offset[zero])
+        return _ConfigKeys(configs, topics, topic, to_lengths(self.history["replicas"]), zero, zeros)
 
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
         """The two configs right before the rows; or right before other offsets (at), for the rows' partitions."""
-        context = self.surroundings.context
-        topic, before = self._topic[rows], (self._offset[rows] if at is None else at) - 1
-        min_isr = context.min_isr.resolve(self._topics, topic, before)
-        unclean = context.unclean.resolve(self._topics, topic, before)
-        cap = self._count[rows - 1] if at is None else self._count[rows]
-        if len(self._zero):
-            last = self._zeros.last(topic, before)
-            at = self._zero[np.maximum(last, 0)]
-            cap = np.where((last >= 0) & ~self.states.removed[at], self._count[at], cap)
+        keys = self._config_keys
+        topic, before = keys.topic[rows], (self._offset[rows] if at is None else at) - 1
+        min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
+        unclean = keys.configs.unclean.resolve(keys.topics, topic, before)
+        cap = keys.replica_count[rows - 1] if at is None else keys.replica_count[rows]
+        if len(keys.zero):
+            last = keys.zeros.last(topic, before)
+            at = keys.zero[np.maximum(last, 0)]
+            cap = np.where((last >= 0) & ~self.states.removed[at], keys.replica_count[at], cap)
         effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
     def features(self, at: Array) -> dict[str, Array]:
         """What the finalized features switch right before some offsets, as `Cases` names it."""
-        features = self.surroundings.features
+        features = self.facts.features
         levels = features.at_each(METADATA_VERSION, at - 1)
         enabled = features.at_each(ELR_VERSION, at - 1) >= 1
         return {"elr_enabled": enabled, **{name: switches(levels, name) for name in _SWITCHES}}
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
-        """The changes of some rows (of `changed_rows`)."""
-        before = side(self.history.take(pa.array(rows - 1)))
-        after = side(self.history.take(pa.array(rows)))
+        """The changes of some of `changed_rows`."""
+        before = side(self._taken(rows - 1))
+        after = side(self._taken(rows))
         led, winner = self.states.leader[rows - 1], self.states.leader[rows]
         change = Change(before, after, winner, led, led)
         held, now = (self.directories.codes(s.table["directories"]) for s in (before, after))
@@ -137,9 +159,12 @@ class Cut:
             lost=np.where(is_lost.any(axis=1), first(resize(before.replicas, held.shape[1]), is_lost), PAD),
         )
 
+    def _taken(self, rows: Array) -> pa.Table:
+        return self.history.select(_COLUMNS).take(pa.array(rows))
+
     def cases_at(self, rows: Array) -> Cases:
         """The states that some rows made, and what was in force right behind them."""
-        table = self.history.take(pa.array(rows))
+        table = self._taken(rows)
         behind = self._offset[rows] + 1
         return self._cases(table, self.directories.codes(table["directories"]), self.configs(rows, behind), behind)
 
@@ -188,9 +213,3 @@ def _known(sources: pa.Array) -> Array:
 def _recovery(table: pa.Table) -> Array:
     marked = pc.equal(table["leader_recovery_state"], "RECOVERING").to_numpy(zero_copy_only=False)
     return np.where(marked, RECOVERING, RECOVERED)
-
-
-def surroundings_of(state: ClusterState) -> Surroundings:
-    """Of a resolved cluster."""
-    ran = software(state.controllers, state.controller_registrations, state.releases)
-    return Surroundings(state.context, state.features, state.brokers, ran, state.cleared)

@@ -20,9 +20,10 @@ from replay.arrow import sets
 from replay.arrow.ragged import PAD, Array, as_lists, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import ClusterFacts
+from replay.controller.transitions import Bucket
 from replay.findings.columns import Said, finding_table, states_shown
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, finding_id
-from replay.loss.election_facts import Cluster
 from replay.partitions.elections import States, previous_leaders
 
 # Of those that ended, and of those of which no end is known.
@@ -56,8 +57,9 @@ def stretches(states: States, where: Array) -> Stretches:
     return Stretches(first, last, np.where(new, -1, last + 1), new & (key[last + 1] == states.key[last]))
 
 
-def exposure_findings(history: pa.Table, states: States, cluster: Cluster) -> pa.Table:
-    """tables.FINDINGS of both kinds. history: tables.sorted_history; states: states_of it."""
+def exposure_findings(bucket: Bucket) -> pa.Table:
+    """schemas.FINDINGS of both kinds."""
+    history, states, cluster = bucket.history, bucket.states, bucket.facts
     if not len(history):
         return FINDINGS.empty_table()
     isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
@@ -73,7 +75,7 @@ class _Found:
     """The stretches of one kind: what both kinds say of them. first, last: the states (rows of the history) with which
     each begins and ends; ended: numbers of those of which the end is known, end: the states behind those."""
 
-    def __init__(self, history: pa.Table, states: States, of: Stretches, cluster: Cluster) -> None:
+    def __init__(self, history: pa.Table, states: States, of: Stretches, cluster: ClusterFacts) -> None:
         self.states, self.of, self.cluster = states, of, cluster
         self.count = len(of.first)
         self.ended = np.flatnonzero(of.end >= 0)

@@ -21,16 +21,16 @@ import pyarrow as pa
 
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerState
+from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
-from replay.loss.facts import Cluster
 from replay.loss.leader_terms import SETTLED_MS
 from replay.offsets.cited_rows import sight_row, state_row
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
-from replay.partitions.elections import States
 from replay.partitions.reducer import MIGRATING
 
 _RULE_VERSION = 1
@@ -66,9 +66,9 @@ class Truncations:
     unexplained: dict[int, list[Span]]
 
 
-def truncations(history: pa.Table, states: States, offsets: pa.Table, cluster: Cluster) -> Truncations:
-    """What replicas lost. history: tables.sorted_history; states: states_of it; offsets: LOG_END_OFFSETS rows with
-    their topic_id filled in."""
+def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
+    """What replicas lost. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
+    history, states, cluster = bucket.history, bucket.states, bucket.facts
     keys = suspected(history, states, offsets) if len(history) else np.empty(0, dtype=np.int64)
     if not len(keys):
         return Truncations(FINDINGS.empty_table(), {})
@@ -89,9 +89,9 @@ def truncations(history: pa.Table, states: States, offsets: pa.Table, cluster: C
 
 
 class _Partition:
-    """One partition: rows: its history, in order; evidence: what was seen of its replicas; end_ms: `Cluster.end_ms`."""
+    """One partition. rows: its history, in order; evidence: of its replicas; end_ms: as of `ClusterFacts.end_ms`."""
 
-    def __init__(self, rows: Sequence[Row], evidence: Evidence, cluster: Cluster, end_ms: int) -> None:
+    def __init__(self, rows: Sequence[Row], evidence: Evidence, cluster: ClusterFacts, end_ms: int) -> None:
         self.rows, self.evidence, self.cluster, self.clock, self.end_ms = rows, evidence, cluster, cluster.clock, end_ms
         self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
         # By number: the rows that are known to have opened their leader epoch, in order.

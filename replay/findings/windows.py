@@ -1,108 +1,32 @@
-"""Windows, verdicts and counterfactuals of one bucket of partitions: history + log-end offsets -> tables."""
+"""Findings of judged windows: the recorded window, and what other rules would have lost or elected."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from replay.arrow import schemas
-from replay.controller.differences import Checked, check_rules
-from replay.controller.transitions import Cut, Surroundings
-from replay.findings.exposures import exposure_findings
 from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
-from replay.findings.replica_losses import truncations
 from replay.findings.statements import prose, statement
 from replay.findings.window_reason import MEANINGS, evidence_rows, reason
-from replay.loss.contradictions import Against
-from replay.loss.facts import Cluster
-from replay.loss.judged_windows import Seen, judged_windows, losses
+from replay.loss.judged_windows import Seen
 from replay.loss.verdict import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
 from replay.offsets.evidence import Row
-from replay.partitions.elections import States, build_elections, states_of
 from replay.whatif import recovery_policies
-from replay.whatif.counterfactuals import Asked, World, counterfactuals
-
-__all__ = ["Asked", "Cluster", "ClusterEvents", "Detected", "detect", "finding_id", "losses"]
 
 _RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvents:
-    """What happened to the whole cluster, as far as counterfactuals need it: topic_events
-    (replay.partitions.reducer.TOPIC_EVENTS) and the metadata offsets of the registrations behind an unclean
-    shutdown."""
+def window_findings(seen: Seen, number: str, answers: Sequence[Row], cluster_id: str) -> list[Row]:
+    """schemas.FINDINGS rows of one judged window: the recorded one first, then what would have been.
 
-    surroundings: Surroundings
-    topic_events: pa.Table
-    unclean_restarts: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Detected:
-    """tables.ELECTIONS, tables.FINDINGS and tables.COUNTERFACTUALS of a bucket; and what was judged: its history, in
-    the order of tables.sorted_history, that as arrays, its changes, and these beside the rules (both None without
-    `ClusterEvents`)."""
-
-    history: pa.Table
-    states: States
-    cut: Cut | None
-    checked: Checked | None
-    elections: pa.Table
-    findings: pa.Table
-    counterfactuals: pa.Table
-
-
-def detect(
-    history: pa.Table,
-    offsets: pa.Table,
-    cluster: Cluster,
-    events: ClusterEvents | None = None,
-    asked: Asked | None = None,
-) -> Detected:
-    """Judge every window.
-
-    history: tables.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id filled
-    in. events None: of other rules only those are asked that just choose a leader.
+    number: finding_id of the recorded one; answers: schemas.COUNTERFACTUALS rows of the window.
     """
-    history = schemas.sorted_history(history)
-    states = states_of(history)
-    cut = Cut(history, states, events.surroundings) if events else None
-    elections, checked = build_elections(history, states, cluster.brokers), None
-    if cut is not None:
-        checked = check_rules(history, states, elections, cut)
-        elections = checked.elections
-    cut_back = truncations(history, states, offsets, cluster)
-    against = Against(cut_back.unexplained, checked.offsets_against if checked else frozenset())
-    judged = list(judged_windows(history, states, offsets, cluster, against))
-    ids = [_id(seen, cluster.cluster_id, HWM_REGRESSION) for seen in judged]
-    world = World(history, states, cut, events.topic_events, events.unclean_restarts) if events and cut else None
-    rows = counterfactuals(judged, ids, world, asked or Asked())
-    findings: list[Row] = []
-    for seen, number, answers in zip(judged, ids, rows, strict=True):
-        window = _window(seen, number, answers)
-        findings += [window, *_would_have_lost(seen, answers, window, cluster.cluster_id)]
-        findings += _divergences(seen, answers, window, cluster.cluster_id)
-    parts = [
-        pa.Table.from_pylist(findings, schema=schemas.FINDINGS),
-        exposure_findings(history, states, cluster),
-        cut_back.findings,
-    ]
-    return Detected(
-        history=history,
-        states=states,
-        cut=cut,
-        elections=elections,
-        checked=checked,
-        findings=pa.concat_tables(parts),
-        counterfactuals=pa.Table.from_pylist([r for answers in rows for r in answers], schema=schemas.COUNTERFACTUALS),
-    )
+    window = _window(seen, number, answers)
+    predicted = _would_have_lost(seen, answers, window, cluster_id)
+    return [window, *predicted, *_divergences(seen, answers, window, cluster_id)]
 
 
-def _id(seen: Seen, cluster_id: str, kind: str, *more: object) -> str:
+def window_id(seen: Seen, cluster_id: str, kind: str, *more: object) -> str:
     after = seen.after
     return finding_id(cluster_id, kind, after["topic_id"], after["partition"], after["offset"], *more)
 
@@ -203,7 +127,7 @@ def _prediction(
     """A finding about what would have been. Never proven: whom another rule would have picked is a prediction."""
     return {
         **_place(seen),
-        "finding_id": _id(seen, cluster_id, kind, answer["policy"]),
+        "finding_id": window_id(seen, cluster_id, kind, answer["policy"]),
         "kind": kind,
         "verdict": POSSIBLE,
         "severity": severity,

@@ -8,8 +8,8 @@ Sources: those that replay/invariants/catalogue.py names for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,59 +19,17 @@ from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER, broker_events
-from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
-from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, Context, config_timeline
-from replay.cluster.features import ELR_VERSION, METADATA_VERSION, FeatureLevels, switches
-from replay.cluster.state import ClusterState
+from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import ClusterFacts
+from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
-from replay.invariants.violations import RECORDS, Broken, Places, violation_rows
+from replay.invariants.violations import Broken, Places, violation_rows
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, states_of
 from replay.partitions.reducer import partition_0_replicas
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What the checks need to know of the whole cluster. cleared: the offsets of ClearElrRecords; broker_min_isr:
-    min.insync.replicas as each broker resolves it for itself; records: stretches.RECORDS of what changes beside
-    partitions."""
-
-    context: Context
-    brokers: BrokerTimeline
-    features: FeatureLevels
-    cleared: Array
-    broker_min_isr: dict[int, ConfigTimeline]
-    records: pa.Table
-
-
-def cluster_facts(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ClusterFacts:
-    """From a resolved cluster with its records (not of `for_tasks`). static: node id -> its server.properties."""
-    beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
-    return ClusterFacts(
-        context=state.context,
-        brokers=state.brokers,
-        features=state.features,
-        cleared=state.cleared,
-        broker_min_isr=_broker_min_isr(state, static),
-        records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=RECORDS),
-    )
-
-
-def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:
-    """A broker resolves as a controller of its id would (KafkaConfigSchema); the topics' own settings are the same."""
-    changes = [
-        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
-        for r in state.records
-        if r["type"] == "CONFIG_RECORD" and (d := r["data"])["name"] == MIN_ISR and d["resourceType"] == BROKER
-    ]
-    topics = state.context.min_isr.topics
-    return {
-        broker: replace(config_timeline(MIN_ISR, changes, [(-1, broker)], static), topics=topics)
-        for broker in sorted({*state.brokers.states, *static})
-    }
 
 
 def partition_violations(history: pa.Table, elections: pa.Table, facts: ClusterFacts) -> pa.Table:
@@ -303,17 +261,17 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
 def _disagreeing(rows: _Rows, facts: ClusterFacts) -> Broken:
     history, leader = rows.history, rows.states.leader
     start, end = rows.places.offset, _ends(history)
-    points = config_points(history, facts.context)
+    points = config_points(history, facts.known_configs())
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
     events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
     which, inside = events.between(leader, start, end)
     places = _merged(rows.places, np.append(points.row, which), np.append(points.offset, inside))
     encoded = history["topic_id"].combine_chunks().dictionary_encode()
-    topics = [facts.context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+    topics = [facts.known_configs().topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic = encoded.indices.to_numpy().astype(np.int64)[places.row]
     count, partition = to_lengths(history["replicas"])[places.row], history["partition"].to_numpy()[places.row]
     cap = partition_0_replicas(topic, partition, places.offset, count, rows.alive[places.row])
-    controller = facts.context.min_isr.resolve(topics, topic, places.offset)
+    controller = facts.known_configs().min_isr.resolve(topics, topic, places.offset)
     of_controller = np.minimum(controller.ints(), cap)
     of_leader, sources = of_controller.copy(), np.full(len(topic), _ASSUMED, dtype=object)
     for broker, timeline in facts.broker_min_isr.items():

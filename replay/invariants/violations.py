@@ -12,13 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.schemas import INT32_LIST, PARTITION_HISTORY
+from replay.arrow.schemas import CLUSTER_RECORDS, INT32_LIST
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
-
-_RECORD = ("offset", "timestamp_ms", "capture", "path", "sha256", "position")
-
-# A record that changes what holds for partitions and is none of theirs: of configs, brokers, the active controller.
-RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in _RECORD])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +44,7 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
     """INVARIANT_VIOLATIONS of one invariant.
 
     history: tables.PARTITION_HISTORY, sorted; begins: true for its rows that do not continue a known state; records:
-    RECORDS.
+    CLUSTER_RECORDS.
     """
     if not len(broken.at):
         return INVARIANT_VIOLATIONS.empty_table()
@@ -79,10 +74,12 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
 def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
     """Offset, time and provenance of the record at which each stretch begins."""
     row, offset = places.row[at], places.offset[at]
-    own = history.select(_RECORD).take(pa.array(row))
+    own = history.select(CLUSTER_RECORDS.names).take(pa.array(row))
     inside = offset != own["offset"].to_numpy()
     found = _records_at(history, records, np.where(inside, offset, PAD)) if inside.any() else own
-    names = dict(zip(("start_offset", "start_timestamp_ms", *_RECORD[2:]), _RECORD, strict=True))
+    names = dict(
+        zip(("start_offset", "start_timestamp_ms", *CLUSTER_RECORDS.names[2:]), CLUSTER_RECORDS.names, strict=True)
+    )
     chosen = {name: pc.if_else(pa.array(inside), found[source], own[source]) for name, source in names.items()}
     return {**chosen, "start_offset": pa.array(offset)}
 
@@ -105,8 +102,8 @@ def _end(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dic
 def _records_at(history: pa.Table, records: pa.Table, offset: Array) -> pa.Table:
     """The record at each offset: of `records`, or of another partition of the history; null where there is none."""
     wanted = pa.array(np.unique(offset))
-    near = history.select(_RECORD).filter(pc.is_in(history["offset"], value_set=wanted))
-    known = pa.concat_tables([near, records.select(_RECORD)]).sort_by("offset").combine_chunks()
+    near = history.select(CLUSTER_RECORDS.names).filter(pc.is_in(history["offset"], value_set=wanted))
+    known = pa.concat_tables([near, records.select(CLUSTER_RECORDS.names)]).sort_by("offset").combine_chunks()
     offsets = known["offset"].to_numpy()
     if not len(offsets):
         return known.take(pa.nulls(len(offset), pa.int64()))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from replay.offsets.evidence import OPEN, Bound, Clock, Evidence, Scrape, read_by, running_log_ends
+from replay.cluster.facts import Clock
+from replay.offsets.evidence import OPEN, Bound, Evidence, Scrape, read_by, running_log_ends
 
 # metadata.version 3.7-IV0 as a level: brokers that know it let the high watermark stand still below min ISR.
 WAITS_FOR_MIN_ISR_LEVEL = 15

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import PAD, members_of
+from replay.cluster.facts import ClusterFacts
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
 from replay.loss.contradictions import Against
-from replay.loss.facts import Cluster, Facts
+from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import Course, Reign
 from replay.loss.liveness import Session, Sessions
 from replay.loss.premises import Membership, Premise, membership
@@ -32,8 +33,6 @@ from replay.offsets.evidence import (
 )
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
 from replay.partitions.elections import States
-
-__all__ = ["Case", "Cluster", "partition_cases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +55,13 @@ class Case:
 
 
 def partition_cases(
-    facts: Facts,
+    facts: StateFacts,
     states: States,
     span: tuple[int, int],
     rows: Iterable[int],
     evidence: Evidence,
     against: Against,
-    around: tuple[Cluster, Sessions, int],
+    around: tuple[ClusterFacts, Sessions, int],
     directories: Sequence[Sequence[str] | None],
 ) -> list[Case]:
     """The cases of one partition. span: its rows in the history [first, behind); rows: the elections to judge;

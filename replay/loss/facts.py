@@ -4,74 +4,25 @@ watermark by protocol, and where it stood still.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, to_lengths
-from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import Context
-from replay.loss.liveness import DEFAULT_SESSION_TIMEOUT_MS, Sessions, broker_sessions, heard_within_ms
-from replay.offsets.evidence import Clock
+from replay.cluster.configs import ElectionConfigs
+from replay.cluster.facts import ClusterFacts
+from replay.cluster.features import ELR_VERSION
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, leader_changes, previous_leaders
 
-# Kafka's default of replica.high.watermark.checkpoint.interval.ms.
-DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 # Layers of a config that every broker sees alike.
 _SHARED = ("topic", "cluster")
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """What holds for the whole cluster. elr_enabled: whether ELR was on at an offset (FeatureLevelRecord);
-    elr_switches: the offsets of those records.
-
-    log_end_ms: timestamp of the metadata log's last record; after it the leader is unknown. None: the last one among
-    the history and the broker records stands in for it. session_timeout_ms: the largest broker.session.timeout.ms of
-    the controllers, session_timeout_source where that is from ('static' or 'assumed_default'). fail_overs: see
-    `sessions.broker_sessions`. checkpoint_interval_ms: how often brokers write their high watermarks at least. context:
-    the configs over offsets; None: only what the states themselves have.
-    """
-
-    cluster_id: str
-    brokers: BrokerTimeline
-    elr_enabled: Callable[[int], bool]
-    clock: Clock
-    log_end_ms: int | None = None
-    elr_switches: Sequence[int] = ()
-    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
-    session_timeout_source: str = "assumed_default"
-    fail_overs: Sequence[tuple[int, int]] = ()
-    checkpoint_interval_ms: int = DEFAULT_CHECKPOINT_INTERVAL_MS
-    context: Context | None = None
-
-    @property
-    def heard_ms(self) -> int:
-        """In which time before a broker is fenced the controller had surely heard from it."""
-        return heard_within_ms(self.session_timeout_ms)
-
-    @cached_property
-    def _last_of_brokers(self) -> int | None:
-        return max((s.timestamp_ms for s in self.brokers.latest()), default=None)
-
-    def end_ms(self, timestamp_ms: Array) -> int:
-        """After this time no state is known. timestamp_ms: the history's, one at least."""
-        if self.log_end_ms is not None:
-            return self.log_end_ms
-        return max([int(timestamp_ms.max()), *([] if self._last_of_brokers is None else [self._last_of_brokers])])
-
-    def sessions(self, timestamp_ms: Array) -> Sessions:
-        """The brokers' sessions. timestamp_ms: as of `end_ms`."""
-        return broker_sessions(self.brokers, self.end_ms(timestamp_ms), self.heard_ms, self.fail_overs)
-
-
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StateFacts:
     """Arrays beside `States`, one element a row; every one looks only within the row's stretch of known states.
 
     batch: base offset of the row's batch. stretch: first row of the stretch. anchored: the row is a snapshot's.
@@ -102,7 +53,7 @@ class Facts:
     marked: Array
 
 
-def facts_of(history: pa.Table, states: States, cluster: Cluster) -> Facts:
+def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateFacts:
     """history: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset); states: of it."""
     count = len(states.key)
     index = np.arange(count)
@@ -115,11 +66,11 @@ def facts_of(history: pa.Table, states: States, cluster: Cluster) -> Facts:
     new_reign = np.ones(count, dtype=bool)
     new_reign[1:] = begins[1:] | (states.leader[1:] != states.leader[:-1])
     reign = np.maximum.accumulate(np.where(new_reign, index, 0))
-    lowest, highest = _min_isr_range(history, states, cluster.context)
+    lowest, highest = _min_isr_range(history, states, cluster.configs)
     below = _below_min_isr(history, states, lowest)
     frozen = np.maximum.accumulate(np.where(below, -1, index)) + 1
     until_ms, closed = _until(states, changes, timestamp_ms, cluster)
-    return Facts(
+    return StateFacts(
         offset=history["offset"].to_numpy(),
         batch=history["batch_base_offset"].to_numpy(),
         timestamp_ms=timestamp_ms,
@@ -140,7 +91,7 @@ def facts_of(history: pa.Table, states: States, cluster: Cluster) -> Facts:
     )
 
 
-def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster) -> tuple[Array, Array]:
+def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:
     count = len(changes)
     if not count:
         return timestamp_ms, changes
@@ -154,7 +105,7 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
     return np.where(last, cluster.end_ms(timestamp_ms), timestamp_ms[at]), ~last & ~gap
 
 
-def _min_isr_range(history: pa.Table, states: States, context: Context | None) -> tuple[Array, Array]:
+def _min_isr_range(history: pa.Table, states: States, context: ElectionConfigs | None) -> tuple[Array, Array]:
     """(lowest, highest) in each row's life: a config change makes no row of its own unless it clears an ELR."""
     if context is None or not len(history):
         return states.min_isr, states.min_isr
@@ -181,11 +132,12 @@ def _below_min_isr(history: pa.Table, states: States, lowest: Array) -> Array:
     return below
 
 
-def _elr_on(history: pa.Table, cluster: Cluster) -> Array:
+def _elr_on(history: pa.Table, cluster: ClusterFacts) -> Array:
     """Rows for whose whole life the ELR feature was on."""
-    switches = sorted(set(cluster.elr_switches))
-    before = cluster.elr_enabled(switches[0] - 1 if switches else 0)
-    on = np.array([before, *(cluster.elr_enabled(at) for at in switches)], dtype=bool)
+    offsets, levels = cluster.features.levels.get(ELR_VERSION, ([], []))
+    last = dict(zip(offsets, levels, strict=True))
+    switches = sorted(last)
+    on = np.array([False, *(last[at] >= 1 for at in switches)], dtype=bool)
     offs = np.append(0, np.cumsum(~on))
     at = np.array(switches, dtype=np.int64)
     end = pc.fill_null(history["end_offset"], np.iinfo(np.int64).max).to_numpy()

@@ -12,15 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow import schemas
 from replay.arrow.ragged import Array
+from replay.cluster.facts import Clock, ClusterFacts, read_by
+from replay.controller.transitions import Bucket
 from replay.loss.contradictions import NOTHING, Against
 from replay.loss.election_facts import Case, partition_cases
-from replay.loss.facts import Cluster, Facts, facts_of
+from replay.loss.facts import StateFacts, facts_of
+from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
-from replay.offsets.evidence import PROPAGATION_MS, Clock, Replica, Row, last_seen_with_epoch, read_by
+from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of, keys_of
-from replay.partitions.elections import States, states_of
+from replay.partitions.elections import States
 from replay.partitions.windows import build_windows
 
 _PLACE = ["topic_id", "partition"]
@@ -49,14 +51,9 @@ class Seen:
     assumed_timeout_ms: int | None
 
 
-def judged_windows(
-    history: pa.Table,
-    states: States,
-    offsets: pa.Table,
-    cluster: Cluster,
-    against: Against = NOTHING,
-) -> Iterator[Seen]:
-    """Every window, judged."""
+def judged_windows(bucket: Bucket, offsets: pa.Table, against: Against = NOTHING) -> Iterator[Seen]:
+    """Every window, judged. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
+    history, states, cluster = bucket.history, bucket.states, bucket.facts
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     windows = build_windows(states, suspicious)
@@ -85,7 +82,9 @@ def loss_of(seen: Seen, replica: Replica) -> tuple[int, int | None]:
     return loss_min, max(0, ceiling - replica.log_end_offset) if ceiling is not None and same else None
 
 
-def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.Table, cluster: Cluster) -> Array:
+def _contradicted(
+    history: pa.Table, states: States, facts: StateFacts, offsets: pa.Table, cluster: ClusterFacts
+) -> Array:
     """Elections whose leader's log ended below a high watermark read before them: worth judging, nothing more."""
     result = np.zeros(len(states.key), dtype=bool)
     rows = np.flatnonzero(facts.changes & (states.leader >= 0))
@@ -120,10 +119,10 @@ def _contradicted(history: pa.Table, states: States, facts: Facts, offsets: pa.T
 def _cases(
     history: pa.Table,
     states: States,
-    facts: Facts,
+    facts: StateFacts,
     offsets: pa.Table,
     rows: Array,
-    cluster: Cluster,
+    cluster: ClusterFacts,
     against: Against,
 ) -> dict[int, Case]:
     """The cases by row of the election. Only evidence of the judged partitions is looked at."""
@@ -135,7 +134,7 @@ def _cases(
     behinds = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     timestamp_ms = history["timestamp_ms"].to_numpy()
-    around = cluster, cluster.sessions(timestamp_ms), cluster.end_ms(timestamp_ms)
+    around = cluster, sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
     result = {}
     for key, first, behind, group in zip(judged.tolist(), firsts, behinds, groups, strict=True):
         directories = history["directories"].slice(first, behind - first).to_pylist()
@@ -151,7 +150,7 @@ def _states_around(history: pa.Table, rows: list[Array]) -> dict[int, Row]:
     return dict(zip(wanted.tolist(), history.take(pa.array(wanted)).to_pylist(), strict=True))
 
 
-def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], cluster: Cluster) -> Seen:
+def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], cluster: ClusterFacts) -> Seen:
     start, before, after, end = rows
     known, batch = before["last_known_elr"], after["batch_base_offset"]
     moment, error_ms = after["timestamp_ms"], cluster.clock.error_ms
@@ -183,7 +182,7 @@ def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], clu
     )
 
 
-def _steady(case: Case, broker: int, since_ms: int, cluster: Cluster) -> bool:
+def _steady(case: Case, broker: int, since_ms: int, cluster: ClusterFacts) -> bool:
     """Whether the broker was active, as one process, from a time to the election."""
     elected_ms = case.election.elected_ms
     session = case.sessions.get(broker)
@@ -192,7 +191,7 @@ def _steady(case: Case, broker: int, since_ms: int, cluster: Cluster) -> bool:
     )
 
 
-def _still(case: Case, replica: Replica, cluster: Cluster) -> bool:
+def _still(case: Case, replica: Replica, cluster: ClusterFacts) -> bool:
     """Whether the replica was last seen when its broker surely knew that nobody led. One that is fenced may go on to
     follow a leader that is cut off, too."""
     since, error = case.leaderless_ms, cluster.clock.error_ms
@@ -233,10 +232,9 @@ class Loss:
     by_leader: Mapping[int, tuple[int, int | None]]
 
 
-def losses(history: pa.Table, offsets: pa.Table, cluster: Cluster) -> list[Loss]:
-    """What electing any other replica would have lost, for every judged window. Arguments as of `detect`."""
-    history = schemas.sorted_history(history)
-    return [_losses(seen) for seen in judged_windows(history, states_of(history), offsets, cluster)]
+def losses(bucket: Bucket, offsets: pa.Table) -> list[Loss]:
+    """What electing any other replica would have lost, for every judged window. offsets: as of `judged_windows`."""
+    return [_losses(seen) for seen in judged_windows(bucket, offsets)]
 
 
 def _losses(seen: Seen) -> Loss:

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
-from replay.loss.facts import Cluster, Facts
+from replay.cluster.facts import ClusterFacts
+from replay.loss.facts import StateFacts
 from replay.loss.liveness import Session, Sessions
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.partitions.elections import States
@@ -44,11 +45,11 @@ class Course:
 
     def __init__(
         self,
-        facts: Facts,
+        facts: StateFacts,
         states: States,
         span: tuple[int, int],
         sessions: Sessions,
-        cluster: Cluster,
+        cluster: ClusterFacts,
         end_ms: int,
         stopped: Mapping[tuple[int, int], int],
     ) -> None:

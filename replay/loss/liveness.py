@@ -15,18 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
+from replay.arrow.ragged import Array
 from replay.cluster.brokers import BrokerState, BrokerTimeline
-from replay.offsets.evidence import Clock, Scrape
-
-# Kafka's default of broker.session.timeout.ms, a controller's static config.
-DEFAULT_SESSION_TIMEOUT_MS = 9_000
-# The controller looks for stale brokers four times a session timeout; its queue and its log's appends take time, too.
-_LATENESS, _SLACK_MS = 0.5, 1_000
-
-
-def heard_within_ms(session_timeout_ms: int) -> int:
-    """In which time before a broker is fenced the controller had surely heard from it."""
-    return int(session_timeout_ms * (1 + _LATENESS)) + _SLACK_MS
+from replay.cluster.facts import Clock, ClusterFacts
+from replay.offsets.evidence import Scrape
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +97,11 @@ def _lengthened(session: Session, read: Sequence[tuple[int, int]], error_ms: int
         return session
     last = max(at - error_ms for start, at in read if start == max(own))
     return replace(session, alive_until_ms=max(session.alive_until_ms, last))
+
+
+def sessions_of(cluster: ClusterFacts, timestamp_ms: Array) -> Sessions:
+    """The brokers' sessions. timestamp_ms: of the history, at least one."""
+    return broker_sessions(cluster.brokers, cluster.end_ms(timestamp_ms), cluster.heard_ms, cluster.fail_overs)
 
 
 def broker_sessions(

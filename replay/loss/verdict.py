@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from replay.cluster.facts import Clock
 from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
 from replay.loss.liveness import Session
 from replay.loss.premises import NO_MEMBER, Membership, Premise
@@ -19,7 +20,6 @@ from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
     Bound,
-    Clock,
     Evidence,
     Row,
     last_seen,

@@ -10,16 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from replay.cluster.facts import read_by
+
 Row = dict[str, Any]
 
 # The log_end_offsets.source of a replica's last segment; beside a .kafka_cleanshutdown it has the session's epoch.
 SEGMENT = "replica_segment"
 RECOVERY_POINT = "recovery_point"
-
-
-def read_by(row: Row) -> int:
-    """The latest time at which the value of a row with a capture time was read."""
-    return int(row["captured_at_ms"]) + (row["uncertainty_ms"] or 0)
 
 
 def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:

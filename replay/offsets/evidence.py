@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from replay.offsets.clean_stops import RECOVERY_POINT, SEGMENT, Row, left_behind, read_by
+from replay.cluster.facts import Clock, read_by
+from replay.offsets.clean_stops import RECOVERY_POINT, SEGMENT, Row, left_behind
 
 __all__ = ["Row", "read_by"]
 
@@ -37,24 +38,6 @@ class Bound:
 
 
 OPEN = Bound()
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """How to order evidence by time. error_ms: the largest difference between two nodes' clocks; measured_ms: how large
-    the evidence itself shows that it was at least."""
-
-    error_ms: int = 0
-    measured_ms: int = 0
-
-    def surely_before(self, row: Row, timestamp_ms: int) -> bool:
-        """True when the row's value was read before the time, whatever the clocks and the capture's duration did."""
-        begin = row["captured_at_ms"]
-        return begin is not None and read_by(row) + self.error_ms < timestamp_ms
-
-    def surely_after(self, row: Row, timestamp_ms: int) -> bool:
-        begin = row["captured_at_ms"]
-        return begin is not None and begin - self.error_ms > timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array
-from replay.offsets.evidence import METRICS, Clock, Evidence, Row, read_by
+from replay.cluster.facts import Clock
+from replay.offsets.evidence import METRICS, Evidence, Row, read_by
 from replay.offsets.partition_rows import keys_of
 from replay.partitions.elections import States, leader_changes
 

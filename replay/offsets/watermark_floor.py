@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from replay.offsets.evidence import OPEN, Bound, Clock, Evidence, Row, read_by
+from replay.cluster.facts import Clock
+from replay.offsets.evidence import OPEN, Bound, Evidence, Row, read_by
 
 
 @dataclass(frozen=True, slots=True)

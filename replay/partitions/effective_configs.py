@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_lengths
-from replay.cluster.configs import Context
+from replay.cluster.configs import ElectionConfigs
 from replay.partitions.reducer import partition_0_replicas
 
 _FOREVER = np.iinfo(np.int64).max
@@ -35,7 +35,7 @@ class Points:
     unclean: Array
 
 
-def config_points(history: pa.Table, context: Context) -> Points:
+def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     """Every row of `history` (tables.PARTITION_HISTORY of whole topics), and one more point inside a row's validity for
     each offset at which its configs may have changed."""
     encoded = history["topic_id"].combine_chunks().dictionary_encode()

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
-from replay.cluster.configs import Context
+from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState
 from replay.partitions.effective_configs import Points, config_points
@@ -67,7 +67,7 @@ def course_of(state: ClusterState) -> Course:
     )
 
 
-def moves(history: pa.Table, context: Context, course: Course) -> pa.Table:
+def moves(history: pa.Table, context: ElectionConfigs, course: Course) -> pa.Table:
     """MOVES of whole topics. history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
     if not len(history):
         return MOVES.empty_table()

@@ -20,7 +20,7 @@ from replay.arrow import schemas
 from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_lengths
 from replay.arrow.schemas import LIST_COLUMNS
-from replay.cluster.configs import Context
+from replay.cluster.configs import ElectionConfigs
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -37,7 +37,7 @@ class History:
     orphans: pa.Table
 
 
-def build_history(changes: pa.Table, topic_events: pa.Table, context: Context) -> History:
+def build_history(changes: pa.Table, topic_events: pa.Table, context: ElectionConfigs) -> History:
     """Reduce one bucket. changes: CHANGES rows of whole topics, in any order; topic_events: TOPIC_EVENTS rows."""
     changes = changes.combine_chunks()
     topic_ids, rows = in_order(changes, topic_events)
@@ -196,7 +196,9 @@ def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
     return values.take(pa.array(np.where(index < 0, len(values) - 1, index)))
 
 
-def _assemble(reduced: State, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: Context) -> pa.Table:
+def _assemble(
+    reduced: State, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: ElectionConfigs
+) -> pa.Table:
     rows = reduced.rows
     removed = rows["kind"] == _REMOVE
     lists = {name: _take_list(changes[name], reduced.filled[name]) for name in LIST_COLUMNS}
@@ -272,7 +274,7 @@ def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Arra
 
 
 def _configs(
-    rows: dict[str, Array], topics: Sequence[str], replicas: pa.Array, context: Context
+    rows: dict[str, Array], topics: Sequence[str], replicas: pa.Array, context: ElectionConfigs
 ) -> dict[str, pa.Array]:
     """Effective min ISR and unclean election, with the layers they come from (Kafka's getTopicEffectiveMinIsr)."""
     min_isr = context.min_isr.resolve(topics, rows["topic"], rows["offset"])

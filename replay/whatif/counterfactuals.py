@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array
 from replay.cluster.brokers import BrokerTimeline
 from replay.controller.profiles import PROFILES
-from replay.controller.transitions import Cut
+from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
 from replay.loss.judged_windows import Seen, loss_of
 from replay.offsets.evidence import Row
@@ -35,36 +34,27 @@ _FOREVER = int(np.iinfo(np.int64).max) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked beside the fixed policies. deprioritized: lists of broker ids (KIP-491); min_isr: values of
+class Question:
+    """What to ask beside the fixed policies. deprioritized: lists of broker ids (KIP-491); min_isr: values of
     min.insync.replicas."""
 
     deprioritized: tuple[tuple[int, ...], ...] = ()
     min_isr: tuple[int, ...] = (1, 2, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """What happened to a bucket of partitions: its history (tables.sorted_history), `cut` and `states` of it, the
-    topics' ClearElr records and removals, and the offsets of registrations behind an unclean shutdown."""
-
-    history: pa.Table
-    states: States
-    cut: Cut
-    topic_events: pa.Table
-    unclean_restarts: Sequence[int]
-
-
-def counterfactuals(seen: Sequence[Seen], ids: Sequence[str], world: World | None, asked: Asked) -> list[list[Row]]:
-    """For every judged window its rows. ids: of their findings. world None: only policies that just choose."""
+def counterfactuals(
+    seen: Sequence[Seen], ids: Sequence[str], bucket: Bucket, question: Question | None
+) -> list[list[Row]]:
+    """The rows of every judged window. ids: of their findings. question None: only policies that just choose a leader,
+    so that nothing is simulated."""
     rows: list[list[Row]] = [[] for _ in seen]
     situations = [each.situation for each in seen]
     for name in recovery_policies.POLICIES if seen else ():
         for found, each, number, pick in zip(rows, seen, ids, recovery_policies.picks(name, situations), strict=True):
             found.append(_chosen(each, number, pick))
-    if world is not None and seen:
-        simulated = _Simulated(world, seen, ids)
-        for name, scenario, windows in [*_scenarios(seen, asked), *simulated.without_leaders()]:
+    if question is not None and seen:
+        simulated = _Simulated(bucket, seen, ids)
+        for name, scenario, windows in [*_scenarios(seen, question), *simulated.without_leaders()]:
             for window, row in zip(windows, simulated.ask(name, scenario, windows), strict=True):
                 rows[window].append(row)
     return rows
@@ -110,17 +100,17 @@ def _row(
     }
 
 
-def _scenarios(seen: Sequence[Seen], asked: Asked) -> Iterator[tuple[str, Scenario, list[int]]]:
+def _scenarios(seen: Sequence[Seen], question: Question) -> Iterator[tuple[str, Scenario, list[int]]]:
     """(policy, scenario, numbers of the windows that it is asked about)."""
     every = list(range(len(seen)))
     for name, profile in PROFILES.items():
         yield f"profile_{name}", Scenario(profile=profile), every
     yield BEFORE_ELR, Scenario(elr=False, unclean=False), every
     yield BEFORE_ELR_UNCLEAN, Scenario(elr=False, unclean=True), every
-    for value in asked.min_isr:
+    for value in question.min_isr:
         other = [i for i in every if seen[i].before["min_isr"] != value <= len(seen[i].after["replicas"])]
         yield f"min_isr_{value}", Scenario(min_isr=value), other
-    for brokers in asked.deprioritized:
+    for brokers in question.deprioritized:
         last = [(broker, 0, _FOREVER) for broker in brokers]
         yield f"deprioritized_{'_'.join(map(str, brokers))}", Scenario(deprioritized=last), every
 
@@ -128,11 +118,11 @@ def _scenarios(seen: Sequence[Seen], asked: Asked) -> Iterator[tuple[str, Scenar
 class _Simulated:
     """The windows as subjects of a simulation: one for all windows with the same state to begin with."""
 
-    def __init__(self, world: World, seen: Sequence[Seen], ids: Sequence[str]) -> None:
-        self.world, self.seen, self.ids = world, seen, ids
-        self.offset, self.batch = (world.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
+    def __init__(self, bucket: Bucket, seen: Sequence[Seen], ids: Sequence[str]) -> None:
+        self.bucket, self.seen, self.ids = bucket, seen, ids
+        self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([each.case.row for each in seen])
-        begin = _anchors(world.states)[[each.start_row for each in seen]]
+        begin = _anchors(bucket.states)[[each.start_row for each in seen]]
         start, self.subject = np.unique(begin, return_inverse=True)
         last = np.full(len(start), -1)
         np.maximum.at(last, self.subject, self.row)
@@ -145,8 +135,7 @@ class _Simulated:
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
             some = _subjects(self.subjects, own)
-            world = self.world
-            steps = steps_of(world.cut, world.history, some, world.topic_events, world.unclean_restarts)
+            steps = steps_of(self.bucket, some)
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
             parts.append(replace(inside, subject=own[inside.subject]))
         return merged(parts)
@@ -178,8 +167,8 @@ class _Simulated:
         taken = replace(taken, subject=place[taken.subject])
         if scenario.last is not None:
             scenario = replace(scenario, last=scenario.last[own])
-        world, subjects = self.world, _subjects(self.subjects, own)
-        course = simulate(world.cut, world.history, subjects, taken, scenario)
+        subjects = _subjects(self.subjects, own)
+        course = simulate(self.bucket, subjects, taken, scenario)
         batch = self.batch[self.row[wanted]]
         at = Events(course.subject, course.batch).last(subject, batch)
         elected = np.flatnonzero(course.elected)
@@ -194,7 +183,7 @@ class _Simulated:
     def _parted(self, course: Course, subjects: Subjects, subject: Array, row: Array) -> Array:
         """Whether the course had another leader while one led in the recorded history before: then logs would have been
         others, and nothing is known of them. While nobody led nothing was written, whoever would have led."""
-        leader, rows = self.world.states.leader, np.arange(len(self.batch))
+        leader, rows = self.bucket.states.leader, np.arange(len(self.batch))
         of = subjects.of(rows)
         rows = rows[of >= 0]
         recorded = Events(of[rows], self.batch[rows])
@@ -235,7 +224,7 @@ class _Simulated:
         """Whether the broker, which had not restarted since every replica was in sync, held everything by protocol as
         recorded."""
         membership = seen.case.memberships.get(broker)
-        brokers: BrokerTimeline = self.world.cut.surroundings.brokers
+        brokers: BrokerTimeline = self.bucket.facts.brokers
         steady = not brokers.restarted(broker, begin, int(seen.after["offset"]))
         return membership is not None and membership.holds and steady and not seen.case.election.contradictions
 

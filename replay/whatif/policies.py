@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, members_of
+from replay.cluster.facts import Clock
 from replay.loss.judged_windows import Situation
-from replay.offsets.evidence import Clock, Evidence, last_seen_with_epoch
+from replay.offsets.evidence import Evidence, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of
 from replay.partitions.elections import States
 from replay.whatif.kip966_rules import strategy

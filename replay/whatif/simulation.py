@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
@@ -30,7 +29,7 @@ from replay.controller.partition_change_builder import (
 )
 from replay.controller.predictions import lists_after, state_after
 from replay.controller.profiles import PROFILES, Profile
-from replay.controller.transitions import Configs, Cut
+from replay.controller.transitions import Bucket, Configs
 from replay.controller.triggers import (
     ALTER_PARTITION,
     CANCELLED_REASSIGNMENT,
@@ -58,9 +57,9 @@ from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
 _LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
 
 
-def simulate(cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
-    """Take every step under the scenario's rules. history: the one that `cut` was made of."""
-    simulation = _Simulation(cut, history, subjects, steps, scenario)
+def simulate(bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
+    """Take every step under the scenario's rules."""
+    simulation = _Simulation(bucket, subjects, steps, scenario)
     rank = np.arange(len(steps.subject))
     first = np.searchsorted(steps.subject, steps.subject, side="left")
     rank = rank - first
@@ -74,25 +73,25 @@ def simulate(cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scen
 class _Simulation:
     """Partitions' states (one element a subject, lists of one width), changed step by step."""
 
-    def __init__(self, cut: Cut, history: pa.Table, subjects: Subjects, steps: Steps, scenario: Scenario) -> None:
-        self.cut, self.subjects, self.steps, self.scenario = cut, subjects, steps, scenario
+    def __init__(self, bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> None:
+        self.bucket, self.subjects, self.steps, self.scenario = bucket, subjects, steps, scenario
         shown = np.flatnonzero(steps.row >= 0)
         rows = steps.row[shown]
-        self.recorded = cut.transitions(rows, cut.configs(rows))
+        self.recorded = bucket.transitions(rows, bucket.configs(rows))
         self.number = np.full(len(steps.row), -1)
         self.number[shown] = np.arange(len(shown))
-        configs = cut.configs(subjects.start[steps.subject], steps.at)
-        self.surroundings = _surroundings(cut, configs, steps, scenario)
+        configs = bucket.configs(subjects.start[steps.subject], steps.at)
+        self.surroundings = _surroundings(bucket, configs, steps, scenario)
         self.enabled = configs.unclean
-        self.profile = _profiles(cut, steps, scenario)
-        start = cut.cases_at(subjects.start)
+        self.profile = _profiles(bucket, steps, scenario)
+        start = bucket.cases_at(subjects.start)
         # An ELR keeps members that are replicas no more.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
         self.world = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
         self.world |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
-        self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(cut.states)[subjects.start])
+        self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(bucket.states)[subjects.start])
         nobody = np.zeros(len(subjects.start), dtype=bool)
-        place = (history[n].to_numpy()[subjects.start] for n in ("offset", "batch_base_offset", "timestamp_ms"))
+        place = (bucket.history[n].to_numpy()[subjects.start] for n in ("offset", "batch_base_offset", "timestamp_ms"))
         self.taken = [self._states(np.arange(len(nobody)), *place, start.min_isr, nobody, nobody)]
 
     def take_steps(self, steps: Array) -> None:
@@ -133,7 +132,7 @@ class _Simulation:
             for name in ("elr", "last_known_elr"):
                 lists[name] = where(found, empty(lists[name]), lists[name])
         held = (asked.replicas, asked.directories)
-        lists["directories"] = self.cut.availability.placed(lists["replicas"], held, self.steps.at[steps])
+        lists["directories"] = self.bucket.availability.placed(lists["replicas"], held, self.steps.at[steps])
         elected = (leader >= 0) & (leader != before.leader)
         marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
@@ -148,7 +147,7 @@ class _Simulation:
         """The states before some steps, with targets that ask for nothing, and what is in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
         own = {name: self.world[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
-        available = self.cut.availability
+        available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
         return Cases(
@@ -228,8 +227,8 @@ class _Simulation:
         return ~self.enabled[steps]
 
     def _online(self, cases: Cases, steps: Array) -> Array:
-        states = self.cut.availability.states(cases.replicas, self.steps.offset[steps] + 1)
-        return self.cut.availability.acceptable(cases.replicas, cases.directories, states)
+        states = self.bucket.availability.states(cases.replicas, self.steps.offset[steps] + 1)
+        return self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
 
     def _by_priority(self, cases: Cases, steps: Array) -> Cases:
         """Deprioritized brokers behind the others, where they are so at that time; their directories with them."""
@@ -290,9 +289,9 @@ class _Simulation:
         return Course(*(column[order] for column in whole))
 
 
-def _surroundings(cut: Cut, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
+def _surroundings(bucket: Bucket, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
     """What is in force at every step, as `Cases` names it."""
-    result = {"min_isr": configs.min_isr, **cut.features(steps.at)}
+    result = {"min_isr": configs.min_isr, **bucket.features(steps.at)}
     if scenario.min_isr is not None:
         result["min_isr"] = np.minimum(configs.most_min_isr, scenario.min_isr)
     if scenario.elr is not None:
@@ -300,9 +299,9 @@ def _surroundings(cut: Cut, configs: Configs, steps: Steps, scenario: Scenario) 
     return result
 
 
-def _profiles(cut: Cut, steps: Steps, scenario: Scenario) -> Array:
+def _profiles(bucket: Bucket, steps: Steps, scenario: Scenario) -> Array:
     """The profile of every step (object): of several that may have been run the newest."""
-    at = cut.surroundings.software.at
+    at = bucket.profiles.at
     chosen = scenario.profile
     profiles = [chosen or PROFILES[at(offset)[-1]] for offset in steps.offset.tolist()]
     if scenario.recover is not None:

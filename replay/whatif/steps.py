@@ -17,7 +17,7 @@ from replay.arrow.ragged import Array, to_lengths
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import IN_FRONT, broker_events
 from replay.controller.predictions import predict_all
-from replay.controller.transitions import Cut, changed_rows
+from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
     CANCELLED_REASSIGNMENT,
@@ -101,23 +101,19 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
 
 
 def steps_of(
-    cut: Cut,
-    history: pa.Table,
+    bucket: Bucket,
     subjects: Subjects,
-    topic_events: pa.Table,
-    unclean_restarts: Sequence[int],
     rebalanced: Sequence[int] = (),
 ) -> Steps:
-    """unclean_restarts: metadata offsets of the registrations before which the broker's log may have lost its end.
-    topic_events: replay.partitions.reducer.TOPIC_EVENTS. rebalanced: offsets at which preferred leaders are to be
-    elected."""
-    parts = [
-        _requests(cut, history, subjects),
-        _broker_steps(cut, history, subjects, unclean_restarts),
-        _cleared(history, subjects, topic_events),
-        _rebalances(history, subjects, rebalanced),
-    ]
-    return merged(parts)
+    """Everything that triggered a change. rebalanced: offsets at which preferred leaders are to be elected."""
+    return merged(
+        [
+            _requests(bucket, subjects),
+            _broker_steps(bucket, subjects),
+            _cleared(bucket, subjects),
+            _rebalances(bucket.history, subjects, rebalanced),
+        ]
+    )
 
 
 def merged(parts: Sequence[Steps]) -> Steps:
@@ -126,11 +122,11 @@ def merged(parts: Sequence[Steps]) -> Steps:
     return take(whole, np.lexsort((whole.offset, whole.subject)))
 
 
-def _requests(cut: Cut, history: pa.Table, subjects: Subjects) -> Steps:
-    rows = changed_rows(history, cut.states, cut.surroundings)
+def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
+    history, rows = bucket.history, bucket.changed_rows
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(cut, rows))])
+    trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(bucket, rows))])
     # A change that nothing explains is taken for its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
     rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))
@@ -138,9 +134,10 @@ def _requests(cut: Cut, history: pa.Table, subjects: Subjects) -> Steps:
     return Steps(subjects.of(rows), offset, batch, moment, trigger, np.full(len(rows), _NOBODY), offset, rows)
 
 
-def _broker_steps(cut: Cut, history: pa.Table, subjects: Subjects, unclean_restarts: Sequence[int]) -> Steps:
-    timeline = broker_events(cut.surroundings.brokers)
-    moment = {s.offset: s.timestamp_ms for states in cut.surroundings.brokers.states.values() for s in states}
+def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
+    history, unclean_restarts = bucket.history, bucket.facts.unclean_restarts
+    timeline = broker_events(bucket.facts.brokers)
+    moment = {s.offset: s.timestamp_ms for states in bucket.facts.brokers.states.values() for s in states}
     rows = np.arange(len(history))
     subject = subjects.of(rows)
     inside = np.flatnonzero(subject >= 0)
@@ -167,7 +164,8 @@ def _broker_steps(cut: Cut, history: pa.Table, subjects: Subjects, unclean_resta
     return Steps(owner, offset, timeline.batch[event], when, kind, timeline.broker[event], at, nowhere)
 
 
-def _cleared(history: pa.Table, subjects: Subjects, topic_events: pa.Table) -> Steps:
+def _cleared(bucket: Bucket, subjects: Subjects) -> Steps:
+    history, topic_events = bucket.history, bucket.facts.topic_events
     cleared = topic_events.filter(pc.invert(topic_events["removes"]))
     begin = history.select(["topic_id", "offset"]).take(pa.array(subjects.start))
     begin = begin.append_column("subject", pa.array(np.arange(len(subjects.start))))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.findings.windows import detect
+from replay.bucket import detect
 from tests.simulator.life import Life, alike, together
 from tests.simulator.truth import Truth
 from tests.support.detection import windows

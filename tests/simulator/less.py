@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from copy import copy
 
-from replay.findings.windows import detect
+from replay.bucket import detect
 from tests.simulator.faults import life
 from tests.simulator.judge import groups
 from tests.simulator.life import Life, Row, together

@@ -4,7 +4,6 @@ cluster, to be judged at once."""
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,10 +15,10 @@ import pyarrow as pa
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
-from replay.cluster.configs import ConfigTimeline, Context, Steps
+from replay.cluster.configs import ConfigTimeline, ElectionConfigs, Steps
+from replay.cluster.facts import Clock, ClusterFacts
+from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
-from replay.loss.facts import Cluster
-from replay.offsets.evidence import Clock
 from tests.simulator.controller import State
 from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth
@@ -229,7 +228,7 @@ class Life:
                 kept.append(row)
         return kept
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterFacts:
         return together([self])[2]
 
     def as_json(self) -> Row:
@@ -257,7 +256,7 @@ def _tuples(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, Cluster]:
+def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
     """(history, offsets, cluster) of lives that one cluster can have (see `alike`)."""
     history = pa.Table.from_pylist([r for each in lives for r in each.history()], schema=PARTITION_HISTORY)
     order = [(name, "ascending") for name in ("topic_id", "partition", "offset")]
@@ -265,25 +264,20 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, Cluster]:
     records = [r for each in lives for r in [*each.session_records(), *(_gone(each) if len(lives) > 1 else [])]]
     levels = sorted(level for each in lives for level in each.elr_levels())
 
-    def elr_enabled(offset: int) -> bool:
-        at = bisect_right(levels, (offset, True))
-        return at > 0 and levels[at - 1][1]
-
     end_ms = max(each.log_end_ms for each in lives)
     clock = Clock(lives[0].setup.clock_error_ms)
     setup = lives[0].setup
-    cluster = Cluster(
+    cluster = ClusterFacts(
         "simulated",
         broker_timeline(records),
-        elr_enabled,
+        feature_levels([(offset, ELR_VERSION, int(on)) for offset, on in levels]),
         clock,
         end_ms,
-        elr_switches=tuple(offset for offset, _ in levels),
         session_timeout_ms=setup.session_timeout_ms,
         session_timeout_source="static",
         fail_overs=setup.fail_overs,
         checkpoint_interval_ms=setup.checkpoint_interval_ms,
-        context=_configs(lives),
+        configs=_configs(lives),
     )
     return history.sort_by(order).combine_chunks(), offsets, cluster
 
@@ -301,12 +295,12 @@ def _gone(each: Life) -> list[Row]:
     return [{**place, "data": {"brokerId": b, "brokerEpoch": r["data"]["brokerEpoch"]}} for b, r in registered.items()]
 
 
-def _configs(lives: Sequence[Life]) -> Context:
+def _configs(lives: Sequence[Life]) -> ElectionConfigs:
     """min.insync.replicas of every topic over offsets, as far as the captured log has it."""
     levels = {topic_id: each.min_isr_levels() for each in lives for topic_id in each.world.topic_ids}
     topics = {i: ([o for o, _ in own], [str(v) for _, v in own]) for i, own in levels.items()}
     default = Steps([-1], [("1", "default")])
-    return Context({i: i for i in levels}, ConfigTimeline(dict(topics), default), ConfigTimeline({}, default))
+    return ElectionConfigs({i: i for i in levels}, ConfigTimeline(dict(topics), default), ConfigTimeline({}, default))
 
 
 def alike(each: Life) -> tuple[Any, ...]:

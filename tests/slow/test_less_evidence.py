@@ -15,7 +15,8 @@ import pytest
 
 from evidence import kinds
 from evidence.capture.files import EvidenceFile, open_capture
-from replay.findings.windows import Cluster, detect
+from replay.bucket import detect
+from replay.cluster.facts import ClusterFacts
 from tests.support.detection import Found, Parts, claims, cluster_of, slices, spread, with_topic_ids, without_files
 from tests.support.paths import unpacked
 from tests.support.pure import Decoded, decode, history_of
@@ -39,7 +40,7 @@ class Whole:
     decoded: Decoded
     history: pa.Table
     rows: pa.Table
-    cluster: Cluster
+    cluster: ClusterFacts
     found: Found
 
 

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.bucket import Detected, detect
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.state import ClusterState
-from replay.findings.windows import Cluster, Detected, detect
-from replay.loss.cluster_facts import judged_cluster
-from replay.offsets.evidence import Clock
 from tests.support.pure import Decoded
 
 Row = dict[str, Any]
@@ -61,7 +60,7 @@ class Parts:
 
     history: pa.Table
     rows: pa.Table
-    cluster: Cluster
+    cluster: ClusterFacts
     gone: Sequence[tuple[str, Sequence[str]]]
 
 
@@ -101,11 +100,11 @@ def slices(table: pa.Table) -> dict[Place, pa.Table]:
     return found
 
 
-def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -> Cluster:
+def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -> ClusterFacts:
     """What detection has to know of the whole cluster; the log ends where its last surviving batch does."""
     gone = set(state.shape.truncated)
     times = [b["max_timestamp_ms"] for b in decoded.batches if (b["epoch"], b["base_offset"]) not in gone]
-    return judged_cluster("test", state, Clock(clock_error_ms), max(times, default=None), decoded.static)
+    return cluster_facts("test", state, Clock(clock_error_ms), max(times, default=None), decoded.static)
 
 
 def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:

@@ -114,4 +114,4 @@ def _change(record: Row, offset: int, origin: str) -> Row | None:
 
 def history_of(decoded: Decoded) -> tuple[History, ClusterState]:
     state = cluster_state(decoded)
-    return build_history(changes_of(decoded, state), state.topic_events, state.context), state
+    return build_history(changes_of(decoded, state), state.topic_events, state.configs), state

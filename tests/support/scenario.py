@@ -32,6 +32,7 @@ import pyarrow as pa
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
+from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 
 Row = dict[str, Any]
 
@@ -216,3 +217,8 @@ def sessions(*lines: str) -> BrokerTimeline:
 def running(*brokers: int) -> BrokerTimeline:
     """Brokers that registered and were unfenced before anything else happened."""
     return sessions(*(f"0 {what} {b} inc{b}" for b in brokers for what in ("register", "unfence")))
+
+
+def elr_levels(on: bool = True, *switches: tuple[int, bool]) -> FeatureLevels:
+    """The ELR feature on or off from offset 0 on, and switched at further offsets."""
+    return feature_levels([(at, ELR_VERSION, int(value)) for at, value in ((0, on), *switches)])

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.findings.windows import Cluster, detect
-from replay.offsets.evidence import Clock
+from replay.bucket import detect
+from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.replica_log import ReplicaLog, common
-from tests.support.scenario import evidence, offsets_table, sessions, states
+from tests.support.scenario import elr_levels, evidence, offsets_table, sessions, states
 
 Row = dict[str, Any]
 # (record, leader epoch) at every offset, by broker.
@@ -68,8 +68,8 @@ class Witness:
     def findings(self) -> list[Row]:
         """The judged windows, in order."""
         end_ms = (self.now + MINUTE) * 1000
-        switches = () if self.downgraded is None else (self.downgraded,)
-        cluster = Cluster("story", sessions(*self.sessions), self._has_elr, Clock(), end_ms, elr_switches=switches)
+        switches = () if self.downgraded is None else ((self.downgraded, False),)
+        cluster = ClusterFacts("story", sessions(*self.sessions), elr_levels(self.elr, *switches), Clock(), end_ms)
         found = detect(states(*self.history), offsets_table(evidence(*self.copies)), cluster).findings.to_pylist()
         return sorted((f for f in found if f["kind"] == "hwm_regression"), key=lambda f: f["election_offset"])
 
@@ -77,9 +77,6 @@ class Witness:
         """What a story says of them; bounds that are open are left out."""
         names = {"leader": "recorded_leader"} | {n: n for n in ("verdict", "loss_min", "loss_max", "first_lost_offset")}
         return [{n: f[column] for n, column in names.items() if f[column] is not None} for f in self.findings()]
-
-    def _has_elr(self, offset: int) -> bool:
-        return self.elr and (self.downgraded is None or offset < self.downgraded)
 
     def _note(self, words: list[str]) -> None:
         """Broker records, and crashes, of a line."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replay.findings.windows import Detected, detect
+from replay.bucket import Detected, detect
 from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import Decoded, decode, history_of

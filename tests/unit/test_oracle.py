@@ -89,7 +89,7 @@ def test_a_log_that_lost_is_no_part_of_the_clusters_history(folders: dict[str, P
     """Controller 3001 was cut off and wrote offsets 46 to 51 of epoch 1; the others replaced them in epoch 3."""
     history, state = history_of(decoded("diverge"))
     alone, its_state = history_of(decode(folders["diverge"] / "3001"))
-    phantom = {i for i, name in its_state.context.topic_names.items() if name == "phantom"}
+    phantom = {i for i, name in its_state.configs.topic_names.items() if name == "phantom"}
     assert [(r["offset"], r["controller_epoch"]) for r in alone.table.to_pylist() if r["topic_id"] in phantom] == [
         (47, 1),
         (48, 1),
@@ -102,7 +102,7 @@ def test_a_log_that_lost_is_no_part_of_the_clusters_history(folders: dict[str, P
     rows = history.table.to_pylist()
     assert [r for r in rows if r["offset"] >= 46 and r["controller_epoch"] == 1] == []
     assert phantom.isdisjoint(r["topic_id"] for r in rows)
-    assert phantom.isdisjoint(state.context.topic_names)
+    assert phantom.isdisjoint(state.configs.topic_names)
     assert [r for r in state.records if r["offset"] >= 46 and r["epoch"] == 1] == []
     assert {r["topic"] for r in rows if r["offset"] in (48, 49, 50)} == {"phantom"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.findings.windows import detect
+from replay.bucket import detect
 from tests.simulator.faults import FAULTS, life
 from tests.simulator.judge import groups
 from tests.simulator.less import shuffled, surer_with_less, with_evidence

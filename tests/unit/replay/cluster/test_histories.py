@@ -43,7 +43,7 @@ def quorum_of(state: ClusterState) -> list[Row]:
 
 
 def configs_of(state: ClusterState) -> list[Row]:
-    return config_history(state.records, state.context).to_pylist()
+    return config_history(state.records, state.configs).to_pylist()
 
 
 def configs(*records: Row, name: str, static: dict[int, dict[str, str]] | None = None) -> list[Row]:

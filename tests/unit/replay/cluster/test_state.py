@@ -12,7 +12,7 @@ from replay.arrow.schemas import CHANGES
 from replay.cluster.log import Hole
 from replay.cluster.state import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.controller.profiles import PROFILES
-from replay.controller.transitions import surroundings_of
+from replay.controller.releases import possible_profiles
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def resolve(*records: Row, batches: list[Row] | None = None, snapshot: list[Row]
 
 
 def min_isr(state: ClusterState, name: str, *offsets: int) -> list[str]:
-    found = state.context.min_isr.resolve([name], np.zeros(len(offsets), dtype=np.int64), np.array(offsets))
+    found = state.configs.min_isr.resolve([name], np.zeros(len(offsets), dtype=np.int64), np.array(offsets))
     return [found.pairs[i][0] for i in found.index]
 
 
@@ -76,7 +76,7 @@ def test_clear_elr_for_one_topic_and_for_all_that_exist_then() -> None:
         record(7, "CLEAR_ELR_RECORD", topicName="t"),
     )
     assert events(state) == [(3, "T1", False), (4, "T1", True), (5, "U1", False), (7, "T2", False)]
-    assert state.context.topic_names == {"T1": "t", "U1": "u", "T2": "t"}
+    assert state.configs.topic_names == {"T1": "t", "U1": "u", "T2": "t"}
     assert state.problems == []
 
 
@@ -101,17 +101,17 @@ def test_records_of_a_dropped_transaction_do_not_count() -> None:
         topic(5, "u", "U1"),
         record(6, "END_TRANSACTION_RECORD"),
     )
-    assert state.context.topic_names == {"U1": "u"}
+    assert state.configs.topic_names == {"U1": "u"}
 
 
 def test_records_of_a_branch_that_was_cut_off_do_not_count() -> None:
     batches = [batch(0, 9), batch(10, 19, epoch=1), batch(10, 30, epoch=2, crc=7)]
     state = resolve(topic(12, "t", "T1"), batches=batches)
-    assert state.context.topic_names == {"T1": "t"}
+    assert state.configs.topic_names == {"T1": "t"}
     cut = {**topic(12, "t", "T1"), "batch_base_offset": 10}
     later = {**topic(12, "u", "U1"), "batch_base_offset": 10, "epoch": 2}
     state = resolve(cut, later, batches=batches)
-    assert state.context.topic_names == {"U1": "u"}
+    assert state.configs.topic_names == {"U1": "u"}
     assert state.shape.truncated == [(1, 10)]
 
 
@@ -127,7 +127,7 @@ def test_one_epoch_with_two_contents_is_refused() -> None:
 
 def test_records_in_a_gap_or_before_the_first_known_state_do_not_count() -> None:
     state = resolve(topic(12, "t", "T1"), batches=[batch(10, 19)])
-    assert state.context.topic_names == {}
+    assert state.configs.topic_names == {}
     assert [p.kind for p in state.problems] == ["no_snapshot"]
 
 
@@ -177,7 +177,11 @@ def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> 
     state = resolve(*before, *terms, batches=batches, snapshot=[in_snapshot(60, controller(0, 1))])
     found = [r for r in state.records if r["type"] == "UNREGISTER_CONTROLLER_RECORD"]
     assert [(r["offset"], r["data"]["controllerId"]) for r in found] == [(4, 3), (59, 2)]
-    assert [surroundings_of(state).software.at(o) for o in (60, 70, 80)] == [("4.3",), tuple(PROFILES), tuple(PROFILES)]
+    assert [possible_profiles(state.controller_releases).at(o) for o in (60, 70, 80)] == [
+        ("4.3",),
+        tuple(PROFILES),
+        tuple(PROFILES),
+    ]
     assert [p.kind for p in state.problems] == ["offset_gap", "unknown_prefix"]
 
 

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from replay.arrow import schemas
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import ConfigChange, Context, config_timeline
+from replay.cluster.configs import ConfigChange, ElectionConfigs, config_timeline
+from replay.cluster.controllers import ControllerReleases
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import feature_levels
 from replay.controller.differences import Checked, check_rules
 from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
-from replay.controller.releases import Software
-from replay.controller.transitions import Cut, Surroundings, changed_rows, surroundings_of
+from replay.controller.transitions import Bucket
 from replay.partitions.elections import build_elections, leader_changes, states_of
 from tests.support.pure import history_of
 from tests.support.scenario import TOPIC_ID, running, sessions, states
@@ -32,46 +33,47 @@ NOTHING = np.array([], dtype=np.int64)
 
 
 @cache
-def real(name: str) -> tuple[pa.Table, Surroundings]:
+def real(name: str) -> tuple[pa.Table, ClusterFacts]:
     history, state = history_of(decoded(name))
-    return schemas.sorted_history(history.table), surroundings_of(state)
+    return schemas.sorted_history(history.table), cluster_facts("c", state, Clock(), None, {})
 
 
-def check(history: pa.Table, surroundings: Surroundings) -> Checked:
-    found = states_of(history)
-    cut = Cut(history, found, surroundings)
-    return check_rules(history, found, build_elections(history, found, surroundings.brokers), cut)
+def check(history: pa.Table, facts: ClusterFacts) -> Checked:
+    bucket = Bucket(history, facts)
+    return check_rules(bucket, build_elections(bucket.history, bucket.states, facts.brokers))
 
 
-def by(*profiles: str) -> Software:
-    return Software((0,), (profiles,))
+def by(facts: ClusterFacts, *releases: str) -> ClusterFacts:
+    """The same, with controllers of these releases: a manifest names them, and no controller has registered."""
+    return replace(facts, controller_releases=ControllerReleases(named=releases))
 
 
 def around(
     brokers: BrokerTimeline,
-    profile: str = "4.3",
+    release: str = "4.3.1",
     min_isr: str | None = "2",
     unclean: str = "false",
     elr: bool = True,
     version: int = 25,
-) -> Surroundings:
+) -> ClusterFacts:
     """min_isr None: no config names it."""
     set_for_topic = [("min.insync.replicas", min_isr), ("unclean.leader.election.enable", unclean)]
     changes = [ConfigChange(0, 2, "t", name, value) for name, value in set_for_topic if value is not None]
     configs = (config_timeline(name, changes, [], {}) for name, _ in set_for_topic)
     levels = [(0, "metadata.version", version), (0, "eligible.leader.replicas.version", int(elr))]
-    return Surroundings(Context({TOPIC_ID: "t"}, *configs), feature_levels(levels), brokers, by(profile), NOTHING)
+    facts = ClusterFacts("c", brokers, feature_levels(levels), configs=ElectionConfigs({TOPIC_ID: "t"}, *configs))
+    return by(facts, release)
 
 
-def differences(history: pa.Table, surroundings: Surroundings) -> list[dict[str, Any]]:
-    return check(history, surroundings).differences.to_pylist()
+def differences(history: pa.Table, facts: ClusterFacts) -> list[dict[str, Any]]:
+    return check(history, facts).differences.to_pylist()
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_change_of_the_real_clusters_is_as_their_release_predicts(name: str) -> None:
-    history, surroundings = real(name)
-    assert surroundings.software.names == ("4.3",)
-    checked = check(history, surroundings)
+    history, facts = real(name)
+    assert Bucket(history, facts).profiles.names == ("4.3",)
+    checked = check(history, facts)
     assert checked.predicted == CHANGES[name]
     assert checked.differences.to_pylist() == []
     elections = checked.elections
@@ -93,8 +95,8 @@ JBOD = {
 @pytest.mark.parametrize("name", JBOD)
 def test_clusters_of_older_releases_with_two_disks_a_broker_are_as_predicted(name: str) -> None:
     """tests/captures/jbod.sh says what happened to them. What Kafka has mended since is told, and nothing else."""
-    history, surroundings = real(name)
-    checked = check(history, surroundings)
+    history, facts = real(name)
+    checked = check(history, facts)
     count, known = JBOD[name]
     assert checked.predicted == count
     found = [(row["difference"], row["reason"]) for row in checked.differences.to_pylist()]
@@ -103,9 +105,9 @@ def test_clusters_of_older_releases_with_two_disks_a_broker_are_as_predicted(nam
 
 
 def triggers(name: str) -> dict[str, int]:
-    history, surroundings = real(name)
-    found = states_of(history)
-    pieces = list(predict_all(Cut(history, found, surroundings), changed_rows(history, found, surroundings)))
+    history, facts = real(name)
+    bucket = Bucket(history, facts)
+    pieces = list(predict_all(bucket, bucket.changed_rows))
     told = [trigger for piece in pieces for trigger in piece.trigger.tolist()]
     return {trigger: told.count(trigger) for trigger in sorted(set(told))}
 
@@ -129,8 +131,8 @@ def test_the_triggers_are_those_that_the_clusters_went_through() -> None:
 
 
 def test_with_the_release_not_known_the_profiles_that_disagree_are_told() -> None:
-    history, surroundings = real("unclean")
-    everyone = replace(surroundings, software=by(*PROFILES))
+    history, facts = real("unclean")
+    everyone = by(facts)
     checked = check(history, everyone)
     # 4.0 would have elected a fenced broker three times, and nobody was.
     told = [(r["difference"], r["reason"], r["profile"]) for r in checked.differences.to_pylist()]
@@ -143,12 +145,12 @@ def test_with_the_release_not_known_the_profiles_that_disagree_are_told() -> Non
 
 def test_a_log_of_another_release_than_its_controllers_say_is_an_unknown_input() -> None:
     """4.0 would have elected the last known leader in the batch in which it registers, fenced (KAFKA-19522)."""
-    history, surroundings = real("unclean")
-    found = differences(history, replace(surroundings, software=by("4.0")))
+    history, facts = real("unclean")
+    found = differences(history, by(facts, "4.0.2"))
     told = [(r["trigger"], r["difference"], r["reason"], r["profile"], r["predicted"]["leader"]) for r in found]
     assert sorted(told) == [("unclean_restart", "unknown_input", "release", "4.0", leader) for leader in (3, 4, 4)]
     assert {row["predicted"]["leader_recovery_state"] for row in found} == {"RECOVERING"}
-    assert differences(history, replace(surroundings, software=by("4.1.0"))) == []
+    assert differences(history, by(facts, "4.1.0")) == []
 
 
 ALTERED: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -163,14 +165,14 @@ ALTERED: dict[str, Callable[[dict[str, Any]], Any]] = {
 @given(st.data())
 def test_a_change_that_kafka_would_not_have_written_is_a_difference(data: st.DataObject) -> None:
     """One field of one recorded state is altered: that change is told."""
-    history, surroundings = real(data.draw(st.sampled_from(["unclean", "elr", "diverge"])))
-    rows = changed_rows(history, states_of(history), surroundings)
+    history, facts = real(data.draw(st.sampled_from(["unclean", "elr", "diverge"])))
+    rows = Bucket(history, facts).changed_rows
     at = int(data.draw(st.sampled_from(rows.tolist())))
     row = history.slice(at, 1).to_pylist()[0]
     what = data.draw(st.sampled_from(sorted(ALTERED)))
     forged = pa.Table.from_pylist([row | {what: ALTERED[what](row)}], schema=history.schema)
     altered = pa.concat_tables([history.slice(0, at), forged, history.slice(at + 1)]).combine_chunks()
-    found = {r["offset"]: r for r in differences(altered, surroundings) if r["topic_id"] == row["topic_id"]}
+    found = {r["offset"]: r for r in differences(altered, facts) if r["topic_id"] == row["topic_id"]}
     assert row["offset"] in found
     assert found[row["offset"]]["difference"] != "known_bug"
 
@@ -178,13 +180,13 @@ def test_a_change_that_kafka_would_not_have_written_is_a_difference(data: st.Dat
 LEADERLESS = "10 isr= elr= lke=3 leader=-1"
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("4.0", "known_bug"), ("4.3", "unknown_input")])
-def test_a_fenced_last_known_leader_was_elected_by_4_0(profile: str, expected: str) -> None:
+@pytest.mark.parametrize(("release", "expected"), [("4.0.2", "known_bug"), ("4.3.1", "unknown_input")])
+def test_a_fenced_last_known_leader_was_elected_by_4_0(release: str, expected: str) -> None:
     """KAFKA-19522: broker 1 comes back, and leader becomes broker 3, which is still fenced."""
     brokers = sessions("1 register 1 a", "2 register 2 b", "3 register 3 c", "20 unfence 1 batch=20")
     history = states(LEADERLESS, "21 isr=3 lke= leader=3 recovering batch=20")
-    (found,) = differences(history, around(brokers, profile))
-    reason = "KAFKA-19522" if profile == "4.0" else "release"
+    (found,) = differences(history, around(brokers, release))
+    reason = "KAFKA-19522" if release == "4.0.2" else "release"
     assert (found["difference"], found["reason"]) == (expected, reason)
     assert (found["trigger"], found["trigger_offset"]) == ("unfence", 20)
     # What the newest rules do: nobody can be elected, and nothing is written.
@@ -192,16 +194,16 @@ def test_a_fenced_last_known_leader_was_elected_by_4_0(profile: str, expected: s
     assert "leader" in found["differs_in"]
 
 
-@pytest.mark.parametrize("profile", ["4.1.1", "4.3"])
-def test_assigning_a_directory_emptied_the_elr_before_4_3(profile: str) -> None:
+@pytest.mark.parametrize("release", ["4.1.1", "4.3.1"])
+def test_assigning_a_directory_emptied_the_elr_before_4_3(release: str) -> None:
     """apache/kafka#20716: the change of a directory was made as if ELR were off."""
     history = states("10 isr=1 elr=2 leader=1 dirs=d1,d2,d3", "20 elr= dirs=d1,d2,other")
-    found = differences(history, around(running(1, 2, 3), profile))
-    expected = "known_bug" if profile == "4.1.1" else "unknown_input"
-    reason = "apache/kafka#20716" if profile == "4.1.1" else "release"
+    found = differences(history, around(running(1, 2, 3), release))
+    expected = "known_bug" if release == "4.1.1" else "unknown_input"
+    reason = "apache/kafka#20716" if release == "4.1.1" else "release"
     assert [(f["difference"], f["reason"], f["trigger"]) for f in found] == [(expected, reason, "directory_assignment")]
     kept = states("10 isr=1 elr=2 leader=1 dirs=d1,d2,d3", "20 dirs=d1,d2,other")
-    assert bool(differences(kept, around(running(1, 2, 3), profile))) == (profile == "4.1.1")
+    assert bool(differences(kept, around(running(1, 2, 3), release))) == (release == "4.1.1")
 
 
 def test_a_reassignment_that_waits_for_a_replica_that_stays_is_kafka_19975() -> None:
@@ -249,17 +251,17 @@ def test_a_removal_whose_event_is_not_in_the_log_is_an_unknown_trigger() -> None
 
 def test_what_came_of_a_snapshot_or_a_clear_is_nobodys_prediction() -> None:
     history = states("10 isr=1 elr=2 leader=1", "20 elr=", "30 checkpoint isr=2 leader=2")
-    surroundings = replace(around(running(1, 2, 3)), cleared=np.array([20]))
-    checked = check(history, surroundings)
+    facts = replace(around(running(1, 2, 3)), cleared=np.array([20]))
+    checked = check(history, facts)
     assert checked.predicted == 0
     assert checked.differences.to_pylist() == []
 
 
 def test_elections_and_changes_keep_their_places() -> None:
     """Predictions go to the elections that they are about, in many pieces as in one."""
-    history, surroundings = real("churn")
+    history, facts = real("churn")
     found = states_of(history)
-    elections = check(history, surroundings).elections
+    elections = check(history, facts).elections
     assert elections["offset"].to_pylist() == history["offset"].take(pa.array(leader_changes(found))).to_pylist()
     single = [row["predictions"][0]["leader"] for row in elections.to_pylist()]
     assert single == elections["leader"].to_pylist()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from replay.cluster.controllers import ControllerReleases
 from replay.cluster.features import MetadataVersion, feature_levels, metadata_version, switches
 from replay.controller.profiles import PROFILES
-from replay.controller.releases import software
+from replay.controller.releases import PossibleProfiles, possible_profiles
+
+
+def profiles_of(
+    controllers: Sequence[tuple[int, int | None]],
+    registrations: Sequence[tuple[int, dict[str, Any]]],
+    named: Sequence[str] = (),
+) -> PossibleProfiles:
+    return possible_profiles(ControllerReleases(tuple(controllers), tuple(registrations), tuple(named)))
 
 
 def registered(node: int, newest: int) -> dict[str, Any]:
@@ -32,13 +42,13 @@ def registered(node: int, newest: int) -> dict[str, Any]:
     ],
 )
 def test_the_newest_metadata_version_tells_the_minor_release(newest: int, profiles: tuple[str, ...]) -> None:
-    assert software([(0, 3000)], [(5, registered(3000, newest))]).at(7) == profiles
+    assert profiles_of([(0, 3000)], [(5, registered(3000, newest))]).at(7) == profiles
 
 
 def test_the_active_controllers_software_counts_and_changes_with_it() -> None:
     """3000 begins with 4.0, hands over to 3001 of 4.3, and comes back upgraded."""
     registrations = [(3, registered(3000, 25)), (4, registered(3001, 30)), (20, registered(3000, 30))]
-    found = software([(0, 3000), (10, 3001), (30, 3000)], registrations)
+    found = profiles_of([(0, 3000), (10, 3001), (30, 3000)], registrations)
     assert [found.at(offset) for offset in (0, 9, 10, 29, 30, 99)] == [("4.0",), ("4.0",), *[("4.3",)] * 4]
     assert found.names == ("4.0", "4.3")
     assert found.may_be("4.0", np.array([0, 9, 10, 30])).tolist() == [True, True, False, False]
@@ -47,12 +57,12 @@ def test_the_active_controllers_software_counts_and_changes_with_it() -> None:
 
 def test_a_controller_that_nothing_names_may_be_any() -> None:
     registrations = [(3, registered(3000, 25))]
-    assert software([(0, None)], registrations).at(5) == tuple(PROFILES)
-    assert software([(0, 3001)], registrations).at(5) == tuple(PROFILES)
-    assert software([], []).at(5) == tuple(PROFILES)
+    assert profiles_of([(0, None)], registrations).at(5) == tuple(PROFILES)
+    assert profiles_of([(0, 3001)], registrations).at(5) == tuple(PROFILES)
+    assert profiles_of([], []).at(5) == tuple(PROFILES)
     # Offsets before the first known controller.
-    assert software([(10, 3000)], registrations).at(9) == tuple(PROFILES)
-    assert software([(10, 3000)], registrations).may_be("4.3", np.array([9, 10])).tolist() == [True, False]
+    assert profiles_of([(10, 3000)], registrations).at(9) == tuple(PROFILES)
+    assert profiles_of([(10, 3000)], registrations).may_be("4.3", np.array([9, 10])).tolist() == [True, False]
 
 
 def unregistered(node: int) -> dict[str, Any]:
@@ -63,29 +73,29 @@ def test_a_controller_that_was_unregistered_tells_nothing_until_it_registers_aga
     """3000 leads with 4.4, is unregistered while 3001 leads, and comes back: at first with nothing known of it."""
     gone = [(3, registered(3000, 33)), (4, registered(3001, 33)), (15, unregistered(3000))]
     terms = [(0, 3000), (10, 3001), (30, 3000)]
-    assert [software(terms, gone).at(offset) for offset in (0, 9, 10, 30)] == [("4.3",)] * 3 + [tuple(PROFILES)]
+    assert [profiles_of(terms, gone).at(offset) for offset in (0, 9, 10, 30)] == [("4.3",)] * 3 + [tuple(PROFILES)]
     # The registration of that term counts, as of a controller that was never seen before.
     back = [*gone, (31, registered(3000, 25))]
-    assert [software(terms, back).at(offset) for offset in (9, 10, 30)] == [("4.3",), ("4.3",), ("4.0",)]
+    assert [profiles_of(terms, back).at(offset) for offset in (9, 10, 30)] == [("4.3",), ("4.3",), ("4.0",)]
 
 
 def test_an_unregistration_takes_nothing_from_the_term_that_it_falls_into() -> None:
     """No controller of Kafka unregisters itself while it is active; where it did, its software was the same."""
     records = [(3, registered(3000, 33)), (5, unregistered(3000))]
-    assert software([(0, 3000)], records).at(9) == ("4.3",)
-    assert software([(0, 3000)], records[1:]).at(9) == tuple(PROFILES)
-    assert software([(0, 3000), (7, 3000)], records).at(9) == tuple(PROFILES)
+    assert profiles_of([(0, 3000)], records).at(9) == ("4.3",)
+    assert profiles_of([(0, 3000)], records[1:]).at(9) == tuple(PROFILES)
+    assert profiles_of([(0, 3000), (7, 3000)], records).at(9) == tuple(PROFILES)
 
 
 def test_a_manifest_chooses_among_what_the_log_leaves_open() -> None:
     registrations = [(3, registered(3000, 27))]
-    assert software([(0, 3000)], registrations, ["4.1.0"]).at(5) == ("4.1.0",)
-    assert software([(0, 3000)], registrations, ["4.1.1"]).at(5) == ("4.1.1",)
+    assert profiles_of([(0, 3000)], registrations, ["4.1.0"]).at(5) == ("4.1.0",)
+    assert profiles_of([(0, 3000)], registrations, ["4.1.1"]).at(5) == ("4.1.1",)
     # The bytes go before what somebody wrote of them.
-    assert software([(0, 3000)], registrations, ["4.3.1"]).at(5) == ("4.1.0", "4.1.1")
-    assert software([(0, 3000)], [], ["4.3.1"]).at(5) == ("4.3",)
-    assert software([(0, 3000)], [], ["2.8.0"]).at(5) == tuple(PROFILES)
-    assert software([], [], ["4.0.2"]).at(5) == ("4.0",)
+    assert profiles_of([(0, 3000)], registrations, ["4.3.1"]).at(5) == ("4.1.0", "4.1.1")
+    assert profiles_of([(0, 3000)], [], ["4.3.1"]).at(5) == ("4.3",)
+    assert profiles_of([(0, 3000)], [], ["2.8.0"]).at(5) == tuple(PROFILES)
+    assert profiles_of([], [], ["4.0.2"]).at(5) == ("4.0",)
 
 
 def test_levels_hold_from_their_record_on() -> None:

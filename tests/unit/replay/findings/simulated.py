@@ -15,10 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from replay.cluster.brokers import BrokerTimeline
-from replay.loss.facts import Cluster
-from replay.offsets.evidence import Clock
+from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.replica_log import ReplicaLog, common
-from tests.support.scenario import TOPIC_ID, evidence, sessions, states
+from tests.support.scenario import TOPIC_ID, elr_levels, evidence, sessions, states
 
 Row = dict[str, Any]
 Step = tuple[str, int, int]
@@ -149,9 +148,9 @@ class Partition:
         # Of a log without a .kafka_cleanshutdown beside it nobody knows which session left it so.
         return [{**r, "broker_epoch": None} if r["broker_epoch"] == -1 else r for r in rows]
 
-    def cluster(self, gap: Gap = None) -> Cluster:
+    def cluster(self, gap: Gap = None) -> ClusterFacts:
         clock = Clock(self.setup.clock_error * 1000)
-        return Cluster("simulated", self.brokers(gap), lambda _: self.setup.elr, clock, self.now * 1000)
+        return ClusterFacts("simulated", self.brokers(gap), elr_levels(self.setup.elr), clock, self.now * 1000)
 
     # The controller.
 

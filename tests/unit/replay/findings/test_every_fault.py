@@ -169,7 +169,7 @@ def test_35_a_topic_created_anew_is_another_topic(whole: Decoded) -> None:
         ("REMOVE_TOPIC_RECORD", {"topicId": topic["topicId"]}),
         ("TOPIC_RECORD", {"name": topic["name"], "topicId": "Z" * 22}),
     )
-    names = cluster_state(again).context.topic_names
+    names = cluster_state(again).configs.topic_names
     assert names[topic["topicId"]] == names["Z" * 22] == topic["name"]
     assert {r["topic"] for r in states(again) if r["topic_id"] == topic["topicId"]} == {topic["name"]}
 
@@ -220,7 +220,7 @@ def test_41_transactions_that_do_not_end_well_drop_their_records(whole: Decoded,
     data = {"name": "new", "topicId": "Z" * 22}
     bad = added(whole, *((r, data if r == "TOPIC_RECORD" else {}) for r in records))
     assert [k for k, _ in problems(bad) if (k, LOG_END) not in problems(whole)][-1] == kind
-    assert "Z" * 22 not in cluster_state(bad).context.topic_names
+    assert "Z" * 22 not in cluster_state(bad).configs.topic_names
 
 
 def test_an_unknown_record_ends_what_is_known_up_to_the_next_snapshot(whole: Decoded) -> None:

@@ -14,28 +14,28 @@ from hypothesis import strategies as st
 
 from replay.arrow.schemas import FINDINGS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import Clock, ClusterFacts
+from replay.controller.transitions import Bucket
 from replay.findings.exposures import LAST_REPLICA, LEADERLESS, exposure_findings, stretches
 from replay.findings.statements import prose
-from replay.loss.facts import Cluster
-from replay.offsets.evidence import Clock
 from replay.partitions.elections import states_of
 from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
-from tests.support.scenario import TOPIC_ID, ms, running, sessions, states, together
+from tests.support.scenario import TOPIC_ID, elr_levels, ms, running, sessions, states, together
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
 
 
-def cluster(brokers: BrokerTimeline | None = None, log_end: int | None = None) -> Cluster:
+def cluster(brokers: BrokerTimeline | None = None, log_end: int | None = None) -> ClusterFacts:
     end = None if log_end is None else ms(log_end)
-    return Cluster("c", brokers or running(1, 2, 3), lambda _: True, Clock(), end)
+    return ClusterFacts("c", brokers or running(1, 2, 3), elr_levels(), Clock(), end)
 
 
 def findings(history: pa.Table, **context: Any) -> list[Row]:
     table = sorted_history(history)
-    return exposure_findings(table, states_of(table), cluster(**context)).to_pylist()
+    return exposure_findings(Bucket(table, cluster(**context))).to_pylist()
 
 
 def only(history: pa.Table, kind: str = LEADERLESS, **context: Any) -> Row:
@@ -185,7 +185,7 @@ def test_partitions_with_one_replica_and_sound_ones_give_nothing() -> None:
     assert findings(states("10 replicas=1 isr=1 leader=1", "20 isr=1")) == []
     assert findings(states("10 isr=1,2 leader=1", "20 isr=2 elr=1 leader=2", "30 removed")) == []
     empty = states("10 isr=1 leader=1").slice(0, 0)
-    assert exposure_findings(empty, states_of(empty), cluster()).schema == FINDINGS
+    assert exposure_findings(Bucket(empty, cluster())).schema == FINDINGS
 
 
 def test_partitions_do_not_run_into_each_other() -> None:
@@ -253,7 +253,7 @@ def test_stretches_are_those_of_the_obvious_loop(partitions: list[list[tuple[str
     found = stretches(states_of(history), np.array(leaderless))
     given_rows = zip(*(a.tolist() for a in (found.first, found.last, found.end, found.hole)), strict=True)
     assert list(given_rows) == slow_stretches(rows, leaderless)
-    check(history, exposure_findings(history, states_of(history), cluster()).to_pylist())
+    check(history, exposure_findings(Bucket(history, cluster())).to_pylist())
 
 
 def check(history: pa.Table, found: list[Row]) -> None:
@@ -291,7 +291,7 @@ def real(name: str) -> tuple[pa.Table, pa.Table]:
     history, state = history_of(decode(capture(name)))
     table = sorted_history(history.table)
     context = cluster_of(decode(capture(name)), state)
-    return table, exposure_findings(table, states_of(table), context)
+    return table, exposure_findings(Bucket(table, context))
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 
 from replay.arrow.schemas import FINDINGS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import Clock, ClusterFacts
+from replay.controller.transitions import Bucket
 from replay.findings.replica_losses import CHECKPOINT_LOST, LOG_TRUNCATION, truncations
 from replay.findings.statements import prose
-from replay.loss.facts import Cluster
-from replay.offsets.evidence import Clock
-from replay.partitions.elections import states_of
 from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.replica_log import common
-from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states
 from tests.unit.replay.findings.simulated import GAPS, Partition, Setup, Step
 
 Row = dict[str, Any]
@@ -57,8 +56,8 @@ def findings(
 ) -> list[Row]:
     table = sorted_history(history)
     end_ms = None if end is None else ms(end)
-    cluster = Cluster("c", brokers or running(1, 2, 3), lambda _: True, Clock(ms(error)), end_ms)
-    return truncations(table, states_of(table), offsets_table(rows), cluster).findings.to_pylist()
+    cluster = ClusterFacts("c", brokers or running(1, 2, 3), elr_levels(), Clock(ms(error)), end_ms)
+    return truncations(Bucket(table, cluster), offsets_table(rows)).findings.to_pylist()
 
 
 def found(*lines: str, history: tuple[str, ...] = STILL, **context: Any) -> list[Row]:
@@ -104,7 +103,8 @@ def test_a_log_that_ends_lower_without_an_election_lost_records_by_itself() -> N
 def test_growing_logs_and_other_replicas_give_nothing() -> None:
     assert found(FOLLOWED, "30 b2 leo=100", "40 b2 leo=100", "50 b2 leo=120", "60 b3 leo=20", "60 b1 leo=110") == []
     empty = states("10 leader=1").slice(0, 0)
-    nothing = truncations(empty, states_of(empty), offsets_table([]), Cluster("c", running(1), bool, Clock())).findings
+    facts = ClusterFacts("c", running(1), elr_levels())
+    nothing = truncations(Bucket(empty, facts), offsets_table([])).findings
     assert nothing.schema == FINDINGS
 
 
@@ -418,7 +418,7 @@ def life(seed: int) -> Watched:
 
 def judged(partition: Watched, rows: list[Row], gap: tuple[int, int] | None = None) -> list[Row]:
     table, cluster = sorted_history(partition.table(gap)), partition.cluster(gap)
-    return truncations(table, states_of(table), offsets_table(rows), cluster).findings.to_pylist()
+    return truncations(Bucket(table, cluster), offsets_table(rows)).findings.to_pylist()
 
 
 def hold_against_truth(partition: Watched, rows: list[Row]) -> None:
@@ -489,7 +489,7 @@ def real(name: str) -> list[Row]:
     offsets = pa.Table.from_pylist(rows, schema=decoded.offsets.schema)
     table = sorted_history(history.table)
     cluster = cluster_of(decoded, state)
-    return truncations(table, states_of(table), offsets, cluster).findings.to_pylist()
+    return truncations(Bucket(table, cluster), offsets).findings.to_pylist()
 
 
 # (topic, partition, broker) -> (lost at least, severity), as it follows from what was done to the clusters.

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from replay.bucket import Detected, detect
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.state import ClusterState
-from replay.findings.windows import Detected, detect
 from replay.partitions.elections import RISKY
 from tests.support.detection import cluster_of
 from tests.support.paths import capture

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.arrow.schemas import sorted_history
+from replay.arrow.schemas import CLUSTER_RECORDS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, Context, config_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
 from replay.cluster.state import ClusterState
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
-from replay.invariants.partitions import ClusterFacts, cluster_facts, partition_violations
+from replay.invariants.partitions import partition_violations
 from replay.invariants.quorum import quorum_violations
-from replay.invariants.violations import RECORDS
 from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
@@ -61,12 +61,13 @@ def facts(
         for o in sorted({c.offset for c in configs} | {s.offset for b in brokers.states.values() for s in b})
     ]
     return ClusterFacts(
-        context=Context({TOPIC_ID: "t"}, timeline(MIN_ISR, controllers), timeline(UNCLEAN, controllers)),
+        "c",
+        configs=ElectionConfigs({TOPIC_ID: "t"}, timeline(MIN_ISR, controllers), timeline(UNCLEAN, controllers)),
         brokers=brokers,
         features=feature_levels(levels),
         cleared=np.array(cleared, dtype=np.int64),
         broker_min_isr={b: timeline(MIN_ISR, [(-1, b)]) for b in {*brokers.states, *static}},
-        records=pa.Table.from_pylist(records, schema=RECORDS),
+        records=pa.Table.from_pylist(records, schema=CLUSTER_RECORDS),
     )
 
 
@@ -381,7 +382,7 @@ def _captured(folder: Path) -> Captured:
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), state.brokers)
     control = [r for r in decoded.records if r["is_control"]]
-    return table, elections, state, cluster_facts(state, decoded.static), control
+    return table, elections, state, cluster_facts("c", state, Clock(), None, decoded.static), control
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -413,7 +414,7 @@ def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
     history, state = history_of(decoded)
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), state.brokers)
-    found = partition_violations(table, elections, cluster_facts(state, decoded.static)).to_pylist()
+    found = partition_violations(table, elections, cluster_facts("c", state, Clock(), None, decoded.static)).to_pylist()
     told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
     assert told == [
         ("elr_empty_at_min_isr", "d", 0, True),

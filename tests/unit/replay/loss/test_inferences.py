@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from replay.bucket import detect
 from replay.cluster.brokers import BrokerTimeline
-from replay.findings.windows import Cluster, detect
-from replay.offsets.evidence import Clock
-from tests.support.scenario import evidence, ms, offsets_table, sessions, states
+from replay.cluster.facts import Clock, ClusterFacts
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, sessions, states
 
 Row = dict[str, Any]
 
@@ -25,10 +25,10 @@ LINE = "70 b2 e0@0 e2@80"
 def window(
     history: tuple[str, ...], *lines: str, brokers: BrokerTimeline, at: int = 60, elr: bool = False
 ) -> tuple[str, int, int | None, dict[str, Row]]:
-    cluster = Cluster(
+    cluster = ClusterFacts(
         "c",
         brokers,
-        lambda _: elr,
+        elr_levels(elr),
         Clock(0),
         ms(1_000),
         session_timeout_ms=TIMEOUT_MS,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from replay.arrow.schemas import FINDINGS
+from replay.bucket import Detected, detect
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import Clock, ClusterFacts
 from replay.findings.statements import prose
-from replay.findings.windows import Cluster, Detected, detect
 from replay.loss.leader_terms import SETTLED_MS
-from replay.offsets.evidence import Clock
 from replay.whatif.recovery_policies import POLICIES
-from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states, together
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, together
 
 Row = dict[str, Any]
 
@@ -35,9 +35,11 @@ def left(*brokers: int) -> BrokerTimeline:
     return sessions(*(f"0 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")), *fenced)
 
 
-def quick(name: str = "c", **around: Any) -> Cluster:
+def quick(name: str = "c", **around: Any) -> ClusterFacts:
     """A cluster in which a broker is fenced a second after it was heard of last."""
-    return Cluster(name, ALIVE, lambda _: True, Clock(0), session_timeout_ms=0, checkpoint_interval_ms=1_000, **around)
+    return ClusterFacts(
+        name, ALIVE, elr_levels(), Clock(0), session_timeout_ms=0, checkpoint_interval_ms=1_000, **around
+    )
 
 
 def found(
@@ -48,8 +50,8 @@ def found(
     error_ms: int = 0,
     log_end: float = 10_000,
 ) -> Detected:
-    cluster = Cluster(
-        "c", brokers, lambda _: elr, Clock(error_ms), ms(log_end), session_timeout_ms=0, checkpoint_interval_ms=1_000
+    cluster = ClusterFacts(
+        "c", brokers, elr_levels(elr), Clock(error_ms), ms(log_end), session_timeout_ms=0, checkpoint_interval_ms=1_000
     )
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
@@ -169,7 +171,7 @@ def test_restarting_before_joining_does_not_matter() -> None:
 
 
 def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
-    cluster = Cluster("c", sessions(*RESTART), lambda offset: offset >= 38, Clock(0))
+    cluster = ClusterFacts("c", sessions(*RESTART), elr_levels(False, (38, True)), Clock(0))
     (finding,) = judged(detect(states(*RESTARTED), offsets_table([]), cluster))
     assert finding["verdict"] == "undetermined"
 
@@ -598,7 +600,7 @@ def test_what_is_missing_is_said() -> None:
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "t"])
 def test_kafkas_own_topics_are_called_out(topic: str) -> None:
     history = states(*UNCLEAN, topic=topic)
-    cluster = Cluster("c", ALIVE, lambda _: True, Clock(0), ms(100))
+    cluster = ClusterFacts("c", ALIVE, elr_levels(), Clock(0), ms(100))
     (finding,) = judged(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster))
     meanings = [s["code"] for s in finding["reason"] if s["nature"] == "meaning"]
     expected = {"__consumer_offsets": ["consumer_offsets"], "__transaction_state": ["transaction_state"], "t": []}

@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from replay.offsets.evidence import (
-    PROPAGATION_MS,
-    Clock,
-    Leaders,
-    exact_log_end,
-    index_rows,
-    last_seen,
-    log_end_ceiling,
-)
+from replay.cluster.facts import Clock
+from replay.offsets.evidence import PROPAGATION_MS, Leaders, exact_log_end, index_rows, last_seen, log_end_ceiling
 from tests.support.scenario import UNCERTAINTY_MS, evidence, ms
 
 EXACT = Clock(0)

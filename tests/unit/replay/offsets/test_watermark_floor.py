@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from replay.offsets.evidence import OPEN, Bound, Clock, index_rows
+from replay.cluster.facts import Clock
+from replay.offsets.evidence import OPEN, Bound, index_rows
 from replay.offsets.watermark_floor import Report, Step, floors, reports
 from tests.support.scenario import evidence, ms
 

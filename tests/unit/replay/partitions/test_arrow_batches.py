@@ -50,10 +50,10 @@ def churn() -> tuple[pa.Table, ClusterState]:
 @pytest.mark.parametrize("size", SIZES)
 def test_a_real_capture(size: int) -> None:
     changes, state = churn()
-    whole = build_history(changes, state.topic_events, state.context).table
+    whole = build_history(changes, state.topic_events, state.configs).table
     counts = changes_that_count(cut(changes, size), state)
     assert counts["offset"].num_chunks > len(changes) // 8
-    history = build_history(counts, cut(state.topic_events, size), state.context).table
+    history = build_history(counts, cut(state.topic_events, size), state.configs).table
     assert len(whole) > 480
     assert history.equals(whole)
     # What is made of a history in batches: its validity, its elections.

@@ -27,7 +27,7 @@ def running(history: History, state: ClusterState, course: Course) -> dict[str, 
     """Every metric's moves in offset order, summed up within each section."""
     table = schemas.sorted_history(history.table)
     found: dict[str, list[Row]] = {}
-    rows = [*anchors(course).to_pylist(), *moves(table, state.context, course).to_pylist()]
+    rows = [*anchors(course).to_pylist(), *moves(table, state.configs, course).to_pylist()]
     for row in sorted(rows, key=lambda r: (r["metric"], r["section"], r["offset"])):
         steps = found.setdefault(row["metric"], [])
         again = bool(steps) and steps[-1]["section"] == row["section"]
@@ -53,12 +53,12 @@ def counted(rows: list[Row], state: ClusterState, offset: int) -> dict[str, int]
     zero = {r["topic_id"]: len(r["replicas"]) for r in live if r["partition"] == 0}
     count = dict.fromkeys((metrics.UNDER_MIN_ISR, metrics.RECOVERING, metrics.MANUAL), 0)
     for r in live:
-        wanted = int(config(state.context.min_isr, r["topic"], offset))
+        wanted = int(config(state.configs.min_isr, r["topic"], offset))
         count[metrics.UNDER_MIN_ISR] += len(r["isr"]) < min(wanted, zero.get(r["topic_id"], len(r["replicas"])))
         if r["leader"] == -1:
             nobody = not r["isr"] and not r["elr"]
             known = len(r["last_known_elr"]) == 1 and r["last_known_elr"][0] >= 0
-            recovers = config(state.context.unclean, r["topic"], offset) == "true" or (nobody and known)
+            recovers = config(state.configs.unclean, r["topic"], offset) == "true" or (nobody and known)
             count[metrics.RECOVERING] += recovers
             count[metrics.MANUAL] += nobody and not recovers
     return count
@@ -144,4 +144,4 @@ def test_moves_point_at_the_record_that_made_them() -> None:
 
 def test_no_partitions_give_no_moves() -> None:
     history, state = history_of(decode(capture("elr")))
-    assert len(moves(history.table.slice(0, 0), state.context, course_of(state))) == 0
+    assert len(moves(history.table.slice(0, 0), state.configs, course_of(state))) == 0

@@ -36,7 +36,7 @@ def test_what_counts_and_what_follows_from_it_equals_the_plain_rules(log: list[R
     about_cluster = [r for r in log if r["type"] in CLUSTER_TYPES]
     state = resolve_cluster(log_shape(batches(log, cuts) if log else [], []), about_cluster, [], {})
     table = pa.Table.from_pylist([r["change"] for r in log if r["change"]], schema=CHANGES)
-    history = build_history(changes_that_count(table, state), state.topic_events, state.context)
+    history = build_history(changes_that_count(table, state), state.topic_events, state.configs)
 
     counts = committed(log)
     changes = [r["change"] for r in counts if r["change"]]
@@ -44,7 +44,7 @@ def test_what_counts_and_what_follows_from_it_equals_the_plain_rules(log: list[R
     assert without_configs(history) == expected
     assert sorted(history.orphans["offset"].to_pylist()) == [o["offset"] for o in orphans]
     names = {r["data"]["topicId"]: r["data"]["name"] for r in counts if r["type"] == "TOPIC_RECORD"}
-    assert state.context.topic_names == names
+    assert state.configs.topic_names == names
     applied = [r["offset"] for r in state.records if r["type"] not in (BEGIN, END, ABORT)]
     assert applied == [r["offset"] for r in counts if r["type"] in CLUSTER_TYPES]
 

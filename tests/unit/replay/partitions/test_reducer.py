@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, Context, config_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
 from replay.partitions.reducer import History, build_history
 from tests.support.random_logs import LISTS, TOPICS, logs, provenance
 from tests.support.scalar_reducer import MIGRATING, reduce_rows
@@ -19,12 +19,12 @@ from tests.support.scalar_reducer import MIGRATING, reduce_rows
 Row = dict[str, Any]
 
 
-def context(topics: dict[str, str] | None = None, changes: list[ConfigChange] | None = None) -> Context:
+def context(topics: dict[str, str] | None = None, changes: list[ConfigChange] | None = None) -> ElectionConfigs:
     names = {topic: f"name-{topic[-1]}" for topic in TOPICS} if topics is None else topics
-    return Context(names, *(config_timeline(key, changes or [], [], {}) for key in (MIN_ISR, UNCLEAN)))
+    return ElectionConfigs(names, *(config_timeline(key, changes or [], [], {}) for key in (MIN_ISR, UNCLEAN)))
 
 
-def build(changes: list[Row], events: list[Row], about: Context | None = None) -> History:
+def build(changes: list[Row], events: list[Row], about: ElectionConfigs | None = None) -> History:
     table = pa.Table.from_pylist(changes, schema=CHANGES)
     return build_history(table, pa.Table.from_pylist(events, schema=TOPIC_EVENTS), about or context())
 

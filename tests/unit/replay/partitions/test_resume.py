@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
-from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, Context, config_timeline
+from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
@@ -27,7 +27,7 @@ _CONFIGS = [
     ConfigChange(31, BROKER, "", MIN_ISR, "2"),
     ConfigChange(44, TOPIC, "name-x", MIN_ISR, None),
 ]
-CONTEXT = Context(
+CONTEXT = ElectionConfigs(
     {topic: f"name-{topic[-1]}" for topic in TOPICS},
     *(config_timeline(key, _CONFIGS, [], {}) for key in (MIN_ISR, UNCLEAN)),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,15 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from replay.bucket import Detected, detect
 from replay.controller.profiles import PROFILES
-from replay.findings.windows import Asked, ClusterEvents, Detected, detect
-from replay.loss.facts import Cluster
-from replay.offsets.evidence import Clock
-from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
+from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER, Question
 from replay.whatif.recovery_policies import POLICIES
 from tests.support.scenario import evidence, ms, offsets_table, sessions, states
 from tests.unit.replay.controller.test_predictions import around
-from tests.unit.replay.whatif.test_simulation import NO_EVENTS, real
+from tests.unit.replay.whatif.test_simulation import real
 
 Row = dict[str, Any]
 
@@ -27,9 +26,8 @@ SIMULATED = {*(f"profile_{name}" for name in PROFILES), "before_elr", "before_el
 
 @cache
 def found(name: str) -> Detected:
-    told = real(name)
-    events = ClusterEvents(told.surroundings, told.topic_events, told.unclean_restarts)
-    return detect(told.history, told.offsets, told.cluster, events, Asked(((3,),), (1, 2, 3)))
+    captured = real(name)
+    return detect(captured.history, captured.offsets, captured.bucket.facts, Question(((3,),), (1, 2, 3)))
 
 
 def rows(detected: Detected) -> dict[str, dict[str, Row]]:
@@ -149,14 +147,12 @@ EVIDENCE = (
 BACK = ("49 register 2 j2", "50 unfence 2", "58 register 3 j3", "59 unfence 3 batch=59")
 
 
-def small(*more: str, back: tuple[str, ...], asked: Asked | None = None) -> tuple[Row, dict[str, Row]]:
+def small(*more: str, back: tuple[str, ...], question: Question | None = None) -> tuple[Row, dict[str, Row]]:
     """The one window of HISTORY and `more`, and what it is answered."""
     history = states(*HISTORY, *more)
     timeline = sessions(*SESSIONS, *back)
-    surroundings = around(timeline)
-    cluster = Cluster("c", timeline, lambda offset: True, Clock(0), ms(100), session_timeout_ms=0)
-    events = ClusterEvents(surroundings, NO_EVENTS)
-    detected = detect(history, offsets_table(evidence(*EVIDENCE)), cluster, events, asked or Asked())
+    facts = replace(around(timeline), log_end_ms=ms(100), session_timeout_ms=0)
+    detected = detect(history, offsets_table(evidence(*EVIDENCE)), facts, question or Question())
     (window,) = windows(detected)
     return window, rows(detected)[window["finding_id"]]
 
@@ -189,7 +185,7 @@ def test_a_higher_min_isr_bounds_no_loss_from_below() -> None:
 def test_configured_lists_of_deprioritized_brokers_are_asked() -> None:
     back = ("58 register 3 j3", "59 unfence 3 batch=59", "59 unfence 1 batch=59")
     more = "60 isr=3 elr=1 lke= leader=3 batch=59"
-    _, answers = small(more, back=back, asked=Asked(((3,), (1, 2)), ()))
+    _, answers = small(more, back=back, question=Question(((3,), (1, 2)), ()))
     assert {p for p in answers if p.startswith("deprioritized")} == {
         DEPRIORITIZED_LEADER,
         "deprioritized_3",
@@ -212,8 +208,8 @@ def test_behind_a_part_of_history_that_would_have_been_another_nothing_is_known(
 def test_no_window_needs_no_answer() -> None:
     history = states("10 isr=1,2,3 leader=1")
     timeline = sessions(*SESSIONS[:6])
-    cluster = Cluster("c", timeline, lambda offset: True, Clock(0), ms(100))
-    detected = detect(history, offsets_table([]), cluster, ClusterEvents(around(timeline), NO_EVENTS))
+    facts = replace(around(timeline), log_end_ms=ms(100))
+    detected = detect(history, offsets_table([]), facts, Question())
     assert len(detected.counterfactuals) == 0
     assert isinstance(detected.findings, pa.Table)
-    assert not np.any(detected.states.removed)
+    assert not np.any(detected.bucket.states.removed)

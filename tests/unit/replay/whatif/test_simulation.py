@@ -13,17 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.arrow import schemas
 from replay.arrow.ragged import PAD
-from replay.arrow.schemas import TOPIC_EVENTS
+from replay.cluster.facts import ClusterFacts
 from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
-from replay.controller.transitions import Cut, Surroundings, changed_rows, surroundings_of
+from replay.controller.transitions import Bucket
 from replay.controller.triggers import UNCLEAN_RESTART
-from replay.loss.facts import Cluster
 from replay.loss.judged_windows import losses
-from replay.offsets.evidence import Clock
-from replay.partitions.elections import States, states_of
+from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Leaderless, Scenario
@@ -36,21 +33,23 @@ from tests.unit.replay.controller.test_predictions import around
 from tests.unit.test_oracle import decoded
 
 END = 1 << 40
-NO_EVENTS = TOPIC_EVENTS.empty_table()
 RECORDED = Scenario()
 
 
 @dataclass(frozen=True)
-class Told:
-    """A history, and everything that a simulation of it needs."""
+class Simulated:
+    """A bucket and the log end offsets beside it."""
 
-    history: pa.Table
-    states: States
-    surroundings: Surroundings
-    topic_events: pa.Table
+    bucket: Bucket
     offsets: pa.Table
-    cluster: Cluster
-    unclean_restarts: Sequence[int]
+
+    @property
+    def history(self) -> pa.Table:
+        return self.bucket.history
+
+    @property
+    def states(self) -> States:
+        return self.bucket.states
 
     def subjects(self, begin: int, end: int) -> Subjects:
         found = subjects_of(self.history, self.states, begin, end)
@@ -58,50 +57,46 @@ class Told:
         return found
 
     def course(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> Course:
-        cut = Cut(self.history, self.states, self.surroundings)
         subjects = self.subjects(begin, end)
-        steps = steps_of(cut, self.history, subjects, self.topic_events, self.unclean_restarts, rebalanced)
-        return simulate(cut, self.history, subjects, steps, scenario)
+        return simulate(self.bucket, subjects, steps_of(self.bucket, subjects, rebalanced), scenario)
 
     def compared(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> list[Any]:
         subjects = self.subjects(begin, end)
         course = self.course(scenario, begin, end, rebalanced)
-        judged = losses(self.history, self.offsets, self.cluster)
+        judged = losses(self.bucket, self.offsets)
         missing = getattr(scenario.recover, "undetermined", {})
         by_subject = {s: missing[row] for s, row in enumerate(subjects.start.tolist()) if row in missing}
-        end_ms = int(self.cluster.log_end_ms or 0)
+        end_ms = int(self.bucket.facts.log_end_ms or 0)
         return compare(self.history, self.states, subjects, course, judged, end_ms, by_subject).to_pylist()
 
     def by_policy(self, policy: str) -> Scenario:
-        return Scenario(recover=recovery(policy, self.history, self.states, self.offsets, self.cluster.clock))
+        return Scenario(recover=recovery(policy, self.history, self.states, self.offsets, self.bucket.facts.clock))
 
 
 @cache
-def real(name: str) -> Told:
+def real(name: str) -> Simulated:
     capture = decoded(name)
     history, state = history_of(capture)
-    table, surroundings = schemas.sorted_history(history.table), surroundings_of(state)
-    found = states_of(table)
-    pieces = predict_all(Cut(table, found, surroundings), changed_rows(table, found, surroundings))
+    facts = cluster_of(capture, state)
+    first = Bucket(history.table, facts)
+    pieces = predict_all(first, first.changed_rows)
     shown = [(at, t) for p in pieces for at, t in zip(p.shown_at.tolist(), p.trigger.tolist(), strict=True)]
+    restarts = sorted({at for at, trigger in shown if trigger == UNCLEAN_RESTART})
     ids = {
         (r["topic"], r["partition"]): r["topic_id"]
-        for r in table.select(["topic", "partition", "topic_id"]).to_pylist()
+        for r in first.history.select(["topic", "partition", "topic_id"]).to_pylist()
     }
     offsets = [
         r | {"topic_id": r["topic_id"] or ids.get((r["topic"], r["partition"]))} for r in capture.offsets.to_pylist()
     ]
-    cluster = cluster_of(capture, state)
     known = pa.Table.from_pylist(offsets, schema=capture.offsets.schema)
-    restarts = sorted({at for at, trigger in shown if trigger == UNCLEAN_RESTART})
-    return Told(table, found, surroundings, state.topic_events, known, cluster, restarts)
+    return Simulated(Bucket(history.table, replace(facts, unclean_restarts=restarts)), known)
 
 
-def told(history: pa.Table, surroundings: Surroundings, restarts: Sequence[int] = (), *seen: str) -> Told:
+def simulated(history: pa.Table, facts: ClusterFacts, restarts: Sequence[int] = (), *lines: str) -> Simulated:
     last = int(history["offset"].to_numpy().max())
-    cluster = Cluster("c", surroundings.brokers, lambda offset: True, Clock(0), ms(last + 10))
-    offsets = offsets_table(evidence(*seen))
-    return Told(history, states_of(history), surroundings, NO_EVENTS, offsets, cluster, restarts)
+    facts = replace(facts, log_end_ms=ms(last + 10), unclean_restarts=restarts)
+    return Simulated(Bucket(history, facts), offsets_table(evidence(*lines)))
 
 
 def steps_through(course: Course, subject: int) -> list[tuple[int, tuple[int, ...], frozenset[int]]]:
@@ -191,8 +186,8 @@ STANDING = (
 
 def test_a_story_by_hand() -> None:
     """The ELR brings broker 1 back with everything; other rules would have elected somebody who lacks the end."""
-    surroundings = around(sessions(*LOST))
-    known = told(states(*STANDING), surroundings, [50])
+    facts = around(sessions(*LOST))
+    known = simulated(states(*STANDING), facts, [50])
     assert steps_through(known.course(RECORDED), 0) == [
         (1, (1, 2), frozenset()),
         (2, (2,), frozenset({1})),
@@ -208,7 +203,7 @@ def test_a_story_by_hand() -> None:
 
 
 def test_without_elr_the_last_of_the_isr_has_to_come_back() -> None:
-    known = told(states(*STANDING), around(sessions(*LOST)), [50])
+    known = simulated(states(*STANDING), around(sessions(*LOST)), [50])
     course = known.course(Scenario(elr=False))
     # Broker 2 stays in the ISR, alone, and leads when it is back: without what its disk lost.
     assert steps_through(course, 0) == [
@@ -226,7 +221,7 @@ def test_deprioritized_brokers_are_elected_last_and_preferred_leaders_move_off_t
         *(f"{b + 3} unfence {b}" for b in (1, 2, 3)),
         "21 fence 1 batch=20",
     )
-    known = told(history, around(brokers))
+    known = simulated(history, around(brokers))
     last = Scenario(deprioritized=((2, 0, END),))
     assert steps_through(known.course(last), 0)[-1] == (3, (2, 3), frozenset())
     # Broker 1 leads and is not on the list: nothing moves before it fails.
@@ -244,7 +239,7 @@ def test_another_min_isr_moves_what_counts_as_below_it() -> None:
     rows = real("elr").compared(Scenario(min_isr=1))
     recorded, would_be = total(rows, "under_min_isr_ms")
     assert would_be < recorded
-    (row,) = told(states("10 isr=1,2 leader=1"), around(running(1, 2, 3))).compared(Scenario(min_isr=9))
+    (row,) = simulated(states("10 isr=1,2 leader=1"), around(running(1, 2, 3))).compared(Scenario(min_isr=9))
     # Capped by the replicas, as the controller does.
     assert row["first_difference_offset"] is None
 
@@ -276,13 +271,13 @@ EMPTY = (
     ],
 )
 def test_strategies_choose_by_the_logs_that_were_seen(policy: str, leaders: list[int]) -> None:
-    known = told(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50], *SEEN)
+    known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50], *SEEN)
     found = [leader for leader, _, _ in steps_through(known.course(known.by_policy(policy)), 0)]
     assert [leader for i, leader in enumerate(found) if not i or found[i - 1] != leader] == leaders
 
 
 def test_a_log_that_was_never_seen_leaves_the_choice_open() -> None:
-    known = told(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
+    known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
     (row,) = known.compared(known.by_policy("unclean_recovery_balanced"))
     assert row["undetermined_offset"] == 55
     assert {row[f"{name}_would_be"] for name in ("elections", "leaderless_ms", "loss_min", "loss_max")} == {None}
@@ -290,7 +285,7 @@ def test_a_log_that_was_never_seen_leaves_the_choice_open() -> None:
 
 
 def test_a_designated_broker_leads_where_it_holds_a_replica_and_is_alive() -> None:
-    known = told(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50], *SEEN)
+    known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50], *SEEN)
     assert steps_through(known.course(designated(3)), 0)[-1] == (3, (3,), frozenset())
     assert [leader for leader, _, _ in steps_through(known.course(designated(9)), 0)] == [1, 2, -1, -1, -1]
 
@@ -332,7 +327,7 @@ def test_who_is_asked_for_a_leader() -> None:
         asked.append(leaderless)
         return np.full(len(leaderless.row), PAD)
 
-    known = told(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
+    known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
     known.course(replace(RECORDED, recover=nobody))
     told_of = [(int(a.offset[0]), [int(b) for b in a.alive[0] if b != PAD], int(a.last_leader[0])) for a in asked]
     assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]

@@ -1,0 +1,188 @@
+"""The cluster's facts: everything that judging one bucket of partitions needs to know beside the partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import Array
+from replay.arrow.schemas import CLUSTER_RECORDS, TOPIC_EVENTS
+from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
+from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
+from replay.cluster.controllers import ControllerReleases
+from replay.cluster.features import FeatureLevels
+from replay.cluster.state import ClusterState, LogShape
+
+Row = Mapping[str, Any]
+
+# Kafka's defaults of a controller's and a broker's static config.
+DEFAULT_SESSION_TIMEOUT_MS = 9_000
+DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
+SESSION_TIMEOUT = "broker.session.timeout.ms"
+CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
+# The controller looks for stale brokers four times a session timeout; its queue and its log's appends take time, too.
+_LATENESS, _SLACK_MS = 0.5, 1_000
+# Every node's own properties file names its roles. A manifest that names a few configs does not.
+_ROLES = "process.roles"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How to order evidence by time. error_ms: the largest difference between two nodes' clocks; measured_ms: the
+    smallest one that the evidence itself leaves possible."""
+
+    error_ms: int = 0
+    measured_ms: int = 0
+
+    def surely_before(self, row: Row, timestamp_ms: int) -> bool:
+        """True if the row's value was read before the time, whatever the clocks and the capture's duration did."""
+        begin = row["captured_at_ms"]
+        return begin is not None and read_by(row) + self.error_ms < timestamp_ms
+
+    def surely_after(self, row: Row, timestamp_ms: int) -> bool:
+        begin = row["captured_at_ms"]
+        return begin is not None and begin - self.error_ms > timestamp_ms
+
+
+def read_by(row: Row) -> int:
+    """The latest time (ms) at which the value of a row with a capture time was read."""
+    return int(row["captured_at_ms"]) + (row["uncertainty_ms"] or 0)
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """Everything about the cluster that judging a bucket needs.
+
+    log_end_ms: timestamp of the metadata log's last record; the leader is unknown after it. None: the last timestamp of
+    the history and of the broker records takes its place. session_timeout_ms: the largest broker.session.timeout.ms of
+    the controllers; session_timeout_source: 'static' or 'assumed_default'. fail_overs: (time of the last record of one
+    controller's epoch, time of the first record of the next), ascending. checkpoint_interval_ms: how often every broker
+    writes its high watermarks at least. configs: min.insync.replicas and unclean.leader.election.enable over offsets;
+    None: only what the states themselves have, and no other rules are simulated. cleared: offsets of ClearElrRecords,
+    ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the registrations that followed
+    an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it for itself. records:
+    schemas.CLUSTER_RECORDS, the records that change something beside partitions.
+    """
+
+    cluster_id: str
+    brokers: BrokerTimeline
+    features: FeatureLevels
+    clock: Clock = field(default_factory=Clock)
+    log_end_ms: int | None = None
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    session_timeout_source: str = "assumed_default"
+    fail_overs: Sequence[tuple[int, int]] = ()
+    checkpoint_interval_ms: int = DEFAULT_CHECKPOINT_INTERVAL_MS
+    configs: ElectionConfigs | None = None
+    controller_releases: ControllerReleases = field(default_factory=ControllerReleases)
+    cleared: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    topic_events: pa.Table = field(default_factory=TOPIC_EVENTS.empty_table)
+    unclean_restarts: Sequence[int] = ()
+    broker_min_isr: Mapping[int, ConfigTimeline] = field(default_factory=dict)
+    records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
+
+    def known_configs(self) -> ElectionConfigs:
+        """`configs`. Errors: ValueError without them."""
+        if self.configs is None:
+            raise ValueError(f"cluster {self.cluster_id}: the configs are not known, so no rules can be applied")
+        return self.configs
+
+    @property
+    def heard_ms(self) -> int:
+        """The controller surely heard from a broker within this time before it fenced it."""
+        return heard_within_ms(self.session_timeout_ms)
+
+    @cached_property
+    def _last_of_brokers(self) -> int | None:
+        return max((s.timestamp_ms for s in self.brokers.latest()), default=None)
+
+    def end_ms(self, timestamp_ms: Array) -> int:
+        """No state is known after this time. timestamp_ms: of the history, at least one."""
+        if self.log_end_ms is not None:
+            return self.log_end_ms
+        return max([int(timestamp_ms.max()), *([] if self._last_of_brokers is None else [self._last_of_brokers])])
+
+
+def heard_within_ms(session_timeout_ms: int) -> int:
+    """The controller surely heard from a broker within this time before it fenced it."""
+    return int(session_timeout_ms * (1 + _LATENESS)) + _SLACK_MS
+
+
+def cluster_facts(
+    cluster_id: str,
+    state: ClusterState,
+    clock: Clock,
+    log_end_ms: int | None,
+    static: Mapping[int, Mapping[str, str]],
+    unclean_restarts: Sequence[int] = (),
+) -> ClusterFacts:
+    """From a resolved cluster with its records (not of `for_tasks`).
+
+    static: node id -> its server.properties, of the nodes whose file was captured. A config that none of them names has
+    Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured.
+    """
+    controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
+    timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
+    known = any(_ROLES in f or SESSION_TIMEOUT in f for f in controllers)
+    beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
+    return ClusterFacts(
+        cluster_id,
+        state.brokers,
+        state.features,
+        clock,
+        log_end_ms,
+        session_timeout_ms=timeout,
+        session_timeout_source="static" if known else "assumed_default",
+        fail_overs=fail_overs(state.shape),
+        checkpoint_interval_ms=_longest(static.values(), CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_INTERVAL_MS),
+        configs=state.configs,
+        controller_releases=state.controller_releases,
+        cleared=state.cleared,
+        topic_events=state.topic_events,
+        unclean_restarts=unclean_restarts,
+        broker_min_isr=_broker_min_isr(state, static),
+        records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
+    )
+
+
+def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:
+    """A broker resolves as a controller with its id would (KafkaConfigSchema); topics' own settings are the same."""
+    changes = [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in state.records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])["name"] == MIN_ISR and d["resourceType"] == BROKER
+    ]
+    topics = state.configs.min_isr.topics
+    return {
+        broker: replace(config_timeline(MIN_ISR, changes, [(-1, broker)], static), topics=topics)
+        for broker in sorted({*state.brokers.states, *static})
+    }
+
+
+def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
+    """The largest value in the files. A whole file that lacks it counts as the default, and so does no file at all."""
+    values = [int(f[name]) if f.get(name, "").strip().isdigit() else default for f in files if name in f or _ROLES in f]
+    return max(values, default=default)
+
+
+def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:
+    """(time of the last batch of one controller's epoch, time of the first batch of the next), in ms, of the surviving
+    log."""
+    truncated = set(shape.truncated)
+    live = [b for b in shape.batches if (b["epoch"], b["base_offset"]) not in truncated]
+    times: dict[int, tuple[int, int]] = {}
+    for batch in sorted(live, key=_offset):
+        first, _ = times.get(batch["epoch"], (batch["base_timestamp_ms"], 0))
+        times[batch["epoch"]] = first, batch["base_timestamp_ms"]
+    epochs = sorted(times)
+    return tuple((times[before][1], times[after][0]) for before, after in pairwise(epochs))
+
+
+def _offset(batch: Row) -> int:
+    return int(batch["base_offset"])
