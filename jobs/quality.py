@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.lake import fingerprint
+from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.tables import QUALITY_RESULTS
 
@@ -30,7 +30,7 @@ class Checked:
 def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Checked:
     """Check one cluster's partition_history, unless it was checked as it is."""
     docs = lake.root / DOCS / cluster
-    mark = fingerprint.fingerprint(lake, _INPUTS)
+    mark = input_fingerprint(lake, _INPUTS)
     up_to_date = lake.mark("quality_results", cluster) == mark
     if not up_to_date:
         lake.start()

@@ -16,7 +16,7 @@ from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import Settings
 from jobs.detect.printed_states import compare_with_described
 from jobs.detect.snapshots import compare_with_snapshots
-from jobs.lake import fingerprint
+from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import control_records, load_cluster_state, static_files
 from jobs.replay.stage import changes_frame, replayed_from
@@ -75,7 +75,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # tables that a newer release has and this lake does not
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
-    mark = fingerprint.fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
+    mark = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
     if lake.mark("findings", cluster) == mark:
         return Found(cluster, True)
     lake.start()

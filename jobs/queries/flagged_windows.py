@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.lake_files import LakeFiles
+from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 
 WINDOW_COLUMNS = (
@@ -29,16 +30,11 @@ _GRAVE = ("critical", "high")
 
 
 def flagged_windows(lake: LakeFiles) -> list[dict[str, Any]]:
-    """Every cluster's windows (WINDOW_COLUMNS) that are not excluded: proven ones first, the largest loss first."""
-    flagged = (pc.field("kind") == HWM_REGRESSION) & (pc.field("verdict") != "excluded")
-    rows: list[dict[str, Any]] = lake.read("findings", None, WINDOW_COLUMNS, flagged).to_pylist()
-    return sorted(rows, key=_gravity)
-
-
-def _gravity(row: dict[str, Any]) -> tuple[Any, ...]:
-    loss = -1 if row["loss_min"] is None else row["loss_min"]
-    place = ((row[name] is not None, row[name] or 0) for name in ("partition", "election_offset"))
-    return row["verdict"] != "proven", -loss, row["topic"] or "", *place
+    """Every cluster's windows (WINDOW_COLUMNS) that are not excluded, in the order of the report."""
+    names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
+    found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
+    rows: list[dict[str, Any]] = ordered(found, Section.WINDOWS).select(WINDOW_COLUMNS).to_pylist()
+    return rows
 
 
 def levels(lake: LakeFiles) -> set[str]:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.config.settings import Settings
-from jobs.lake import fingerprint
+from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.replay.brokers import brokers
@@ -58,7 +58,7 @@ def replay(
     Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
     """
     lake.create()  # tables that a newer release has and this lake does not
-    mark = fingerprint.fingerprint(lake, _INPUTS, (start,))
+    mark = input_fingerprint(lake, _INPUTS, (start,))
     if lake.mark(_LAST, cluster) == mark:
         return Replayed(cluster, 0, True)
     lake.start()
@@ -118,7 +118,7 @@ def _partitions(
     """Write partition_history; returns the rows written and where an earlier history was extended."""
     static = static_files(lake, cluster)
     point = resume_point(state, static)
-    rules = {"code": fingerprint.CODE_VERSION, "start": start}
+    rules = {"code": CODE_VERSION, "start": start}
     about = {**rules, "resume": asdict(point) if point else None}
     changes = changes_frame(lake, cluster, state)
     made = lake.made("partition_history", cluster)

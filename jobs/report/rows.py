@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
-from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN, SEVERITIES, UNDETERMINED
+from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.loss.verdict import VERDICTS as NAMES
 
 Row = dict[str, Any]
@@ -18,9 +21,6 @@ Row = dict[str, Any]
 # A page is read by people: beyond these a section says how many rows it leaves out, and where those are.
 MAX_LISTED = 1000
 MAX_DETAILS = 200
-
-# Statements that say how long an exposure lasted.
-LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,52 +122,10 @@ def section_of(row: Mapping[str, Any]) -> Section:
 
 
 def by_section(findings: list[Row]) -> dict[Section, list[Row]]:
-    """The findings of each section, in its order."""
-    lists: dict[Section, list[Row]] = {section: [] for section in Section}
+    """The findings of each section, in its order. Errors: ValueError for a verdict or a kind that is not known."""
     for row in findings:
-        lists[section_of(row)].append(row)
-    keys = {Section.WINDOWS: _most_lost, Section.EXCLUDED: _most_lost, Section.EXPOSURES: _longest}
-    return {section: sorted(rows, key=keys.get(section, _gravest)) for section, rows in lists.items()}
-
-
-def lasted_ms(row: Row) -> int | None:
-    """How long an exposure lasted, or at least; None where that is not known."""
-    told = [each["value"] for each in row["reason"] or [] if each["code"] in (LASTED, LASTED_AT_LEAST)]
-    if told:
-        return None if told[0] is None else int(told[0])
-    start, end = row["start_timestamp_ms"], row["end_timestamp_ms"]
-    return None if start is None or end is None else int(end - start)
-
-
-def severity_rank(row: Row) -> int:
-    """0 for the gravest; a word that is not known comes first."""
-    return SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else -1
-
-
-def loss_rank(row: Row) -> tuple[float, float]:
-    """Sort key: the loss that is certain, then the loss that is conceivable (no bound = the most); most first."""
-    low, high = row["loss_min"], row["loss_max"]
-    conceivable = -1 if low is None and high is None else float("inf") if high is None else high
-    return 1 if low is None else -low, -conceivable
-
-
-def place_rank(row: Row) -> tuple[Any, ...]:
-    """Sort key that no two findings share: where it is, and its id."""
-    return (
-        *(str(row[name]) for name in ("topic", "topic_id")),
-        *(-1 if row[name] is None else row[name] for name in ("partition", "start_offset")),
-        str(row["finding_id"]),
-    )
-
-
-def _most_lost(row: Row) -> tuple[Any, ...]:
-    return _RANK[verdict_of(row).name], *loss_rank(row), *place_rank(row)
-
-
-def _gravest(row: Row) -> tuple[Any, ...]:
-    return severity_rank(row), _RANK[verdict_of(row).name], *place_rank(row)
-
-
-def _longest(row: Row) -> tuple[Any, ...]:
-    lasted = lasted_ms(row)
-    return 1 if lasted is None else -lasted, *place_rank(row)
+        verdict_of(row)
+        kind_of(row["kind"])
+    keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names} for row in findings], schema=KEYS)
+    keys = keys.append_column("row", pa.array(range(len(findings)), pa.int64()))
+    return {section: [findings[row] for row in ordered(keys, section)["row"].to_pylist()] for section in Section}

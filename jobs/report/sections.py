@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
+
+from jobs.report.order import KEYS, LASTED_AT_LEAST, lasted_ms
 from jobs.report.rows import (
-    LASTED_AT_LEAST,
     Row,
     Section,
     Totals,
-    lasted_ms,
-    loss_rank,
-    place_rank,
-    severity_rank,
 )
 from jobs.report.words import policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
@@ -76,32 +74,17 @@ def window_key(row: Row) -> tuple[Any, ...]:
 def predicted_windows(
     rows: Sequence[Row], windows: Mapping[tuple[Any, ...], Row], anchors: Mapping[tuple[Any, ...], str | None]
 ) -> list[Predicted]:
-    """Predictions by window, the gravest first. windows, anchors: of the judged windows, by `window_key`."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(window_key(row), []).append(row)
-    found = [
-        Predicted(min(group, key=place_rank), windows.get(key), anchors.get(key), _answers(group))
-        for key, group in groups.items()
-    ]
-    return sorted(found, key=_gravest)
-
-
-def _gravest(found: Predicted) -> tuple[Any, ...]:
-    answers = [answer.row for answer in found.answers]
-    return min(map(severity_rank, answers)), min(map(loss_rank, answers)), *place_rank(found.row)
+    """Predictions by window. rows: in the section's order, which keeps a window's predictions together; windows,
+    anchors: of the judged windows, by `window_key`."""
+    groups = ((key, list(group)) for key, group in groupby(rows, key=window_key))
+    return [Predicted(group[0], windows.get(key), anchors.get(key), _answers(group)) for key, group in groups]
 
 
 def _answers(rows: Sequence[Row]) -> list[Answer]:
-    """Rules that come to the same are one answer, the largest loss first."""
-
-    def same(row: Row) -> tuple[Any, ...]:
-        leader = row["would_be_leader"]
-        return *loss_rank(row), -1 if leader is None else leader
-
+    """Rules that come to the same are one answer."""
     answers = []
-    for _, group in groupby(sorted(rows, key=same), key=same):
-        several = sorted(group, key=lambda row: (severity_rank(row), *place_rank(row)))
+    for _, group in groupby(rows, key=lambda row: (row["loss_min"], row["loss_max"], row["would_be_leader"])):
+        several = list(group)
         policies = sorted({row["policy"] for row in several}, key=policy_rank)
         answers.append(Answer(several[0], policies, sorted({str(row["kind"]) for row in several})))
     return answers
@@ -129,7 +112,8 @@ def exposures(totals: Totals) -> list[Exposure]:
 def lasted(row: Row) -> tuple[int | None, bool]:
     """(milliseconds, whether that is only the least) of an exposure."""
     at_least = any(said["code"] == LASTED_AT_LEAST for said in row["reason"] or [])
-    return lasted_ms(row), at_least or row["end_offset"] is None
+    keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names}], schema=KEYS)
+    return lasted_ms(keys)[0].as_py(), at_least or row["end_offset"] is None
 
 
 def how_it_ended(row: Row) -> str:

@@ -1,0 +1,119 @@
+"""The one order of findings: in the report's sections, and in the table of flagged windows.
+
+Arrow sorts all findings of a lake by a few columns; only those that are shown are then read whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.schemas import FINDINGS
+from replay.findings.kinds import HWM_REGRESSION, Section, of_section
+from replay.loss.verdict import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
+
+# Statements that say how long an exposure lasted.
+LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
+
+# The columns that sections and their order follow from. `reason` matters for exposures only.
+KEYS = pa.schema(
+    [
+        FINDINGS.field(name)
+        for name in (
+            "finding_id",
+            "kind",
+            "verdict",
+            "severity",
+            "loss_min",
+            "loss_max",
+            "topic",
+            "topic_id",
+            "partition",
+            "start_offset",
+            "end_offset",
+            "election_offset",
+            "start_timestamp_ms",
+            "end_timestamp_ms",
+            "would_be_leader",
+            "reason",
+        )
+    ]
+)
+
+_WHERE = ("topic", "topic_id", "partition", "start_offset", "finding_id")
+_MOST_LOST = ("verdict_rank", "-loss_min", "-conceivable", *_WHERE)
+_ORDERS = {
+    Section.WINDOWS: _MOST_LOST,
+    Section.EXCLUDED: _MOST_LOST,
+    # Predictions about one window stay together, where its gravest one belongs; equal answers follow each other.
+    Section.OTHER_RULES: (
+        *("gravest", "-most", "topic", "topic_id", "partition", "election_offset"),
+        *("-loss_min", "-conceivable", "would_be_leader", "severity_rank", "start_offset", "finding_id"),
+    ),
+    Section.EXPOSURES: ("-lasted_ms", *_WHERE),
+}
+_GRAVEST = ("severity_rank", "verdict_rank", *_WHERE)
+
+
+def ordered(findings: pa.Table, section: Section) -> pa.Table:
+    """The rows of a section, in order. findings: with the columns KEYS, and any others."""
+    own = findings.filter(_is_in(findings, section))
+    ranks = {
+        "severity_rank": pc.fill_null(pc.index_in(own["severity"], value_set=pa.array(SEVERITIES)), -1),
+        "verdict_rank": pc.index_in(pc.fill_null(own["verdict"], UNDETERMINED), value_set=pa.array(VERDICTS)),
+        "conceivable": _conceivable(own),
+    }
+    if section is Section.EXPOSURES:
+        ranks["lasted_ms"] = lasted_ms(own)
+    if section is Section.OTHER_RULES:
+        ranks |= _of_windows(own, ranks["severity_rank"])
+    keys = _ORDERS.get(section, _GRAVEST)
+    names = [key.removeprefix("-") for key in keys]
+    table = pa.table({name: ranks[name] if name in ranks else own[name] for name in names})
+    order = [(n, "descending" if key.startswith("-") else "ascending") for n, key in zip(names, keys, strict=True)]
+    return own.take(pc.sort_indices(table, order))
+
+
+def _is_in(findings: pa.Table, section: Section) -> pa.ChunkedArray:
+    if section in (Section.WINDOWS, Section.EXCLUDED):
+        excluded = pc.equal(pc.fill_null(findings["verdict"], UNDETERMINED), EXCLUDED)
+        wanted = excluded if section is Section.EXCLUDED else pc.invert(excluded)
+        return pc.and_(pc.equal(findings["kind"], HWM_REGRESSION), wanted)
+    return pc.is_in(findings["kind"], value_set=pa.array(of_section(section), pa.string()))
+
+
+def _conceivable(findings: pa.Table) -> pa.ChunkedArray:
+    """The largest loss that the bounds allow; no upper bound is more than any, no bounds at all are less."""
+    nothing = pc.and_(findings["loss_max"].is_null(), findings["loss_min"].is_null())
+    return pc.fill_null(pc.if_else(nothing, -1, findings["loss_max"]), np.iinfo(np.int64).max)
+
+
+def _of_windows(findings: pa.Table, severity_rank: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """The gravest severity and the largest certain loss among the predictions about each row's window."""
+    names = [findings[name].cast(pa.string()) for name in ("topic_id", "partition", "election_offset")]
+    window = pc.binary_join_element_wise(*names, "|", null_handling="replace").combine_chunks()
+    table = pa.table({"window": window, "severity_rank": severity_rank, "loss_min": findings["loss_min"]})
+    best = table.group_by("window").aggregate([("severity_rank", "min"), ("loss_min", "max")])
+    at = pc.index_in(window, value_set=best["window"])
+    return {"gravest": best["severity_rank_min"].take(at), "most": best["loss_min_max"].take(at)}
+
+
+def lasted_ms(findings: pa.Table) -> pa.Array:
+    """How long each exposure lasted, or at least; int64, null where that is not known."""
+    start, end = (findings[n].combine_chunks() for n in ("start_timestamp_ms", "end_timestamp_ms"))
+    first, last = (pc.fill_null(values, 0).to_numpy() for values in (start, end))
+    with np.errstate(over="ignore"):
+        between = last - first
+    # What damaged files claim may not fit into 64 bits.
+    fits = (between >= 0) == (last >= first)
+    known = pc.and_(pc.and_(start.is_valid(), end.is_valid()), pa.array(fits))
+    reason = findings["reason"].combine_chunks()
+    at, said = pc.list_parent_indices(reason).to_numpy(), pc.list_flatten(reason)
+    about = pc.is_in(pc.struct_field(said, "code"), value_set=pa.array([LASTED, LASTED_AT_LEAST]))
+    chosen = pc.and_(about, pc.struct_field(said, "value").is_valid()).to_numpy(zero_copy_only=False)
+    values, row = pc.struct_field(said, "value").to_numpy(zero_copy_only=False)[chosen], at[chosen]
+    row, one = np.unique(row, return_index=True)
+    stated, is_stated = np.zeros(len(findings), dtype=np.int64), np.zeros(len(findings), dtype=bool)
+    stated[row], is_stated[row] = values[one].astype(np.int64), True
+    return pc.if_else(pa.array(is_stated), pa.array(stated), pc.if_else(known, pa.array(between), None))
