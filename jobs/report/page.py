@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.report import sections, templates, timeline_svg, words
+from jobs.report import filters, sections, timeline_svg, words
 from jobs.report.rows import (
     MAX_DETAILS,
     MAX_LISTED,
@@ -213,18 +213,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "visible": templates.visible,
-        "topic": templates.topic_text,
-        "paragraphs": templates.paragraphs,
-        "utc": templates.utc_text,
-        "loss": templates.loss_text,
-        "window": templates.window_text,
-        "leader": templates.leader_text,
-        "brokers": templates.brokers_text,
-        "known": templates.or_unknown,
-        "dash": templates.or_dash,
-        "breakable": templates.breakable,
-        "partition": templates.partition_text,
+        "visible": filters.visible,
+        "topic": filters.topic_text,
+        "paragraphs": filters.paragraphs,
+        "utc": filters.utc_text,
+        "loss": filters.loss_text,
+        "window": filters.window_text,
+        "leader": filters.leader_text,
+        "brokers": filters.brokers_text,
+        "known": filters.or_unknown,
+        "dash": filters.or_dash,
+        "breakable": filters.breakable,
+        "partition": filters.partition_text,
         "policy": words.policy_name,
         "unacked": words.unacked_text,
         "cut": sections.cut_of,
@@ -233,11 +233,11 @@ def _environment() -> Environment:
     environment.globals |= {
         "config_text": words.config_text,
         "count": words.count,
-        "duration": templates.duration_text,
+        "duration": filters.duration_text,
         "span_text": words.span_text,
         "lasted": sections.lasted,
         "how_it_ended": sections.how_it_ended,
         "exposure_names": sections.EXPOSURE_NAMES,
-        "is_legal_topic": templates.is_legal_topic,
+        "is_legal_topic": filters.is_legal_topic,
     }
     return environment

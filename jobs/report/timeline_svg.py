@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from jobs.report.templates import brokers_text, leader_text, partition_text, utc_text, window_text
+from jobs.report.filters import brokers_text, leader_text, partition_text, utc_text, window_text
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.report import templates
+from jobs.report import filters
 from jobs.report.rows import Row, Section, Totals
 from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION, SENTENCES
 from replay.findings.statements import prose
@@ -65,7 +65,7 @@ def told_apart(row: Row) -> list[Told]:
         return []
     by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
     return [
-        Told(nature, *_NATURES[nature], [templates.visible(prose([said])) for said in statements])
+        Told(nature, *_NATURES[nature], [filters.visible(prose([said])) for said in statements])
         for nature, statements in by_nature.items()
         if statements
     ]
@@ -74,7 +74,7 @@ def told_apart(row: Row) -> list[Told]:
 def policy_name(policy: str | None) -> str:
     """A policy for people; one that has no name here is shown as it is."""
     if policy is None or policy in POLICY_NAMES:
-        return templates.UNKNOWN if policy is None else POLICY_NAMES[policy]
+        return filters.UNKNOWN if policy is None else POLICY_NAMES[policy]
     for pattern, name in (
         (r"profile_([\w.]+)", "Kafka {}"),
         (r"min_isr_(\d+)", "min.insync.replicas = {}"),
@@ -83,7 +83,7 @@ def policy_name(policy: str | None) -> str:
         match = re.fullmatch(pattern, policy, re.ASCII)
         if match:
             return name.format(match[1].replace("_", ", "))
-    return templates.visible(policy)
+    return filters.visible(policy)
 
 
 def policy_family(policy: str | None) -> str:
@@ -131,16 +131,16 @@ def unacked_text(row: Row) -> str:
 def config_text(value: object, source: str | None) -> str:
     """An effective config with the layer it came from; a default that no evidence shows is an assumption."""
     if value is None:
-        return templates.UNKNOWN
+        return filters.UNKNOWN
     layers = {"assumed_default": "assumed: no config in the evidence", "default": "Kafka's default"}
-    origin = layers.get(source or "", f"{templates.or_unknown(source)} config")
+    origin = layers.get(source or "", f"{filters.or_unknown(source)} config")
     return f"{str(value).lower()} ({origin})"
 
 
 def span_text(milliseconds: int | None, at_least: bool = False) -> str:
     """A length of time; "unknown" where it is not known, or where the log's clock ran backwards."""
-    text = "" if milliseconds is None else templates.duration_text(0, milliseconds)
-    return f"≥ {text}" if text and at_least else text or templates.UNKNOWN
+    text = "" if milliseconds is None else filters.duration_text(0, milliseconds)
+    return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
 
 
 def count(number: int, noun: str) -> str:

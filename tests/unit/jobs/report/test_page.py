@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from evidence.tables import QUARANTINE
+from jobs.report.filters import duration_text, is_legal_topic, loss_text, topic_text, utc_text, visible
 from jobs.report.order import LASTED, LASTED_AT_LEAST
 from jobs.report.page import element_id, fingerprint_in, render_report
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Section, Totals, section_of
-from jobs.report.templates import duration_text, is_legal_topic, loss_text, topic_text, utc_text, visible
 from jobs.report.timeline_svg import MAX_STATES, around_window, draw_timeline, lanes_of
 from jobs.report.words import POLICY_NAMES, policy_name
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
