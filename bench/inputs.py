@@ -20,7 +20,7 @@ _START_MS, _ROUND_MS = 1_790_000_000_000, 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class BenchLog:
     """A metadata log: how many partitions are made, how many changes of them follow."""
 
     partitions: int
@@ -42,11 +42,11 @@ class Input:
 
 # About 46 bytes a change and 125 a partition. `long` has few partitions, hence small batches: 62 bytes a change.
 LOGS = {
-    "p10k": Log(10_000, 200_000),
-    "p100k": Log(100_000, 2_000_000),
-    "p1m": Log(1_000_000, 18_000_000),
-    "gb": Log(100_000, 21_300_000),
-    "long": Log(100, 2_000_000),
+    "p10k": BenchLog(10_000, 200_000),
+    "p100k": BenchLog(100_000, 2_000_000),
+    "p1m": BenchLog(1_000_000, 18_000_000),
+    "gb": BenchLog(100_000, 21_300_000),
+    "long": BenchLog(100, 2_000_000),
 }
 # Of p100k's log end.
 SNAPSHOT = "snapshot"

@@ -6,7 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.controller.partition_change_builder import ONLINE, PREFERRED, RECOVERED, UNASSIGNED, UNCLEAN, Cases
+from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
+    RECOVERED,
+    UNASSIGNED,
+    Cases,
+)
 
 _BROKERS = 60
 _REPLICAS = 3
@@ -38,7 +45,7 @@ def random_cases(count: int, seed: int) -> Cases:
         directories=random.integers(UNASSIGNED, 9, size=shape),
         leader=np.where(leaderless, -1, isr[:, 0]),
         recovery=recovery,
-        election=random.choice([PREFERRED, ONLINE, UNCLEAN], size=count, p=[0.1, 0.8, 0.1]),
+        election=random.choice([ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN], size=count, p=[0.1, 0.8, 0.1]),
         acceptable=_members(replicas, alive),
         # Who stopped leaves the ISR, or who caught up joins it.
         target_isr=_members(replicas, np.where(random.random((count, 1)) < 0.5, in_sync & alive, in_sync | alive)),

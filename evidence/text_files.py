@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evidence.errors import Damage
+from evidence.limits import MAX_INT64
 from evidence.redaction import excerpt
 
-MAX_INT32 = (1 << 31) - 1
-MAX_INT64 = (1 << 63) - 1
 _INT = re.compile(rb"-?\d{1,19}")
 
 

@@ -35,7 +35,7 @@ from jobs.console.options import (
     StartOption,
     VerdictOption,
 )
-from jobs.console.output import Format, print_rows, say
+from jobs.console.output import Format, print_rows, show_message
 
 if TYPE_CHECKING:
     from jobs.pipeline import Pipeline
@@ -74,7 +74,7 @@ def run(
     outcome = pipeline.run(report or lake / "report.html", start, verdict)
     pipeline.print_windows(form)
     for line in outcome.summary:
-        say(line)
+        show_message(line)
     _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
@@ -102,7 +102,7 @@ def detect(
     said = pipeline.detect(verdict)
     pipeline.print_windows(form)
     for line in said:
-        say(line)
+        show_message(line)
     _exit(pipeline.levels(), fail_on, [])
 
 
@@ -139,7 +139,7 @@ def inspect(
             readable = readable or "error" not in row
             sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
         if not readable and file.stat().st_size:
-            say(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
+            show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -241,7 +241,7 @@ def whatif(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """How leadership, exposure and loss would differ under other rules. Hypothetical: a prediction, never a fact."""
-    from jobs.queries.whatif import Question, question_of, whatif
+    from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
     last = _deprioritized(deprioritized)
@@ -249,7 +249,7 @@ def whatif(
     if all(value is None for value in given) and not last:
         raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
-    question = Question(*rules, topic, from_offset, to_offset)
+    question = WhatifQuestion(*rules, topic, from_offset, to_offset)
     question.scenario()  # what cannot be asked is said before Spark starts
     pipeline = _pipeline(lake)
     found = whatif(pipeline.lake, pipeline.one_cluster(cluster), question, pipeline.settings)
@@ -279,7 +279,7 @@ def conformance(
     results = [(file, check_cases(file, rules)) for file in cases]
     for file, result in results:
         for line, difference in result.differing[:5]:
-            say(f"{file}: line {line}: {json.dumps(difference)}")
+            show_message(f"{file}: line {line}: {json.dumps(difference)}")
     matched, differ = (sum(counts) for counts in zip(*((r.matched, len(r.differing)) for _, r in results), strict=True))
     typer.echo(f"{matched} matched, {differ} differ")
     if differ:
@@ -321,7 +321,7 @@ app.add_typer(tool_commands.config)
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
     for line in quality_failed:
-        say(f"quality: not met: {line}")
+        show_message(f"quality: not met: {line}")
     if levels & fail_on.levels():
         raise typer.Exit(EXIT_FINDINGS)
     if quality_failed:
@@ -345,7 +345,7 @@ def main() -> None:
     try:
         app()
     except KraftForensicsError as error:
-        say(f"error: {error}")
+        show_message(f"error: {error}")
         raise SystemExit(error.exit_code) from error
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing more to say, and nothing to flush at exit.
@@ -356,7 +356,7 @@ def main() -> None:
         if library is None:
             raise
         lines = [line for line in str(error).splitlines() if line.strip()]
-        say(f"error: {library}: {' '.join(lines[:3])}")
+        show_message(f"error: {library}: {' '.join(lines[:3])}")
         raise SystemExit(KraftForensicsError.exit_code) from error
 
 

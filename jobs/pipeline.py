@@ -18,8 +18,8 @@ from evidence.capture.files import capture_name, check_location, open_capture
 from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
-from jobs.console.output import Format, print_rows, print_table, progress_steps, say, utc
-from jobs.detect.stage import Found, run_detect
+from jobs.console.output import Format, print_rows, print_table, progress_steps, show_message, utc
+from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest_opened
 from jobs.lake.lake import Lake
 from jobs.lake.lake_files import check_root
@@ -154,7 +154,9 @@ class Pipeline:
             with progress_steps(1) as (describe, _):
                 checked = run_quality(self.lake, cluster, describe)
             met = checked.expectations - len(checked.failed)
-            say(f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {checked.docs.resolve()}")
+            show_message(
+                f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {checked.docs.resolve()}"
+            )
             failed += checked.failed
         return failed
 
@@ -237,13 +239,13 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
 
 def _say_ingested(result: Ingested) -> None:
     added = ", ".join(f"{count} {name}" for name, count in result.added.items() if count)
-    say(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: it is all there already'}")
+    show_message(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: it is all there already'}")
     if not result.has_metadata_log:
-        say(f"{result.capture}: no metadata log in this capture: there is no history to replay")
+        show_message(f"{result.capture}: no metadata log in this capture: there is no history to replay")
     for message in result.quarantined:
-        say(f"{result.capture}: quarantined: {message}")
+        show_message(f"{result.capture}: quarantined: {message}")
     for member, reason in result.refused:
-        say(f"{result.capture}: refused: {member}: {reason}")
+        show_message(f"{result.capture}: refused: {member}: {reason}")
 
 
 def _say_replayed(result: Replayed) -> None:
@@ -252,21 +254,21 @@ def _say_replayed(result: Replayed) -> None:
         done = "is up to date"
     elif result.resumed_at is not None:
         done = f"was extended from metadata offset {result.resumed_at}: {result.rows} more states"
-    say(f"{result.cluster_id}: partition_history {done}")
+    show_message(f"{result.cluster_id}: partition_history {done}")
 
 
-def _say_found(result: Found) -> None:
+def _say_found(result: DetectSummary) -> None:
     if result.up_to_date:
-        say(f"{result.cluster_id}: findings are up to date")
+        show_message(f"{result.cluster_id}: findings are up to date")
     else:
         compared = f"{result.compared} partition states compared with snapshots"
-        say(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
+        show_message(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
         as_predicted = result.predicted - sum(result.differences.values())
         classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
         changes = f"{result.predicted} partition changes, {as_predicted} as Kafka's rules predict{classes}"
-        say(f"{result.cluster_id}: {changes}")
+        show_message(f"{result.cluster_id}: {changes}")
         broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
-        say(f"{result.cluster_id}: invariants: {broken or 'none is broken'}")
+        show_message(f"{result.cluster_id}: invariants: {broken or 'none is broken'}")
         if result.described:
             printed = f"{result.described} partition states compared with what Kafka's tools printed"
-            say(f"{result.cluster_id}: {printed}, {result.contradicted} differ")
+            show_message(f"{result.cluster_id}: {printed}, {result.contradicted} differ")

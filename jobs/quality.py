@@ -17,7 +17,7 @@ _INPUTS = ("partition_history",)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class QualityResult:
     """failed: the unmet expectations, as 'expectation(column): n rows'."""
 
     cluster_id: str
@@ -27,11 +27,11 @@ class Checked:
     up_to_date: bool
 
 
-def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Checked:
+def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> QualityResult:
     """Check one cluster's partition_history, unless it was checked as it is."""
     docs = lake.root / DOCS / cluster
-    mark = input_fingerprint(lake, _INPUTS)
-    up_to_date = lake.mark("quality_results", cluster) == mark
+    inputs = input_fingerprint(lake, _INPUTS)
+    up_to_date = lake.input_fingerprint("quality_results", cluster) == inputs
     if not up_to_date:
         lake.start()
         # Great Expectations takes seconds to import: only when it is needed.
@@ -44,7 +44,7 @@ def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> Ch
         rows = run_suite(frame, partition_history_suite(), docs)
         frame.unpersist()
         table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
-        lake.put("quality_results", cluster, table, {"mark": mark})
+        lake.put("quality_results", cluster, table, {"input_fingerprint": inputs})
     results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
     failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
-    return Checked(cluster, len(results), failed, docs / "index.html", up_to_date)
+    return QualityResult(cluster, len(results), failed, docs / "index.html", up_to_date)

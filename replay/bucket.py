@@ -21,7 +21,7 @@ from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.partitions import partition_violations
-from replay.loss.contradictions import Against
+from replay.loss.contradictions import Contradictions
 from replay.loss.judged_windows import judged_windows
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals
@@ -88,7 +88,7 @@ def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: 
         checked = check_rules(bucket, elections)
         elections = checked.elections
     truncated = truncations(bucket, offsets)
-    against = Against(truncated.unexplained, checked.offsets_against if checked else frozenset())
+    against = Contradictions(truncated.unexplained, checked.offsets_against if checked else frozenset())
     judged = list(judged_windows(bucket, offsets, against))
     ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
     answers = counterfactuals(judged, ids, bucket, question)

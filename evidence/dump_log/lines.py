@@ -17,9 +17,9 @@ from typing import Any
 
 from evidence.errors import DecodeError, spelled_out
 from evidence.kinds import checkpoint_name
+from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
 from evidence.strict_json import read_object
-from evidence.text_files import MAX_INT32, MAX_INT64
 from evidence.wire.batches import CODECS, HEAD_BYTES, MAX_BATCH_BYTES, Batch
 from evidence.wire.schema import camel, default_of, upper_snake
 

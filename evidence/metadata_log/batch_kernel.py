@@ -13,6 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from evidence.limits import MAX_INT64
+
 Array = np.ndarray[Any, Any]
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -27,7 +29,6 @@ _HEAD_BYTES = 61
 _MIN_LENGTH = 49
 _MAX_BATCH_BYTES = 64 << 20
 _LEAST_RECORD_BYTES = 7
-_MAX_INT64 = (1 << 63) - 1
 # A longer batch's CRC is left to google-crc32c, which is faster once it is called.
 _OWN_CRC_BYTES = 2048
 # Base timestamps below this, and as large deltas, cannot lead out of 64 bits.
@@ -127,7 +128,7 @@ def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes
         size = length + 12
         if data[position + 16] != 2 or length < _MIN_LENGTH or size > _MAX_BATCH_BYTES or size > left:
             return i, position
-        if base < 0 or delta < 0 or base >= _MAX_INT64 - delta or epoch < 0 or count != delta + 1:
+        if base < 0 or delta < 0 or base >= MAX_INT64 - delta or epoch < 0 or count != delta + 1:
             return i, position
         codec = attributes & 7
         if codec >= 5 or (codec == 0 and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):

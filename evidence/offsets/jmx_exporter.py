@@ -17,8 +17,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from evidence.errors import Damage
-from evidence.limits import MAX_TIME_MS
-from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from evidence.text_files import text_lines
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 FUTURE_LABELS = ("is-future", "is_future", "isFuture")

@@ -13,8 +13,9 @@ import re
 from dataclasses import dataclass
 
 from evidence.errors import Damage
+from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
-from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+from evidence.text_files import text_lines
 
 _FIELDS = {"LogEndOffset": "log_end_offset", "LogStartOffset": "log_start_offset"}
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -31,7 +32,7 @@ _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class JmxSample:
     """One replica's value in one report: field is 'log_end_offset' or 'log_start_offset'.
 
     position: the byte position of the report's line. captured_at_ms: the tool's clock, ms since the Unix epoch; None
@@ -69,13 +70,13 @@ class _Header:
     error: str | None
 
 
-def read_jmx_tool(data: bytes) -> tuple[list[Sample], list[Damage]]:
+def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
     """The offsets of every report, other beans' columns left aside; damage for each line that cannot be read.
 
     Files that were put one behind the other may be read at once: each header holds for the lines below it.
     Errors: none are raised.
     """
-    samples: list[Sample] = []
+    samples: list[JmxSample] = []
     damage: list[Damage] = []
     header: _Header | None = None
     report: _Report | None = None
@@ -149,20 +150,20 @@ def _unquoted(value: str) -> str:
     return "".join("\n" if part[1] == "n" else part[1] or part[2] for part in parts)
 
 
-def _read_report(raw: bytes, position: int, header: _Header | None) -> list[Sample]:
+def _read_report(raw: bytes, position: int, header: _Header | None) -> list[JmxSample]:
     if header is None:
         raise ValueError("there is neither a header nor a report's time above it")
     words = raw.split(b",")
     if len(words) != header.fields:
         raise ValueError(f"{len(words)} fields, the header has {header.fields}")
     captured_at_ms = _milliseconds(words[0])
-    samples: list[Sample] = []
+    samples: list[JmxSample] = []
     for column in header.columns:
         samples.append(_sample(column, words[column.index], position, captured_at_ms))
     return samples
 
 
-def _read_value(raw: bytes, position: int, report: _Report) -> list[Sample]:
+def _read_value(raw: bytes, position: int, report: _Report) -> list[JmxSample]:
     """The sample of a line `name<separator>value`, none for another bean."""
     name, separator, value = raw.rpartition(report.separator)
     if not separator:
@@ -172,10 +173,10 @@ def _read_value(raw: bytes, position: int, report: _Report) -> list[Sample]:
     return [_sample(column, word, position, report.captured_at_ms)] if column else []
 
 
-def _sample(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> Sample:
+def _sample(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> JmxSample:
     if not _VALUE.fullmatch(word) or int(word) > MAX_INT64:
         raise ValueError(f"field {column.index} is not an offset")
-    return Sample(position, captured_at_ms, column.field, column.topic, column.partition, int(word))
+    return JmxSample(position, captured_at_ms, column.field, column.topic, column.partition, int(word))
 
 
 def _milliseconds(word: bytes) -> int | None:

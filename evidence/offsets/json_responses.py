@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from evidence.errors import Damage, DecodeError
+from evidence.limits import MAX_INT32
 from evidence.offsets.tool_output import METADATA_TOPIC
 from evidence.strict_json import read_object
-from evidence.text_files import MAX_INT32
 
 Row = dict[str, Any]
 

@@ -17,6 +17,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
+from evidence.limits import MAX_INT32
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row
@@ -24,7 +25,7 @@ from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_me
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.replica_log import read_tail
 from evidence.redaction import excerpt
-from evidence.text_files import MAX_INT32, Line, partition_topic_id, read_checkpoint
+from evidence.text_files import Line, partition_topic_id, read_checkpoint
 
 _CHECKPOINT_COLUMN = {
     kinds.REPLICATION_OFFSET: "high_watermark",
@@ -46,7 +47,7 @@ _NAME_NODES = frozenset(
 
 
 @dataclass(slots=True)
-class Found:
+class ReadRows:
     """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note. offsets:
     columns, of a checkpoint file or an exporter's text that is clean; of_file: what is the same in all its rows."""
 
@@ -59,7 +60,7 @@ class Found:
     note: str | None = None
 
 
-Reader = Callable[[EvidenceFile], Found]
+Reader = Callable[[EvidenceFile], ReadRows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
             message = (
                 "nothing says which node this is from: put meta.properties beside it or name the folder broker-<id>"
             )
-            found = Found(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
+            found = ReadRows(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
         accounts[file.path] = _account(file, found)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
         speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
@@ -119,7 +120,7 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
 
 
-def _account(file: EvidenceFile, found: Found) -> Account:
+def _account(file: EvidenceFile, found: ReadRows) -> Account:
     quarantined = sum(d.length_bytes for d in found.damage)
     note = found.note or (found.damage[0].message if found.damage else None)
     parsed = file.size_bytes - quarantined - found.trailing_bytes
@@ -175,37 +176,37 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
     }
 
 
-def _offset_file(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+def _offset_file(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
     rows, damage = read(file.read())
-    return Found(offsets=rows, damage=damage)
+    return ReadRows(offsets=rows, damage=damage)
 
 
-def _described(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+def _described(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
     rows, damage = read(file.read())
-    return Found(partitions=rows, damage=damage)
+    return ReadRows(partitions=rows, damage=damage)
 
 
-def _reported(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> Found:
+def _reported(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
     rows, damage = read(file.read())
-    return Found(quorum=rows, damage=damage)
+    return ReadRows(quorum=rows, damage=damage)
 
 
-def _describe_quorum(file: EvidenceFile) -> Found:
+def _describe_quorum(file: EvidenceFile) -> ReadRows:
     replicas, reports, damage = json_responses.read_describe_quorum(file.read())
-    return Found(offsets=replicas, quorum=reports, damage=damage)
+    return ReadRows(offsets=replicas, quorum=reports, damage=damage)
 
 
-def _exporter(names: MetricNames, file: EvidenceFile) -> Found:
+def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:
     data = file.read()
     of_file = {"process_start_ms": process_start_ms(data, names)}
     clean = clean_metrics(data, names)
     if clean is not None:
-        return Found(offsets=clean, of_file=of_file)
+        return ReadRows(offsets=clean, of_file=of_file)
     samples, damage = read_metrics(data, names)
-    return Found(offsets=[s.row() for s in samples], of_file=of_file, damage=damage)
+    return ReadRows(offsets=[s.row() for s in samples], of_file=of_file, damage=damage)
 
 
-def _jmx_tool(file: EvidenceFile) -> Found:
+def _jmx_tool(file: EvidenceFile) -> ReadRows:
     samples, damage = read_jmx_tool(file.read())
     rows = [
         {
@@ -218,10 +219,10 @@ def _jmx_tool(file: EvidenceFile) -> Found:
         }
         for s in samples
     ]
-    return Found(offsets=rows, damage=damage)
+    return ReadRows(offsets=rows, damage=damage)
 
 
-def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Found:
+def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> ReadRows:
     data, column = file.read(), _CHECKPOINT_COLUMN[file.kind]
     of_file: Row = {}
     if file.kind == kinds.RECOVERY_POINT:
@@ -229,7 +230,7 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Fo
         of_file = {"broker_epoch": stopped.get(str(PurePosixPath(file.path).parent))}
     clean = clean_checkpoint(data, column)
     if clean is not None:
-        return Found(offsets=clean, of_file=of_file)
+        return ReadRows(offsets=clean, of_file=of_file)
     lines, damage = read_checkpoint(data, 2)
     rows = []
     for line in lines:
@@ -239,15 +240,15 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Fo
             continue
         topic = line.words[0].decode("utf-8", "replace")
         rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
-    return Found(offsets=rows, of_file=of_file, damage=damage)
+    return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 
-def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Found:
+def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> ReadRows:
     path, data = PurePosixPath(file.path), file.read()
     is_metadata = path.parent.name == kinds.METADATA_LOG_DIR
     place = (tool_output.METADATA_TOPIC, 0) if is_metadata else kinds.partition_of(path)
     if place is None:
-        return Found(damage=[Damage(0, len(data), None, "unknown_partition", "the folder names no partition")])
+        return ReadRows(damage=[Damage(0, len(data), None, "unknown_partition", "the folder names no partition")])
     lines, damage = read_checkpoint(data, 2)
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     rows = []
@@ -258,7 +259,7 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Foun
             continue
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "position": line.position}
         rows.append({**row, "leader_epoch": epoch, "epoch_start_offset": start})
-    return Found(offsets=rows, damage=damage)
+    return ReadRows(offsets=rows, damage=damage)
 
 
 def _not_an(what: str, line: Line) -> Damage:
@@ -274,15 +275,15 @@ def _stopped(file: EvidenceFile) -> int | None:
 
 def _replica_segment(
     topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
-) -> Found:
+) -> ReadRows:
     """The log end of a replica, from its last segment; the others hold nothing but records."""
     path = PurePosixPath(file.path)
     place = kinds.partition_of(path)
     if place is None or file.path not in last:
-        return Found(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
+        return ReadRows(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
     with file.unchanged():
         tail = read_tail(file.local, int(path.stem))
-    found = Found(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
+    found = ReadRows(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}

@@ -18,7 +18,7 @@ from pathlib import Path
 import google_crc32c
 
 from evidence.errors import Damage
-from evidence.text_files import MAX_INT32, MAX_INT64
+from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
 
 # What Kafka needs to tell a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).

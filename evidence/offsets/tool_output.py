@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evidence.errors import Damage, DecodeError
+from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
 from evidence.strict_json import read_object
-from evidence.text_files import MAX_INT32, MAX_INT64, text_lines
+from evidence.text_files import text_lines
 
 Row = dict[str, Any]
 METADATA_TOPIC = "__cluster_metadata"

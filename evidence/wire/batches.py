@@ -18,12 +18,12 @@ from itertools import accumulate, pairwise
 import google_crc32c
 
 from evidence.errors import Damage
+from evidence.limits import MAX_INT64
 
 HEAD_BYTES = 61
 MIN_LENGTH = HEAD_BYTES - 12
 MAX_BATCH_BYTES = 64 << 20
 MAGIC_AT = 16
-_MAX_INT64 = (1 << 63) - 1
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
@@ -116,7 +116,7 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
         return Damage(position, size, base, "crc_mismatch", f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}")
     if attributes & 0x07 >= len(CODECS):
         return Damage(position, size, base, "bad_codec", f"compression codec {attributes & 7} does not exist")
-    if base < 0 or delta < 0 or base + delta >= _MAX_INT64:
+    if base < 0 or delta < 0 or base + delta >= MAX_INT64:
         return Damage(position, size, None, "bad_offset", f"base offset {base}, last offset delta {delta}")
     if epoch < 0:
         return Damage(position, size, base, "bad_epoch", f"epoch {epoch} is negative")

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence.errors import Damage, DecodeError
+from evidence.limits import MAX_INT64
 from evidence.redaction import redact
 from evidence.wire.batches import HEAD_BYTES, Batch
 from evidence.wire.compression import decompress
 from evidence.wire.schema import read_uvarint, read_varint, record_types
 
-_MAX_INT64 = (1 << 63) - 1
 _MAX_INT16 = (1 << 15) - 1
 _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 
@@ -129,7 +129,7 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
         raise DecodeError("not_kraft", f"the record has {unusual}: no KRaft controller writes that", 0)
     offset = batch.base_offset + offset_delta
     timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
-    if not -_MAX_INT64 - 1 <= timestamp <= _MAX_INT64:
+    if not -MAX_INT64 - 1 <= timestamp <= MAX_INT64:
         raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} leads out of 64 bits", 0)
     type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
     if not show_secrets:

@@ -89,7 +89,7 @@ def print_table(columns: Sequence[str], rows: list[Row], title: str | None = Non
     Console(width=width).print(table)
 
 
-def say(message: str) -> None:
+def show_message(message: str) -> None:
     """A line for people on stderr; never wrapped, never styled."""
     sys.stderr.write(message + "\n")
 
@@ -114,7 +114,7 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
         def describe(message: str) -> None:
             bar.update(task, description=message)
             if not console.is_terminal:
-                say(message)
+                show_message(message)
 
         yield describe, lambda: bar.advance(task)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.console.options import FormatOption
-from jobs.console.output import Format, print_rows, say
+from jobs.console.output import Format, print_rows, show_message
 
 config = typer.Typer(name="config", help="Settings.", no_args_is_help=True)
 
@@ -23,7 +23,7 @@ def config_show(form: FormatOption = Format.TABLE) -> None:
         rows = [{**row, "value": str(row["value"])} for row in rows]
     print_rows(list(rows[0]), rows, form)
     for name in unknown_variables():
-        say(f"{name}: names no setting; nothing reads it")
+        show_message(f"{name}: names no setting; nothing reads it")
 
 
 def bench(
@@ -34,4 +34,4 @@ def bench(
     """Time the stages on a log: read, hash, check, decode, replay; each in a process of its own. Starts no JVM."""
     from bench.own import COLUMNS, measure_log
 
-    print_rows(COLUMNS, measure_log(log, runs, say), form)
+    print_rows(COLUMNS, measure_log(log, runs, show_message), form)

@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.lake.lake import Lake
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.facts import Clock
 from replay.findings.faults import described
 from replay.offsets.evidence import PROPAGATION_MS
 
-_PLACE = ("capture", "path", "sha256", "position")
 _STATE = ("leader", "replicas", "isr", "elr", "last_known_elr")
 _SETS = ("isr", "elr", "last_known_elr")
 MAX_FINDINGS = 10_000
@@ -50,7 +50,9 @@ def compare_with_described(
         _same().alias("same"),
         fits,
         F.struct("p.*").alias("printed"),
-        F.struct(*(F.col(f"h.{c}") for c in ("offset", "topic", "topic_id", *_STATE, *_PLACE))).alias("state"),
+        F.struct(*(F.col(f"h.{c}") for c in ("offset", "topic", "topic_id", *_STATE, *PROVENANCE_NAMES))).alias(
+            "state"
+        ),
     )
     grouped = judged.groupBy(keys).agg(
         F.max("same").alias("same"),

@@ -21,7 +21,7 @@ from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import control_records, load_cluster_state, static_files
 from jobs.replay.stage import changes_frame, replayed_from
 from jobs.spark.buckets import bucket_count, map_both
-from jobs.spark.stacked_tables import Parts, fetched, part
+from jobs.spark.stacked_tables import StackedTables, arrow_rows_of, rows_of
 from replay.arrow import schemas
 from replay.arrow.schemas import CHANGES
 from replay.bucket import JUDGED, judge
@@ -50,12 +50,12 @@ _INPUTS = (
 )
 MAX_ORPHANS = 100_000
 
-_PARTS = Parts(**JUDGED)
+_PARTS = StackedTables(**JUDGED)
 _WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectSummary:
     """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
     contradicted: against what Kafka's tools printed. predicted: partition changes held against the rules; differences:
     those that are not as predicted, by class. violations: of invariants, by name."""
@@ -71,13 +71,13 @@ class Found:
     violations: dict[str, int] = field(default_factory=dict)
 
 
-def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> Found:
+def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # tables that a newer release has and this lake does not
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
-    mark = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
-    if lake.mark("findings", cluster) == mark:
-        return Found(cluster, True)
+    inputs = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
+    if lake.input_fingerprint("findings", cluster) == inputs:
+        return DetectSummary(cluster, True)
     lake.start()
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = measured_clock(lake, cluster, settings)
@@ -105,10 +105,10 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     rows += printed.findings
     more = [pa.Table.from_pylist(rows, schema=schemas.FINDINGS), invariant_findings(of_log, cluster)]
     # Last: the mark on findings says that the other tables are made, too.
-    results.write("finding", "findings", pa.concat_tables(more), {"mark": mark})
+    results.write("finding", "findings", pa.concat_tables(more), {"input_fingerprint": inputs})
     predicted = results.predicted()
     results.forget()
-    return Found(
+    return DetectSummary(
         cluster_id=cluster,
         up_to_date=False,
         compared=compared,
@@ -199,12 +199,12 @@ class _Results:
     def write(self, own: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None) -> None:
         """Replace a table by what the buckets gave for it, and `more`."""
         if self.fetched is not None:
-            rows = fetched(self.fetched, own)
+            rows = arrow_rows_of(self.fetched, own)
             if more is not None:
                 rows = pa.concat_tables([rows, more.cast(rows.schema)])
             self.lake.put(name, self.cluster, rows, about)
             return
-        frame = part(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
+        frame = rows_of(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
         if more is not None:
             frame = frame.unionByName(self.lake.frame(name, self.cluster, more))
         self.lake.replace(name, self.cluster, frame, about)
@@ -212,7 +212,7 @@ class _Results:
     def predicted(self) -> int:
         """How many changes were held against the rules."""
         if self.fetched is not None:
-            return int(pc.sum(fetched(self.fetched, "predicted")["changes"]).as_py() or 0)
+            return int(pc.sum(arrow_rows_of(self.fetched, "predicted")["changes"]).as_py() or 0)
         return int(self.kept.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
 
     def forget(self) -> None:

@@ -215,6 +215,6 @@ class LakeFiles:
                 return made
         return {}
 
-    def mark(self, name: str, cluster_id: str) -> str | None:
+    def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
         """The mark in it: from which inputs the rows were made."""
-        return self.made(name, cluster_id).get("mark")
+        return self.made(name, cluster_id).get("input_fingerprint")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -21,6 +20,7 @@ from jobs.replay.stage import replayed_from
 from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.types import spark_schema
 from replay.arrow import schemas
+from replay.arrow.ragged import INT64_MAX
 from replay.cluster.facts import ClusterFacts, cluster_facts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
@@ -31,15 +31,13 @@ from replay.whatif.scenario import Scenario
 from replay.whatif.simulation import simulate
 from replay.whatif.steps import steps_of, subjects_of
 
-_FOREVER = int(np.iinfo(np.int64).max)
-
 
 class WhatifError(KraftForensicsError):
     """A question that cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhatifQuestion:
     """What is otherwise (None: as it was), for which partitions, over which metadata offsets (both ends inclusive).
 
     policy: of replay.whatif.policies, or None. deprioritized: (broker, first offset, last offset), KIP-491; None: as of
@@ -81,7 +79,7 @@ class Question:
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
         """deprioritized as (broker, first offset, offset behind the last)."""
-        end = _FOREVER - 1 if self.to_offset is None else self.to_offset
+        end = INT64_MAX - 1 if self.to_offset is None else self.to_offset
         return tuple(
             (broker, self.from_offset if first is None else first, (end if last is None else last) + 1)
             for broker, first, last in self.deprioritized
@@ -100,7 +98,7 @@ def question_of(strategy: str | None, policy: str | None) -> str | None:
         raise WhatifError(str(error)) from error
 
 
-def whatif(lake: Lake, cluster: str, question: Question, settings: Settings) -> pa.Table:
+def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
     """replay.whatif.comparison.WHATIF rows of every partition that has a known state in the range.
 
     Errors: WhatifError for a question that cannot be asked, or that is about nothing.
@@ -133,9 +131,9 @@ def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None
 
 
 def _ask(
-    history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, end_ms: int, buckets: int
+    history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: WhatifQuestion, end_ms: int, buckets: int
 ) -> DataFrame:
-    to_offset = _FOREVER - 1 if question.to_offset is None else question.to_offset
+    to_offset = INT64_MAX - 1 if question.to_offset is None else question.to_offset
     scenario = question.scenario()
     # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
     rebalanced = sorted({offset for _, first, behind in question.ranges() for offset in (first, behind)})

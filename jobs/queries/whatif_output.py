@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.console.output import Format, print_rows, print_table, say, utc
+from jobs.console.output import Format, print_rows, print_table, show_message, utc
 
 _TIMES = {"leaderless": "leaderless_ms", "below min ISR": "under_min_isr_ms", "one replica left": "one_left_ms"}
 
@@ -26,7 +26,9 @@ def print_differences(found: pa.Table, form: Format) -> None:
         print(f"none of {len(found)} partitions would differ")
     unknown = found["undetermined_offset"].is_valid().to_pylist().count(True)
     if unknown:
-        say(f"{unknown} partitions: log ends that the choice needs were not seen; what would have been is not known")
+        show_message(
+            f"{unknown} partitions: log ends that the choice needs were not seen; what would have been is not known"
+        )
 
 
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:

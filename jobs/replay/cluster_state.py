@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import Hole, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
 
@@ -37,7 +38,6 @@ _BATCH_COLUMNS = (
     "nodes",
     "commit_state",
 )
-_PLACE = ("capture", "path", "sha256", "position")
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # Records whose body could not be read (a type or version that this release does not know) keep it raw.
 _RAW = pc.starts_with(pc.field("payload"), '{"raw":')
@@ -57,7 +57,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
     Errors: LogConflictError when captures contradict each other.
     """
-    batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *_PLACE))
+    batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
     snapshot = lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
@@ -78,7 +78,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
 def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
-    columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *_PLACE)
+    columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
     return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 

@@ -21,7 +21,7 @@ from jobs.replay.brokers import brokers
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.replay.metrics import cluster_metrics
 from jobs.spark.buckets import bucket_count, map_both, map_buckets
-from jobs.spark.stacked_tables import Parts, part
+from jobs.spark.stacked_tables import StackedTables, rows_of
 from jobs.spark.types import spark_schema
 from replay.arrow.schemas import CHANGES, CLUSTER_METRICS, FINDINGS, PARTITION_HISTORY, sorted_history
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, registrations, session_evidence
@@ -58,8 +58,8 @@ def replay(
     Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
     """
     lake.create()  # tables that a newer release has and this lake does not
-    mark = input_fingerprint(lake, _INPUTS, (start,))
-    if lake.mark(_LAST, cluster) == mark:
+    inputs = input_fingerprint(lake, _INPUTS, (start,))
+    if lake.input_fingerprint(_LAST, cluster) == inputs:
         return Replayed(cluster, 0, True)
     lake.start()
     progress(f"{cluster}: resolving cluster-wide records")
@@ -74,21 +74,21 @@ def replay(
     progress(f"{cluster}: replaying partitions")
     rows, resumed_at = _partitions(lake, cluster, state, settings, start)
     progress(f"{cluster}: the cluster's own histories")
-    told = _told(lake.table("partition_history", cluster), state, settings).persist()
-    metrics = cluster_metrics(lake, cluster, part(told, "electable"), part(told, "move"), state)
+    told = _statement(lake.table("partition_history", cluster), state, settings).persist()
+    metrics = cluster_metrics(lake, cluster, rows_of(told, "electable"), rows_of(told, "move"), state)
     lake.replace("cluster_metrics", cluster, metrics)
-    sessions = brokers(lake, cluster, part(told, "session"), state)
+    sessions = brokers(lake, cluster, rows_of(told, "session"), state)
     told.unpersist()
     for name, table in _cluster_histories(state, sessions):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        lake.put(name, cluster, clipped, {"mark": mark} if name == _LAST else None)
+        lake.put(name, cluster, clipped, {"input_fingerprint": inputs} if name == _LAST else None)
     return Replayed(cluster, rows, False, resumed_at)
 
 
-_TOLD = Parts(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
+_TOLD = StackedTables(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
 
 
-def _told(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
+def _statement(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
     """What every bucket tells of the whole cluster: its metrics, its brokers' sessions."""
     course, context, registered = course_of(state), state.configs, registrations(state.records)
 

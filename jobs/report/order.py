@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.ragged import INT64_MAX
 from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 from replay.loss.verdict import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
@@ -86,7 +87,7 @@ def _is_in(findings: pa.Table, section: Section) -> pa.ChunkedArray:
 def _conceivable(findings: pa.Table) -> pa.ChunkedArray:
     """The largest loss that the bounds allow; no upper bound is more than any, no bounds at all are less."""
     nothing = pc.and_(findings["loss_max"].is_null(), findings["loss_min"].is_null())
-    return pc.fill_null(pc.if_else(nothing, -1, findings["loss_max"]), np.iinfo(np.int64).max)
+    return pc.fill_null(pc.if_else(nothing, -1, findings["loss_max"]), INT64_MAX)
 
 
 def _of_windows(findings: pa.Table, severity_rank: pa.ChunkedArray) -> dict[str, pa.Array]:

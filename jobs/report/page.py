@@ -27,7 +27,7 @@ from jobs.report.rows import (
     by_section,
     verdict_of,
 )
-from jobs.report.words import Told, told_apart
+from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
@@ -45,7 +45,7 @@ class Listed:
     row: Row
     verdict: Verdict
     anchor: str | None
-    told: list[Told]
+    reason: list[ReasonGroup]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Detail:
     row: Row
     verdict: Verdict
     anchor: str
-    told: list[Told]
+    reason: list[ReasonGroup]
     timeline: Markup | None
-    span: timeline_svg.Span
+    span: timeline_svg.TimelineSpan
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
@@ -127,7 +127,9 @@ def element_id(finding_id: str | None, taken: set[str]) -> str:
 
 
 def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
-    return Listed(row, verdict_of(row), element_id(row["finding_id"], taken) if detailed else None, told_apart(row))
+    return Listed(
+        row, verdict_of(row), element_id(row["finding_id"], taken) if detailed else None, reason_by_nature(row)
+    )
 
 
 def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
@@ -155,7 +157,7 @@ def _detail(
         row=row,
         verdict=item.verdict,
         anchor=str(item.anchor),
-        told=item.told,
+        reason=item.reason,
         timeline=timeline_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
@@ -227,7 +229,7 @@ def _environment() -> Environment:
         "partition": filters.partition_text,
         "policy": words.policy_name,
         "unacked": words.unacked_text,
-        "cut": sections.cut_of,
+        "cut": sections.replica_loss,
         "pieces": _pieces,
     }
     environment.globals |= {

@@ -22,7 +22,7 @@ EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica lef
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PredictedAnswer:
     """A leader that other rules would have elected, with the bounds of what it would have lost; `row` has both."""
 
     row: Row
@@ -38,7 +38,7 @@ class Predicted:
     row: Row
     recorded: Row | None
     anchor: str | None
-    answers: list[Answer]
+    answers: list[PredictedAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Exposure:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ReplicaLoss:
     """What a replica had and was left with: its log end, or its high watermark."""
 
     broker: int | None
@@ -80,13 +80,13 @@ def predicted_windows(
     return [Predicted(group[0], windows.get(key), anchors.get(key), _answers(group)) for key, group in groups]
 
 
-def _answers(rows: Sequence[Row]) -> list[Answer]:
+def _answers(rows: Sequence[Row]) -> list[PredictedAnswer]:
     """Rules that come to the same are one answer."""
     answers = []
     for _, group in groupby(rows, key=lambda row: (row["loss_min"], row["loss_max"], row["would_be_leader"])):
         several = list(group)
         policies = sorted({row["policy"] for row in several}, key=policy_rank)
-        answers.append(Answer(several[0], policies, sorted({str(row["kind"]) for row in several})))
+        answers.append(PredictedAnswer(several[0], policies, sorted({str(row["kind"]) for row in several})))
     return answers
 
 
@@ -122,12 +122,12 @@ def how_it_ended(row: Row) -> str:
     return "then a hole in the log" if "exposed_into_hole" in codes else "still so where the log ends"
 
 
-def cut_of(row: Row) -> Cut:
+def replica_loss(row: Row) -> ReplicaLoss:
     """The figures of a log that was cut back, from its evidence."""
     pieces = {piece["role"]: piece for piece in reversed(row["evidence"] or [])}
     before = pieces.get("before")
     after = pieces.get("after") or pieces.get("epoch_began")
-    return Cut(
+    return ReplicaLoss(
         before["broker_id"] if before else None,
         before["value"] if before else None,
         after["value"] if after else None,

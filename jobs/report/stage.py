@@ -142,12 +142,12 @@ def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
 def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable[[str], None]) -> Path:
     """Render one cluster's page to `output`, unless it is there, of the tables as they are. Errors:
     KraftForensicsError when it cannot be written."""
-    mark = input_fingerprint(lake, _SHOWN, (cluster, PAGE_VERSION))
-    if _fingerprint(output) == mark:
+    inputs = input_fingerprint(lake, _SHOWN, (cluster, PAGE_VERSION))
+    if _fingerprint(output) == inputs:
         progress(f"{cluster}: the report is up to date")
         return output.resolve()
     progress(f"{cluster}: writing the report")
-    page = render_report(load_report(lake, cluster, mark))
+    page = render_report(load_report(lake, cluster, inputs))
     try:
         # Half a page would carry the fingerprint of a whole one.
         write_whole(output.resolve(), page)

@@ -38,7 +38,7 @@ BAND_LABELS = {"isr": "ISR", "elr": "ELR", "out": "out", "unknown": "?"}
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimelineSpan:
     """The run of states a timeline shows, and how many of the history lie before and after it."""
 
     states: Sequence[Row]
@@ -70,7 +70,7 @@ class Layout:
         return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + len(self.lanes) * (LANE_HEIGHT + LANE_GAP)
 
 
-def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> Span:
+def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> TimelineSpan:
     """At most `limit` consecutive states: window in the middle, election always in.
 
     history: sorted by offset, each state with `place` and `total` (report_rows.ReportInput); those within `limit`
@@ -78,7 +78,7 @@ def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES)
     """
     total = history[0]["total"] if history else 0
     if total <= limit:
-        return Span(history, 0, 0)
+        return TimelineSpan(history, 0, 0)
     first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
     election = first if finding["election_offset"] is None else election
     last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
@@ -88,7 +88,7 @@ def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES)
         begin = election - limit // 2
     begin = max(0, min(begin, total - limit))
     shown = [state for state in history if begin <= state["place"] < begin + limit]
-    return Span(shown, begin, total - begin - limit)
+    return TimelineSpan(shown, begin, total - begin - limit)
 
 
 def _place(history: Sequence[Row], offset: int | None) -> int:
@@ -121,7 +121,7 @@ def membership(state: Row, broker: int) -> str:
     return "unknown" if state["isr"] is None else "out"
 
 
-def draw_timeline(span: Span, finding: Row, element_id: str) -> Markup:
+def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
     """The `<svg>` of a finding's span (at least one state). `element_id` must be a safe id, unique on the page."""
     states = span.states
     lanes = lanes_of(states)
@@ -150,7 +150,7 @@ def draw_timeline(span: Span, finding: Row, element_id: str) -> Markup:
     ).format(w=width, h=height, id=element_id, body=NOTHING.join(parts))
 
 
-def _description(span: Span, finding: Row) -> str:
+def _description(span: TimelineSpan, finding: Row) -> str:
     states = span.states
     leaderless = sum(1 for state in states if state["leader"] == -1)
     end = "" if states[-1]["removed"] else f", and ends with leader {leader_text(states[-1]['leader'])}"
@@ -277,7 +277,7 @@ def _election(layout: Layout, finding: Row) -> Markup:
     return Markup('<g class="judged">{}</g>').format(NOTHING.join(parts))
 
 
-def _axis(layout: Layout, span: Span) -> tuple[Markup, float]:
+def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
     """Ticks with offset and UTC time under every column's left edge; returns the drawing and its height."""
     level = layout.column >= HORIZONTAL_LABELS_FROM
     y, longest = layout.bottom + 6, 0

@@ -48,7 +48,7 @@ POLICY_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReasonGroup:
     """A finding's sentences of one nature."""
 
     nature: str
@@ -57,7 +57,7 @@ class Told:
     sentences: list[str]
 
 
-def told_apart(row: Row) -> list[Told]:
+def reason_by_nature(row: Row) -> list[ReasonGroup]:
     """A finding's reason by nature, facts first; empty for a finding without one (of an earlier release), or with a
     statement that this release does not know: then its `explanation` has to do."""
     reason = row["reason"] or []
@@ -65,7 +65,7 @@ def told_apart(row: Row) -> list[Told]:
         return []
     by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
     return [
-        Told(nature, *_NATURES[nature], [filters.visible(prose([said])) for said in statements])
+        ReasonGroup(nature, *_NATURES[nature], [filters.visible(prose([said])) for said in statements])
         for nature, statements in by_nature.items()
         if statements
     ]

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from jobs.spark.buckets import map_buckets
 
 
-class Parts:
+class StackedTables:
     """The tables that a pass gives: name -> Arrow schema."""
 
     def __init__(self, **schemas: pa.Schema) -> None:
@@ -47,13 +47,13 @@ class Parts:
         return map_buckets(frame, schema, buckets, stack, self.spark_schema)
 
 
-def part(found: DataFrame, name: str) -> DataFrame:
+def rows_of(found: DataFrame, name: str) -> DataFrame:
     """The rows of one table of a pass."""
     return found.where(F.col(name).isNotNull()).select(f"{name}.*")
 
 
-def fetched(found: pa.Table, name: str) -> pa.Table:
-    """As `part`, of a pass whose rows the driver has."""
+def arrow_rows_of(found: pa.Table, name: str) -> pa.Table:
+    """As `rows_of`, of a pass whose rows the driver has."""
     rows = [chunk.drop_null() for chunk in found[name].chunks]
     schema = pa.schema(list(found.schema.field(name).type))
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in rows], schema)

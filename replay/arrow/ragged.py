@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+INT64_MAX = int(np.iinfo(np.int64).max)
 PAD = np.iinfo(np.int64).min
 WORD_BITS = 64
 

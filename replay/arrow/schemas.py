@@ -32,6 +32,8 @@ PARTITION = [
     column("partition", pa.int32(), "partition"),
 ]
 
+PARTITION_KEY = ["topic_id", "partition"]
+
 PROVENANCE = [
     column("capture", pa.string(), "capture that holds the record"),
     column("path", pa.string(), "file that holds the record"),

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import INT64_MAX, Array
 
 COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
-_NEVER = np.iinfo(np.int64).max
 
 
 def surviving(epoch: Array, base_offset: Array) -> Array:
@@ -25,9 +24,9 @@ def surviving(epoch: Array, base_offset: Array) -> Array:
     lower epoch at or behind that offset was never committed and is cut off when its holder fetches (KIP-595).
     """
     epochs, which = np.unique(epoch, return_inverse=True)
-    start = np.full(len(epochs), _NEVER, dtype=np.int64)
+    start = np.full(len(epochs), INT64_MAX, dtype=np.int64)
     np.minimum.at(start, which, base_offset)
-    cut = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], _NEVER)
+    cut = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
     kept: Array = base_offset < cut[which]
     return kept
 

@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.asof import Events
-from replay.arrow.ragged import Array, masks, to_lengths, to_matrix
+from replay.arrow.ragged import INT64_MAX, Array, masks, to_lengths, to_matrix
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.log import json_int
 
 Row = dict[str, Any]
 
-FIRST, CLEAN, UNCLEAN, UNKNOWN = "first", "clean", "unclean", "unknown"
+FIRST, CLEAN_SHUTDOWN, UNCLEAN_SHUTDOWN, UNKNOWN = "first", "clean", "unclean", "unknown"
 EVIDENCE_LIMIT = 32
 
 # Registrations of new incarnations, found in the log while ELR was on. after_offset: of the last record before it in
@@ -56,7 +56,6 @@ SESSION_EVIDENCE = pa.schema(
 )
 
 _PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
-_FOREVER = np.iinfo(np.int64).max
 _FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
 
 
@@ -101,7 +100,7 @@ def session_evidence(history: pa.Table, registered: pa.Table) -> pa.Table:
         "broker_id": registered["broker_id"].take(pa.array(registration[kept])),
         "registration_offset": registered["offset"].take(pa.array(registration[kept])),
         "offset": pa.array(offset[kept]),
-        "proves": pa.array([UNCLEAN, CLEAN]).take(pa.array(clean[kept].astype(np.int64))),
+        "proves": pa.array([UNCLEAN_SHUTDOWN, CLEAN_SHUTDOWN]).take(pa.array(clean[kept].astype(np.int64))),
     }
     return pa.table(columns, schema=SESSION_EVIDENCE)
 
@@ -178,7 +177,7 @@ def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Arr
     row = pc.list_parent_indices(elr).to_numpy().astype(np.int64)
     broker = pc.list_flatten(elr).to_numpy().astype(np.int64)
     start = history["offset"].to_numpy()
-    end = pc.fill_null(history["end_offset"], _FOREVER).to_numpy()
+    end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     member = np.isin(broker, registered["broker_id"].to_numpy())
     row, broker = row[member], broker[member]
     offsets = registered["offset"].to_numpy()
@@ -222,7 +221,7 @@ def broker_history(
         proofs[row["broker_id"], row["registration_offset"]][row["proves"]].append(row["offset"])
     files = _first_of_each(clean_shutdowns)
     # The first snapshot that history starts from anew: what was before it is not all known.
-    known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=_FOREVER)
+    known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=INT64_MAX)
     sessions: dict[int, _Session] = {}
     rows: list[Row] = []
     last: dict[int, Row] = {}
@@ -245,14 +244,14 @@ def broker_history(
 
 
 def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any] | None) -> _Session:
-    unclean, clean = sorted(found.get(UNCLEAN, [])), sorted(found.get(CLEAN, []))
+    unclean, clean = sorted(found.get(UNCLEAN_SHUTDOWN, [])), sorted(found.get(CLEAN_SHUTDOWN, []))
     if first:
         return _Session(FIRST, [], None)
     if unclean and clean:  # the two contradict each other: no controller writes that
         return _Session(UNKNOWN, sorted({*unclean, *clean})[:EVIDENCE_LIMIT], file)
     if unclean or clean:
-        return _Session(UNCLEAN if unclean else CLEAN, (unclean or clean)[:EVIDENCE_LIMIT], file)
-    return _Session(CLEAN if file else UNKNOWN, [], file)
+        return _Session(UNCLEAN_SHUTDOWN if unclean else CLEAN_SHUTDOWN, (unclean or clean)[:EVIDENCE_LIMIT], file)
+    return _Session(CLEAN_SHUTDOWN if file else UNKNOWN, [], file)
 
 
 def _begins(before: BrokerState | None, state: BrokerState) -> bool:

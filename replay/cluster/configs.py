@@ -18,8 +18,8 @@ from replay.arrow.asof import Events
 from replay.arrow.ragged import Array
 
 MIN_ISR = "min.insync.replicas"
-UNCLEAN = "unclean.leader.election.enable"
-DEFAULTS = {MIN_ISR: "1", UNCLEAN: "false"}
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+DEFAULTS = {MIN_ISR: "1", UNCLEAN_LEADER_ELECTION: "false"}
 
 # What every node's own properties file has and a few configs told by hand lack: the file is all there is to know.
 _WHOLE_FILE = "process.roles"
@@ -47,7 +47,7 @@ class ConfigChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ConfigSteps:
     """A step function over offsets: values[i] holds from offsets[i] until the next one."""
 
     offsets: list[int]
@@ -62,7 +62,7 @@ class ConfigTimeline:
     """One key's values: per topic name where the topic layer sets it, and below that for the whole cluster."""
 
     topics: dict[str, tuple[list[int], list[str | None]]]
-    cluster: Steps
+    cluster: ConfigSteps
 
     def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> Resolved:
         """The value in force after the record at each offset. topic: numbers into `topics`, one for each offset."""
@@ -154,7 +154,7 @@ def _cluster_steps(
     changes: Sequence[ConfigChange],
     controllers: Sequence[tuple[int, int | None]],
     static: Mapping[int, Mapping[str, str]],
-) -> Steps:
+) -> ConfigSteps:
     active: int | None = None
     broker: dict[str, str] = {}
     offsets, values = [-1], [_below_topic(key, active, broker, static)]
@@ -170,7 +170,7 @@ def _cluster_steps(
             broker[event.resource] = event.value
         offsets.append(offset)
         values.append(_below_topic(key, active, broker, static))
-    return Steps(offsets, values)
+    return ConfigSteps(offsets, values)
 
 
 def _below_topic(

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow import schemas
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigTimeline, ElectionConfigs
+from replay.arrow.ragged import INT64_MAX
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline, ElectionConfigs
 from replay.cluster.controllers import CONTROLLER_TYPES, registered_after
 from replay.cluster.state import LogShape
 
@@ -110,7 +111,7 @@ def config_history(records: Sequence[Row], context: ElectionConfigs) -> pa.Table
     """
     rows, topics = _as_set(records)
     at = {r["offset"]: r for r in records if r["type"] in ("CONFIG_RECORD", "LEADER_CHANGE")}
-    for key, timeline in ((MIN_ISR, context.min_isr), (UNCLEAN, context.unclean)):
+    for key, timeline in ((MIN_ISR, context.min_isr), (UNCLEAN_LEADER_ELECTION, context.unclean)):
         _add_effective(rows, topics, key, timeline, at)
     ordered = sorted(rows.values(), key=lambda r: r["offset"])
     return with_validity(ordered, lambda r: (r["resource_type"], r["resource_name"], r["name"]), schemas.CONFIG_HISTORY)
@@ -133,7 +134,7 @@ def _as_set(records: Sequence[Row]) -> tuple[dict[ConfigKey, Row], list[tuple[Ro
             created = alive.pop(data["topicId"])
             name = created["data"]["name"]
             ended.append((created, name, record))
-            for key in sorted(live.pop(name, set()) | {MIN_ISR, UNCLEAN}):
+            for key in sorted(live.pop(name, set()) | {MIN_ISR, UNCLEAN_LEADER_ELECTION}):
                 _set(rows, record, "topic", name, key, None)
         elif record["type"] == "CONFIG_RECORD":
             kind = RESOURCE_TYPES.get(data["resourceType"], str(data["resourceType"]))
@@ -160,7 +161,7 @@ def _add_effective(
     names = [name for _, name, _ in topics]
     group, offset = timeline.changes(names)
     created = np.array([c["offset"] for c, _, _ in topics], dtype=np.int64)
-    removed = np.array([np.iinfo(np.int64).max if r is None else r["offset"] for _, _, r in topics], dtype=np.int64)
+    removed = np.array([INT64_MAX if r is None else r["offset"] for _, _, r in topics], dtype=np.int64)
     inside = (offset > created[group]) & (offset < removed[group])
     group = np.concatenate([np.arange(len(topics)), group[inside]])
     offset = np.concatenate([created, offset[inside]])

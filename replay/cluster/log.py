@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import INT64_MAX, Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,6 @@ def json_int(data: dict[str, Any], key: str, default: int = 0) -> int:
     return int(data.get(key, default))
 
 
-_NEVER = np.iinfo(np.int64).max
-
-
 def clip_validity(history: pa.Table, runs: Sequence[Run], log_end: int) -> pa.Table:
     """End the validity of states where their replayable run ends, unless that is the end of the log.
 
@@ -178,10 +175,10 @@ def clip_validity(history: pa.Table, runs: Sequence[Run], log_end: int) -> pa.Ta
         return history
     # A run's base state stands at the offset before its start.
     first = np.array([run.start - 1 for run in runs], dtype=np.int64)
-    end = np.array([_NEVER if run.end >= log_end else run.end for run in runs], dtype=np.int64)
+    end = np.array([INT64_MAX if run.end >= log_end else run.end for run in runs], dtype=np.int64)
     which = np.searchsorted(first, history["offset"].to_numpy(), side="right") - 1
     run_end = end[np.maximum(which, 0)]
-    stated = pc.fill_null(history["end_offset"], _NEVER).to_numpy()
+    stated = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     cut = run_end < stated
     if not cut.any():
         return history

@@ -19,7 +19,7 @@ from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.cluster.configs import (
     MIN_ISR,
-    UNCLEAN,
+    UNCLEAN_LEADER_ELECTION,
     ConfigChange,
     ConfigTimeline,
     ElectionConfigs,
@@ -376,7 +376,7 @@ def _election_configs(
     def timeline(key: str) -> ConfigTimeline:
         return config_timeline(key, changes, controllers, static, topics.removed)
 
-    return ElectionConfigs(topics.names, timeline(MIN_ISR), timeline(UNCLEAN))
+    return ElectionConfigs(topics.names, timeline(MIN_ISR), timeline(UNCLEAN_LEADER_ELECTION))
 
 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:

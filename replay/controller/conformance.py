@@ -16,11 +16,11 @@ import pyarrow as pa
 from replay.arrow.ragged import PAD, Array, to_matrix
 from replay.cluster.features import MetadataVersion, flags
 from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
     KEEP_RECOVERY,
     NO_CHANGE,
-    ONLINE,
-    PREFERRED,
-    UNCLEAN,
     Cases,
     Changes,
     predict,
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 # Kafka's DirectoryId.UNASSIGNED: the UUID (0, 1).
 UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
-_ELECTIONS = {"PREFERRED": PREFERRED, "ONLINE": ONLINE, "UNCLEAN": UNCLEAN}
+_ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
 _RECOVERY = ("RECOVERED", "RECOVERING")
 # Our names, those of the record's JSON form, and those of a state.
 _NAMES = {

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
 from replay.controller.profiles import ON_LEADERLESS, Profile
 
-PREFERRED, ONLINE, UNCLEAN = 0, 1, 2
+ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN = 0, 1, 2
 NO_LEADER, NO_CHANGE = -1, -2
 RECOVERED, RECOVERING, KEEP_RECOVERY = 0, 1, -1
 UNASSIGNED = 0
@@ -202,7 +202,7 @@ def _as_hash_set(members: Array, first: Array) -> Array:
     while (full := count > 0.75 * room).any():
         room = np.where(full, room * 2, room)
     spread = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (room[:, None] - 1)
-    order = np.argsort(np.where(members == PAD, np.iinfo(np.int64).max, spread), axis=1, kind="stable")
+    order = np.argsort(np.where(members == PAD, INT64_MAX, spread), axis=1, kind="stable")
     return np.take_along_axis(members, order, axis=1)
 
 
@@ -216,8 +216,8 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
     known = cases.elr_enabled & is_empty(electable) & (size(cases.last_known_elr) == 1)
     if profile.last_known_leader_must_be_acceptable:
         known &= has(cases.acceptable, last_known)
-    preferred = (cases.election == PREFERRED) & valid[:, 0]
-    any_replica = (cases.election == UNCLEAN) & may_lead.any(axis=1)
+    preferred = (cases.election == ELECT_PREFERRED) & valid[:, 0]
+    any_replica = (cases.election == ELECT_UNCLEAN) & may_lead.any(axis=1)
     choices = [preferred, stays, valid.any(axis=1), known, any_replica]
     nodes = [replicas[:, 0], cases.leader, first(replicas, valid), last_known, first(replicas, may_lead)]
     clean = choices[0] | choices[1] | choices[2]

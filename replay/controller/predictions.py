@@ -18,13 +18,12 @@ import numpy as np
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import resize, same, same_set, size, where
 from replay.cluster.broker_events import BrokerEvents, broker_events
-from replay.cluster.configs import MIN_ISR
-from replay.cluster.configs import UNCLEAN as UNCLEAN_ENABLE
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_UNCLEAN,
     KEEP_RECOVERY,
     NO_CHANGE,
-    ONLINE,
-    UNCLEAN,
     Cases,
     Changes,
     predict,
@@ -264,7 +263,7 @@ class _Piece:
         for name, mask in self.may_be.items():
             profile = PROFILES[name]
             yield "trigger", profile, mask, unshown(self.transitions), _as_it_is
-            yield UNCLEAN_ENABLE, profile, mask & ~configs.unclean_known, self.found, _flipped_election
+            yield UNCLEAN_LEADER_ELECTION, profile, mask & ~configs.unclean_known, self.found, _flipped_election
             for value in range(1, widest + 1):
                 yield MIN_ISR, profile, mask & assumed, self.found, _with_min_isr(value)
         for name, profile in PROFILES.items():
@@ -344,7 +343,9 @@ def _as_it_is(cases: Cases) -> Cases:
 
 
 def _flipped_election(cases: Cases) -> Cases:
-    other = np.select([cases.election == ONLINE, cases.election == UNCLEAN], [UNCLEAN, ONLINE], cases.election)
+    other = np.select(
+        [cases.election == ELECT_ONLINE, cases.election == ELECT_UNCLEAN], [ELECT_UNCLEAN, ELECT_ONLINE], cases.election
+    )
     return replace(cases, election=other)
 
 

@@ -17,7 +17,7 @@ from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import LOST, Availability, Directories, availability
-from replay.controller.partition_change_builder import ONLINE, RECOVERED, RECOVERING, Cases
+from replay.controller.partition_change_builder import ELECT_ONLINE, RECOVERED, RECOVERING, Cases
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
@@ -192,7 +192,7 @@ class Bucket:
             directories=directories,
             leader=table["leader"].to_numpy().astype(np.int64),
             recovery=recovery,
-            election=np.full(len(table), ONLINE),
+            election=np.full(len(table), ELECT_ONLINE),
             acceptable=keep(replicas, may_lead),
             target_isr=isr,
             target_replicas=replicas,

@@ -19,7 +19,7 @@ from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import empty, first, has, is_in, join, keep, same, size, where, without
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BrokerEvents, nearest
-from replay.controller.partition_change_builder import ONLINE, PREFERRED, RECOVERED, UNCLEAN, Cases
+from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_PREFERRED, ELECT_UNCLEAN, RECOVERED, Cases
 from replay.partitions.election_actors import Change, aimed
 
 Some = TypeVar("Some")
@@ -81,10 +81,13 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     offset, _ = change.place
     behind = nearest(timeline, *change.place, behind=True)
     front = nearest(timeline, *change.place, behind=False)
-    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
     in_isr, in_elr = has(before.isr, behind.broker), has(before.elr, behind.broker)
     led = before.leader >= 0
-    preferred, unclean_election = partial(with_election, election=PREFERRED), partial(with_election, election=UNCLEAN)
+    preferred, unclean_election = (
+        partial(with_election, election=ELECT_PREFERRED),
+        partial(with_election, election=ELECT_UNCLEAN),
+    )
 
     def found(
         trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, shown_at: Array = offset
@@ -124,7 +127,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
 def unshown(transitions: Transitions) -> list[Hypothesis]:
     """Who left the ISR, or led and does no more, was taken off by something that the log does not show."""
     before, after = transitions.before, transitions.after
-    usual = replace(before, election=np.where(transitions.unclean_allowed, UNCLEAN, ONLINE))
+    usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
     left = ~is_in(before.isr, after.isr) & (before.isr != PAD)
     gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
     rows = np.arange(len(gone))

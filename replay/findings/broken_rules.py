@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.findings.columns import Said, Shown, finding_table
+from replay.findings.columns import EvidenceColumn, StatementColumn, finding_table
 from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH, finding_id
 from replay.invariants.catalogue import INVARIANTS
 
@@ -44,26 +44,26 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
     return finding_table(columns, list(_differs(chosen, bug)), [shown], len(chosen))
 
 
-def _differs(rows: pa.Table, bug: Array) -> Iterator[Said]:
+def _differs(rows: pa.Table, bug: Array) -> Iterator[StatementColumn]:
     """What was recorded otherwise than predicted, and why. bug: whether a known one explains it."""
     triggered = _any(rows["trigger"].is_valid())
     predicted = _any(pc.struct_field(rows["predicted"], "leader").is_valid())
     fields = pc.fill_null(pc.binary_join(rows["differs_in"], ","), "")
     text = pc.replace_substring(fields, ",", ", ")
-    yield _told("rule_change", rows, np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
-    yield _told("rule_trigger", rows, triggered, offset=rows["trigger_offset"], text=rows["trigger"])
-    yield _told("rule_no_trigger", rows, ~triggered)
-    yield _told("rule_known_bug", rows, bug, text=rows["reason"])
-    yield _told("rule_unexplained", rows, ~bug)
+    yield _statement("rule_change", rows, np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
+    yield _statement("rule_trigger", rows, triggered, offset=rows["trigger_offset"], text=rows["trigger"])
+    yield _statement("rule_no_trigger", rows, ~triggered)
+    yield _statement("rule_known_bug", rows, bug, text=rows["reason"])
+    yield _statement("rule_unexplained", rows, ~bug)
     for name in ("leader", "isr", "elr"):
         differs = _any(pc.match_substring(pc.binary_join_element_wise(",", fields, ",", ""), f",{name},"))
         values = pc.struct_field(rows["predicted"], name).combine_chunks()
         if name != "leader":
-            yield _told(f"rule_predicts_{name}", rows, differs & predicted, brokers=values, text=rows["profile"])
+            yield _statement(f"rule_predicts_{name}", rows, differs & predicted, brokers=values, text=rows["profile"])
             continue
         led = _any(pc.greater_equal(values, 0))
-        yield _told("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
-        yield _told("rule_predicts_leader", rows, differs & led, brokers=_one_each(values), text=rows["profile"])
+        yield _statement("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
+        yield _statement("rule_predicts_leader", rows, differs & led, brokers=_one_each(values), text=rows["profile"])
 
 
 def _any(values: pa.Array | pa.ChunkedArray) -> Array:
@@ -77,10 +77,10 @@ def _one_each(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
 
 
-def _told(code: str, rows: pa.Table, where: Array, **figures: Any) -> Said:
+def _statement(code: str, rows: pa.Table, where: Array, **figures: Any) -> StatementColumn:
     """A statement about the rows where `where` is true; figures: one element for each row."""
     at = np.flatnonzero(where)
-    return Said(code, at, **{name: values.take(pa.array(at)) for name, values in figures.items()})
+    return StatementColumn(code, at, **{name: values.take(pa.array(at)) for name, values in figures.items()})
 
 
 def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
@@ -100,11 +100,11 @@ def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
     about = _any(pc.greater(pc.list_value_length(violations["brokers"]), 0))
     told = _any(pc.not_equal(violations["detail"], ""))
     said = [
-        _told("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
-        _told("invariant_detail", violations, told, offset=violations["start_offset"], text=violations["detail"]),
-        _told("invariant_brokers", violations, about, brokers=violations["brokers"]),
-        _told("invariant_rows", violations, everywhere, value=violations["rows"]),
-        _told("invariant_means", violations, everywhere, text=_texts(names, "meaning")),
+        _statement("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
+        _statement("invariant_detail", violations, told, offset=violations["start_offset"], text=violations["detail"]),
+        _statement("invariant_brokers", violations, about, brokers=violations["brokers"]),
+        _statement("invariant_rows", violations, everywhere, value=violations["rows"]),
+        _statement("invariant_means", violations, everywhere, text=_texts(names, "meaning")),
     ]
     return finding_table(columns, said, [shown], len(violations))
 
@@ -120,10 +120,10 @@ def _ids(cluster_id: str, kind: str, rules: list[str], rows: pa.Table, offset: s
     return pa.array([finding_id(cluster_id, kind, *place) for place in places], pa.string())
 
 
-def _shown(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> Shown:
+def _shown(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> EvidenceColumn:
     columns = {
         "offset": rows[offset],
         "captured_at_ms": rows[timestamp_ms],
         **{name: rows[name] for name in PROVENANCE_NAMES},
     }
-    return Shown(role, source, np.arange(len(rows)), columns)
+    return EvidenceColumn(role, source, np.arange(len(rows)), columns)

@@ -20,7 +20,7 @@ from replay.findings.sentences import SENTENCES
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StatementColumn:
     """A statement about some findings. at: their numbers; the figures have one element for each of them, None: null.
     brokers: a list<int32> array (`as_lists`), or a NumPy array with one broker each."""
 
@@ -34,7 +34,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class EvidenceColumn:
     """A piece of evidence of some findings. at: their numbers; columns: fields of EVIDENCE_ROW beside role and source,
     one element for each of them; those that are left out are null."""
 
@@ -44,14 +44,16 @@ class Shown:
     columns: Mapping[str, Any]
 
 
-def states_shown(role: str, at: Array, states: pa.Table) -> Shown:
+def states_shown(role: str, at: Array, states: pa.Table) -> EvidenceColumn:
     """Recorded states as evidence. states: tables.PARTITION_HISTORY rows, one for each of `at`."""
     columns = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offset"}
     columns |= {"captured_at_ms": "timestamp_ms", **{name: name for name in PROVENANCE_NAMES}}
-    return Shown(role, "partition_history", at, {name: states[source] for name, source in columns.items()})
+    return EvidenceColumn(role, "partition_history", at, {name: states[source] for name, source in columns.items()})
 
 
-def finding_table(columns: Mapping[str, Any], said: Sequence[Said], shown: Sequence[Shown], count: int) -> pa.Table:
+def finding_table(
+    columns: Mapping[str, Any], said: Sequence[StatementColumn], shown: Sequence[EvidenceColumn], count: int
+) -> pa.Table:
     """tables.FINDINGS. columns: of `count` elements, or one value for all; those that are left out are null. said,
     shown: of each finding in this order."""
     reason = pa.concat_arrays([pa.nulls(0, STATEMENT), *(_structs(s) for s in said)])
@@ -67,7 +69,7 @@ def finding_table(columns: Mapping[str, Any], said: Sequence[Said], shown: Seque
     return pa.table({f.name: _column(filled.get(f.name), f.type, count) for f in FINDINGS}, schema=FINDINGS)
 
 
-def _numbers(parts: Sequence[Said] | Sequence[Shown]) -> Array:
+def _numbers(parts: Sequence[StatementColumn] | Sequence[EvidenceColumn]) -> Array:
     return np.concatenate([np.empty(0, dtype=np.int64), *(p.at for p in parts)])
 
 
@@ -89,14 +91,14 @@ def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, type=kind)
 
 
-def _structs(said: Said) -> pa.Array:
+def _structs(said: StatementColumn) -> pa.Array:
     count, figures = len(said.at), _figures(said)
     values = {"code": said.code, "nature": SENTENCES[said.code][0], **figures}
     columns = [_column(values[f.name], f.type, count) for f in STATEMENT]
     return pa.StructArray.from_arrays(columns, fields=list(STATEMENT))
 
 
-def _figures(said: Said) -> dict[str, Any]:
+def _figures(said: StatementColumn) -> dict[str, Any]:
     brokers = said.brokers
     if isinstance(brokers, np.ndarray):
         brokers = as_lists(brokers.astype(np.int64)[:, None])
@@ -104,7 +106,7 @@ def _figures(said: Said) -> dict[str, Any]:
     return {"brokers": brokers, **figures}
 
 
-def _sentences(said: Said) -> pa.Array:
+def _sentences(said: StatementColumn) -> pa.Array:
     """`statements.prose` of each statement."""
     count, figures = len(said.at), _figures(said)
     parts = [_column("", pa.string(), count)]
@@ -129,7 +131,7 @@ def _parsed(sentence: str) -> Iterator[tuple[str, str | None]]:
         yield literal, name
 
 
-def _evidence(shown: Shown) -> pa.Array:
+def _evidence(shown: EvidenceColumn) -> pa.Array:
     values = {"role": shown.role, "source": shown.source, **shown.columns}
     columns = [_column(values.get(f.name), f.type, len(shown.at)) for f in EVIDENCE_ROW]
     return pa.StructArray.from_arrays(columns, fields=list(EVIDENCE_ROW))

@@ -22,7 +22,7 @@ from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
-from replay.findings.columns import Said, finding_table, states_shown
+from replay.findings.columns import StatementColumn, finding_table, states_shown
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, finding_id
 from replay.partitions.elections import States, previous_leaders
 
@@ -81,13 +81,13 @@ class _Found:
         self.ended = np.flatnonzero(of.end >= 0)
         self.first, self.last, self.end = (history.take(pa.array(r)) for r in (of.first, of.last, of.end[self.ended]))
 
-    def told(self, code: str, where: Array, **figures: Any) -> Said:
+    def state(self, code: str, where: Array, **figures: Any) -> StatementColumn:
         """A statement about the stretches where `where` is true; figures: one element for each stretch."""
         at = np.flatnonzero(where)
         chosen = {n: v.take(pa.array(at)) if isinstance(v, pa.ChunkedArray) else v[at] for n, v in figures.items()}
         if "brokers" in chosen and chosen["brokers"].ndim > 1:
             chosen["brokers"] = as_lists(chosen["brokers"])
-        return Said(code, at, **chosen)
+        return StatementColumn(code, at, **chosen)
 
     def behind(self, values: Array, missing: Any) -> Array:
         """For each stretch the value (one for each of `ended`) of the state behind it, or `missing`."""
@@ -95,7 +95,7 @@ class _Found:
         result[self.ended] = values
         return result
 
-    def findings(self, kind: str, said: Sequence[Said], leader: pa.Array | None = None) -> pa.Table:
+    def findings(self, kind: str, said: Sequence[StatementColumn], leader: pa.Array | None = None) -> pa.Table:
         ended = self.of.end >= 0
         place = {name: self.first[name] for name in ("topic_id", "topic", "partition")}
         keys = zip(*(self.first[n].to_pylist() for n in ("topic_id", "partition", "offset")), strict=True)
@@ -120,7 +120,7 @@ class _Found:
         ]
         return finding_table(columns, said, shown, self.count)
 
-    def lasted(self) -> Iterator[Said]:
+    def lasted(self) -> Iterator[StatementColumn]:
         """How long, by the timestamps of the records; at least, where its beginning or its end is not in the log."""
         begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
         ended, at_log_end = self.of.end >= 0, (self.of.end < 0) & ~self.of.hole
@@ -128,11 +128,11 @@ class _Found:
         if self.cluster.log_end_ms is not None:
             end = np.where(at_log_end, self.cluster.log_end_ms, end)
         snapshot = self.first["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
-        yield self.told("exposed_since_snapshot", snapshot, offset=self.first["offset"])
-        yield self.told("exposed_for", ended & ~snapshot, value=end - begin)
-        yield self.told("exposed_for_at_least", ~ended | snapshot, value=end - begin)
-        yield self.told("exposed_at_log_end", at_log_end)
-        yield self.told("exposed_into_hole", self.of.hole)
+        yield self.state("exposed_since_snapshot", snapshot, offset=self.first["offset"])
+        yield self.state("exposed_for", ended & ~snapshot, value=end - begin)
+        yield self.state("exposed_for_at_least", ~ended | snapshot, value=end - begin)
+        yield self.state("exposed_at_log_end", at_log_end)
+        yield self.state("exposed_into_hole", self.of.hole)
 
 
 def _leaderless(found: _Found, isr: Array, elr: Array) -> pa.Table:
@@ -141,19 +141,19 @@ def _leaderless(found: _Found, isr: Array, elr: Array) -> pa.Table:
     isr, elr = isr[of.last], elr[of.last]
     led, offset, epoch = previous_leaders(states)[of.first], found.first["offset"], states.leader_epoch[of.first]
     said = [
-        found.told("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
-        found.told("no_leader", led < 0, offset=offset, leader_epoch=epoch),
+        found.state("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
+        found.state("no_leader", led < 0, offset=offset, leader_epoch=epoch),
         *found.lasted(),
         *_waited_for(found, isr, elr),
         *_might_have_been_elected(found),
         *_ended_by(found, isr, elr),
-        found.told("leaderless_means", np.ones(found.count, dtype=bool)),
+        found.state("leaderless_means", np.ones(found.count, dtype=bool)),
     ]
     leader = found.behind(states.leader[of.end[found.ended]], -1)
     return found.findings(LEADERLESS, said, pa.array(leader, pa.int32(), mask=leader < 0))
 
 
-def _waited_for(found: _Found, isr: Array, elr: Array) -> Iterator[Said]:
+def _waited_for(found: _Found, isr: Array, elr: Array) -> Iterator[StatementColumn]:
     """What the last state of each stretch waits for. isr, elr: of that state."""
     known = to_matrix(found.last["last_known_elr"])
     in_isr = ~sets.is_empty(isr)
@@ -161,28 +161,28 @@ def _waited_for(found: _Found, isr: Array, elr: Array) -> Iterator[Said]:
     # Kafka elects a last known leader only from a list of one member.
     last_known = ~in_isr & ~in_elr & (sets.size(known) == 1) & (known[:, 0] >= 0)
     nobody = ~in_isr & ~in_elr & ~last_known
-    yield found.told("leaderless_isr", in_isr, brokers=isr)
-    yield found.told("leaderless_elr", in_elr, brokers=elr)
-    yield found.told("leaderless_last_known", last_known, brokers=known)
-    yield found.told("leaderless_nobody", nobody, brokers=known)
-    yield found.told("clean_return", in_isr | in_elr, brokers=sets.where(in_isr, isr, elr))
-    yield found.told("last_known_return", last_known, brokers=known)
-    yield found.told("no_return", nobody)
+    yield found.state("leaderless_isr", in_isr, brokers=isr)
+    yield found.state("leaderless_elr", in_elr, brokers=elr)
+    yield found.state("leaderless_last_known", last_known, brokers=known)
+    yield found.state("leaderless_nobody", nobody, brokers=known)
+    yield found.state("clean_return", in_isr | in_elr, brokers=sets.where(in_isr, isr, elr))
+    yield found.state("last_known_return", last_known, brokers=known)
+    yield found.state("no_return", nobody)
 
 
-def _might_have_been_elected(found: _Found) -> Iterator[Said]:
+def _might_have_been_elected(found: _Found) -> Iterator[StatementColumn]:
     """The replicas that an unclean election could have elected, and whether it was allowed."""
     alive = _alive(found.cluster.brokers, found.states.replicas[found.of.first], found.first)
     some = ~sets.is_empty(alive)
-    yield found.told("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"])
-    yield found.told("unclean_possible", some, brokers=alive)
+    yield found.state("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"])
+    yield found.state("unclean_possible", some, brokers=alive)
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
     assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
     on = pc.fill_null(enabled, False).to_numpy(zero_copy_only=False).astype(bool)
-    yield found.told("unclean_on", on & ~assumed, text=source)
-    yield found.told("unclean_off", ~on & ~assumed, text=source)
-    yield found.told("unclean_assumed", assumed, text=enabled.cast(pa.string()))
+    yield found.state("unclean_on", on & ~assumed, text=source)
+    yield found.state("unclean_off", ~on & ~assumed, text=source)
+    yield found.state("unclean_assumed", assumed, text=enabled.cast(pa.string()))
 
 
 def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
@@ -191,7 +191,7 @@ def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
     return sets.keep(replicas, brokers.active_members(replicas, states["offset"].to_numpy()))
 
 
-def _ended_by(found: _Found, isr: Array, elr: Array) -> Iterator[Said]:
+def _ended_by(found: _Found, isr: Array, elr: Array) -> Iterator[StatementColumn]:
     """Who became leader, and from where; or that the topic was removed. isr, elr: of the last state."""
     rows = found.of.end[found.ended]
     leader, epoch = (found.behind(values[rows], -1) for values in (found.states.leader, found.states.leader_epoch))
@@ -199,10 +199,10 @@ def _ended_by(found: _Found, isr: Array, elr: Array) -> Iterator[Said]:
     in_isr, in_elr = led & sets.has(isr, leader), led & sets.has(elr, leader)
     in_elr &= ~in_isr
     figures = {"brokers": leader, "offset": offset, "leader_epoch": epoch}
-    yield found.told("ended_from_isr", in_isr, **figures)
-    yield found.told("ended_from_elr", in_elr, **figures)
-    yield found.told("ended_by_outsider", led & ~in_isr & ~in_elr, **figures)
-    yield found.told("exposed_until_removal", found.behind(found.states.removed[rows], False), offset=offset)
+    yield found.state("ended_from_isr", in_isr, **figures)
+    yield found.state("ended_from_elr", in_elr, **figures)
+    yield found.state("ended_by_outsider", led & ~in_isr & ~in_elr, **figures)
+    yield found.state("exposed_until_removal", found.behind(found.states.removed[rows], False), offset=offset)
 
 
 def _last_replica(found: _Found, holders: Array) -> pa.Table:
@@ -222,18 +222,18 @@ def _last_replica(found: _Found, holders: Array) -> pa.Table:
     led = led_states[of.last + 1] - led_states[of.first]
     whole = led == of.last + 1 - of.first
     said = [
-        found.told("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
-        found.told("last_replica_at_end", begin != last, brokers=last),
+        found.state("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
+        found.state("last_replica_at_end", begin != last, brokers=last),
         *found.lasted(),
-        found.told("min_isr_in_force", ~assumed, value=min_isr, text=source),
-        found.told("min_isr_assumed", assumed, value=min_isr),
-        found.told("last_replica_led", whole),
-        found.told("last_replica_led_partly", ~whole & (led > 0)),
-        found.told("last_replica_not_led", led == 0),
-        found.told("more_replicas", changed & (sets.size(after) > 1), brokers=after, offset=offset),
-        found.told("no_replica_left", changed & (sets.size(after) == 0), offset=offset),
-        found.told("single_replica", single, offset=offset),
-        found.told("exposed_until_removal", removed, offset=offset),
-        found.told("last_replica_means", everywhere),
+        found.state("min_isr_in_force", ~assumed, value=min_isr, text=source),
+        found.state("min_isr_assumed", assumed, value=min_isr),
+        found.state("last_replica_led", whole),
+        found.state("last_replica_led_partly", ~whole & (led > 0)),
+        found.state("last_replica_not_led", led == 0),
+        found.state("more_replicas", changed & (sets.size(after) > 1), brokers=after, offset=offset),
+        found.state("no_replica_left", changed & (sets.size(after) == 0), offset=offset),
+        found.state("single_replica", single, offset=offset),
+        found.state("exposed_until_removal", removed, offset=offset),
+        found.state("last_replica_means", everywhere),
     ]
     return found.findings(LAST_REPLICA, said)

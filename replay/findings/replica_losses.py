@@ -27,7 +27,7 @@ from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
 from replay.loss.leader_terms import SETTLED_MS
-from replay.offsets.cited_rows import sight_row, state_row
+from replay.offsets.cited_rows import observation_row, state_row
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
@@ -112,10 +112,10 @@ class _Partition:
         if epochs != sorted(epochs):
             return []
         found: list[Row] = []
-        for broker in sorted({*self.evidence.log_ends, *(r["broker_id"] for r in self.evidence.marks)}):
+        for broker in sorted({*self.evidence.log_ends, *(r["broker_id"] for r in self.evidence.high_watermarks)}):
             cuts = self._cuts(broker)
             found += [self._truncation(cut, span) for cut, span in cuts]
-            marks = [r for r in self.evidence.marks if r["broker_id"] == broker and r["source"] == CHECKPOINT]
+            marks = [r for r in self.evidence.high_watermarks if r["broker_id"] == broker and r["source"] == CHECKPOINT]
             since = -1
             for drop in drops(marks, "high_watermark", self.clock):
                 later = [r for r in marks if r["captured_at_ms"] >= since]
@@ -321,7 +321,7 @@ class _Partition:
             "rule": kind,
             "rule_version": _RULE_VERSION,
             "evidence": [
-                *(sight_row(role, row) for role, row in shown if row),
+                *(observation_row(role, row) for role, row in shown if row),
                 *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
             ],
             "reason": reason,

@@ -55,6 +55,11 @@ _WINDOWS = {
     ),
     # Why the promise does not hold, or is not known to.
     "restarted": (FACT, "It was in the ISR, but restarted since it joined, and nothing vouches for its log."),
+    "not_held_joined_without_leader": (
+        FACT,
+        "Broker {brokers} came into the ISR at metadata offset {offset} while the partition had no leader: the "
+        "controller put it there, whatever its log held.",
+    ),
     "not_held_marked": (
         FACT,
         "With this change (metadata offset {offset}) the controller marked the partition as RECOVERING: its leader "

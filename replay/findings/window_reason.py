@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from replay.findings.statements import statement
-from replay.loss.judged_windows import Seen
+from replay.loss.judged_windows import JudgedWindow
 from replay.loss.premises import Premise
 from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN
-from replay.offsets.cited_rows import placed, sight_row, state_row
+from replay.offsets.cited_rows import observation_row, placed, state_row
 from replay.offsets.evidence import Row
 
 # What a loss in one of Kafka's own topics means for those who use them.
 MEANINGS = {"__consumer_offsets": "consumer_offsets", "__transaction_state": "transaction_state"}
 
 
-def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
+def evidence_rows(seen: JudgedWindow) -> list[dict[str, Any]]:
     """tables.EVIDENCE_ROW dicts: the states around the election, the bounds, the last sight of every replica."""
     judgement = seen.judgement
     states = [("window_start", seen.start), ("state_before", seen.before), ("election", seen.after)]
@@ -31,7 +31,7 @@ def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
         ("old_leader_log_end", "log_end_offset", judgement.old_log_max.row or judgement.old_log_min.row),
     ]
     rows = [state_row(role, state) for role, state in states]
-    rows += [sight_row(role, row, column) for role, column, row in bounds if row is not None]
+    rows += [observation_row(role, row, column) for role, column, row in bounds if row is not None]
     rows += [
         {**placed(r.row, "replica_last_seen"), "value": r.log_end_offset, "leader_epoch": r.last_written_leader_epoch}
         for _, r in sorted(seen.situation.seen.items())
@@ -39,7 +39,7 @@ def evidence_rows(seen: Seen) -> list[dict[str, Any]]:
     return rows
 
 
-def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
+def reason(seen: JudgedWindow, would_be_leader: int | None) -> list[Row]:
     """Why the verdict is what it is: statements.STATEMENT dicts, in the order of an account."""
     election, after = seen.case.election, seen.after
     told = [
@@ -74,7 +74,7 @@ def reason(seen: Seen, would_be_leader: int | None) -> list[Row]:
     return told
 
 
-def _membership(seen: Seen) -> list[Row]:
+def _membership(seen: JudgedWindow) -> list[Row]:
     """Every premise of the protocol's promise that holds, where it was relied on; else those that fail."""
     membership, judgement = seen.case.election.membership, seen.judgement
     told = []
@@ -92,7 +92,7 @@ def _premise(premise: Premise) -> Row:
     return statement(premise.code, brokers=premise.brokers, offset=premise.offset)
 
 
-def _bounds(seen: Seen) -> list[Row]:
+def _bounds(seen: JudgedWindow) -> list[Row]:
     judgement = seen.judgement
     floor, ceiling = judgement.floor, judgement.ceiling
     least, most = judgement.log_end_min.value, judgement.log_end_max.value
@@ -113,7 +113,7 @@ def _bounds(seen: Seen) -> list[Row]:
     return told
 
 
-def _result(seen: Seen) -> list[Row]:
+def _result(seen: JudgedWindow) -> list[Row]:
     judgement = seen.judgement
     top = statement("lost_open")
     if judgement.loss_max is not None:
@@ -127,7 +127,7 @@ def _result(seen: Seen) -> list[Row]:
     return [statement("nothing_proven"), top] if judgement.verdict == POSSIBLE else []
 
 
-def _unacked(seen: Seen) -> list[Row]:
+def _unacked(seen: JudgedWindow) -> list[Row]:
     judgement = seen.judgement
     told = []
     if judgement.unacked_min:
@@ -137,7 +137,7 @@ def _unacked(seen: Seen) -> list[Row]:
     return told
 
 
-def _missing(seen: Seen) -> list[Row]:
+def _missing(seen: JudgedWindow) -> list[Row]:
     """The evidence that would have told more, where something is open."""
     judgement, election = seen.judgement, seen.case.election
     if judgement.verdict == EXCLUDED:

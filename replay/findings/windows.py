@@ -8,7 +8,7 @@ from typing import Any
 from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
 from replay.findings.statements import prose, statement
 from replay.findings.window_reason import MEANINGS, evidence_rows, reason
-from replay.loss.judged_windows import Seen
+from replay.loss.judged_windows import JudgedWindow
 from replay.loss.verdict import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
 from replay.offsets.evidence import Row
 from replay.whatif import recovery_policies
@@ -16,7 +16,7 @@ from replay.whatif import recovery_policies
 _RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
 
 
-def window_findings(seen: Seen, number: str, answers: Sequence[Row], cluster_id: str) -> list[Row]:
+def window_findings(seen: JudgedWindow, number: str, answers: Sequence[Row], cluster_id: str) -> list[Row]:
     """schemas.FINDINGS rows of one judged window: the recorded one first, then what would have been.
 
     number: finding_id of the recorded one; answers: schemas.COUNTERFACTUALS rows of the window.
@@ -26,12 +26,12 @@ def window_findings(seen: Seen, number: str, answers: Sequence[Row], cluster_id:
     return [window, *predicted, *_divergences(seen, answers, window, cluster_id)]
 
 
-def window_id(seen: Seen, cluster_id: str, kind: str, *more: object) -> str:
+def window_id(seen: JudgedWindow, cluster_id: str, kind: str, *more: object) -> str:
     after = seen.after
     return finding_id(cluster_id, kind, after["topic_id"], after["partition"], after["offset"], *more)
 
 
-def _window(seen: Seen, number: str, answers: Sequence[Row]) -> Row:
+def _window(seen: JudgedWindow, number: str, answers: Sequence[Row]) -> Row:
     """The recorded window."""
     differing = next((r for r in _recoveries(seen, answers) if r["policy"] == recovery_policies.ALL_REPLICAS), None)
     judgement = seen.judgement
@@ -58,7 +58,7 @@ def _window(seen: Seen, number: str, answers: Sequence[Row]) -> Row:
     }
 
 
-def _place(seen: Seen) -> dict[str, Any]:
+def _place(seen: JudgedWindow) -> dict[str, Any]:
     after, end = seen.after, seen.end
     return {
         **{n: after[n] for n in ("topic_id", "topic", "partition")},
@@ -73,7 +73,7 @@ def _place(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _would_have_lost(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
+def _would_have_lost(seen: JudgedWindow, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
     """Policies whose leader, another than the recorded one, would surely have lost acknowledged records."""
     rows = []
     for answer in answers:
@@ -82,7 +82,7 @@ def _would_have_lost(seen: Seen, answers: Sequence[Row], window: Row, cluster_id
     return rows
 
 
-def _divergences(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
+def _divergences(seen: JudgedWindow, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
     """The leader that unclean recovery would have picked, where it is another; once for each."""
     rows: dict[int, Row] = {}
     for answer in _recoveries(seen, answers):
@@ -95,7 +95,7 @@ def _divergences(seen: Seen, answers: Sequence[Row], window: Row, cluster_id: st
     return list(rows.values())
 
 
-def _recoveries(seen: Seen, answers: Sequence[Row]) -> list[Row]:
+def _recoveries(seen: JudgedWindow, answers: Sequence[Row]) -> list[Row]:
     """Answers of unclean recovery that name another leader; none where a member of the ISR or ELR was elected that the
     controller itself trusts."""
     if seen.case.election.elected_clean:
@@ -104,7 +104,7 @@ def _recoveries(seen: Seen, answers: Sequence[Row]) -> list[Row]:
     return [by_policy[name] for name in _RECOVERY if by_policy[name]["differs"]]
 
 
-def _predicted(seen: Seen, answer: Row) -> list[Row]:
+def _predicted(seen: JudgedWindow, answer: Row) -> list[Row]:
     """What a policy would have done, and what that would have lost."""
     leader, after = answer["leader"], seen.after
     told = [
@@ -122,7 +122,7 @@ def _predicted(seen: Seen, answer: Row) -> list[Row]:
 
 
 def _prediction(
-    seen: Seen, answer: Row, told: list[Row], window: Row, kind: str, severity: str, cluster_id: str
+    seen: JudgedWindow, answer: Row, told: list[Row], window: Row, kind: str, severity: str, cluster_id: str
 ) -> Row:
     """A finding about what would have been. Never proven: whom another rule would have picked is a prediction."""
     return {

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
+from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths, to_matrix
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER, broker_events
 from replay.cluster.brokers import BrokerTimeline
@@ -237,7 +237,7 @@ def _merged(places: Places, row: Array, offset: Array) -> Places:
 
 
 def _ends(history: pa.Table) -> Array:
-    result: Array = pc.fill_null(history["end_offset"], np.iinfo(np.int64).max).to_numpy()
+    result: Array = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     return result
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.state import LogShape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
 
 Row = dict[str, Any]
 
-_PLACE = ("capture", "path", "sha256", "position")
 _LEADER_CHANGE = "LEADER_CHANGE"
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
@@ -57,7 +57,7 @@ def _violation(name: str, batches: Sequence[Row], end: int | None, brokers: Iter
         "brokers": sorted(set(brokers)),
         "detail": detail,
         "evidence_offsets": sorted({b["base_offset"] for b in batches})[:MOST_EVIDENCE],
-        **{name: first[name] for name in _PLACE},
+        **{name: first[name] for name in PROVENANCE_NAMES},
     }
 
 

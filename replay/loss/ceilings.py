@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from replay.cluster.facts import Clock
-from replay.offsets.evidence import OPEN, Bound, Evidence, Scrape, read_by, running_log_ends
+from replay.cluster.facts import Clock, read_by
+from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, running_log_ends
 
 # metadata.version 3.7-IV0 as a level: brokers that know it let the high watermark stand still below min ISR.
 WAITS_FOR_MIN_ISR_LEVEL = 15
@@ -67,8 +67,11 @@ def high_watermark_ceiling(evidence: Evidence, term: LastTerm | None, clock: Clo
 
 def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Bound:
     """Where the old leader's log ended when it stopped. Known if it stopped cleanly and what it left was captured, and
-    nothing was cut or added since it led: no other leader had been elected before it stopped."""
-    return next(_left_behind(evidence, term, clock), OPEN) if term else OPEN
+    nothing was cut or added since it led: no other leader had been elected before it stopped. It must have run in its
+    term: where a broker is elected that has stopped already, the leader before goes on without it."""
+    if term is None or term.last_alive_ms < term.led_ms[0] + PROPAGATION_MS:
+        return OPEN
+    return next(_left_behind(evidence, term, clock), OPEN)
 
 
 def _left_behind(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:

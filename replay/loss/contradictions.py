@@ -9,7 +9,7 @@ from replay.offsets.log_drops import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class Contradictions:
     """truncated: by key of the partition (as `elections.States` has it), when a replica's log went down without an
     election that explains it. changes: metadata offsets of partition changes that are not as the rules have them, by a
     known bug or for no known reason."""
@@ -18,4 +18,4 @@ class Against:
     changes: frozenset[int] = frozenset()
 
 
-NOTHING = Against()
+NO_CONTRADICTIONS = Contradictions()

@@ -14,9 +14,9 @@ import numpy as np
 from replay.arrow.ragged import PAD, members_of
 from replay.cluster.facts import ClusterFacts
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
-from replay.loss.contradictions import Against
+from replay.loss.contradictions import Contradictions
 from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import Course, Reign
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session, Sessions
 from replay.loss.premises import Membership, Premise, membership
 from replay.loss.verdict import Election
@@ -39,7 +39,7 @@ from replay.partitions.elections import States
 class Case:
     """An election to judge (row: its row in the history). last_epoch: the leader epoch of the last leader before it;
     -1 if there was none. leaderless_ms: since when nobody led, None if somebody led up to the election. memberships: of
-    every replica right before it; sessions: of their brokers at it; undisturbed: see `Course.undisturbed`."""
+    every replica right before it; sessions: of their brokers at it; undisturbed: see `LeaderTerms.undisturbed`."""
 
     row: int
     election: Election
@@ -60,7 +60,7 @@ def partition_cases(
     span: tuple[int, int],
     rows: Iterable[int],
     evidence: Evidence,
-    against: Against,
+    against: Contradictions,
     around: tuple[ClusterFacts, Sessions, int],
     directories: Sequence[Sequence[str] | None],
 ) -> list[Case]:
@@ -69,7 +69,7 @@ def partition_cases(
     and the time after which no state is known; directories: of the span's rows, ids in the order of the replicas."""
     cluster, sessions, end_ms = around
     sessions = sessions.seen_alive(evidence.scrapes, cluster.clock)
-    course = Course(facts, states, span, sessions, cluster, end_ms, evidence.stopped)
+    course = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped)
     return _Partition(course, evidence, against, directories).cases(list(rows))
 
 
@@ -78,9 +78,9 @@ class _Partition:
 
     def __init__(
         self,
-        course: Course,
+        course: LeaderTerms,
         evidence: Evidence,
-        against: Against,
+        against: Contradictions,
         directories: Sequence[Sequence[str] | None],
     ) -> None:
         self.course, self.facts, self.states = course, course.facts, course.states
@@ -102,7 +102,7 @@ class _Partition:
         created = None
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.course.known_since_ms)
-        marks = [row for row in self.evidence.marks if self._of_this_topic(row)]
+        marks = [row for row in self.evidence.high_watermarks if self._of_this_topic(row)]
         known = reports(self.evidence, marks, created, steps, self._latest_epoch, self.clock)
         return known + list(self._alone())
 
@@ -206,7 +206,7 @@ class _Partition:
             undisturbed=frozenset(calm),
         )
 
-    def _election(self, row: int, reign: Reign | None, own: Membership) -> Election:
+    def _election(self, row: int, reign: LeaderTerm | None, own: Membership) -> Election:
         facts, states = self.facts, self.states
         winner, batch = int(states.leader[row]), int(facts.batch[row])
         elected_ms, until_ms = int(facts.timestamp_ms[row]), int(facts.until_ms[row])
@@ -226,18 +226,19 @@ class _Partition:
             membership=own,
             joined_ms=int(facts.timestamp_ms[joined]),
             term=None if reign is None else self._term(row, reign),
-            reign=None if reign is None else self._led(row, reign),
+            # Another process may have led after a crash, with less: what the first one had is not what was lost here.
+            reign=self._led(row, reign) if reign is not None and reign.unbroken else None,
             contradictions=tuple(self._contradictions(row, own)),
             likely_floor=OPEN if reign is None else self._likely_floor(reign, elected_ms),
         )
 
-    def _led(self, row: int, reign: Reign) -> tuple[int, int, int]:
+    def _led(self, row: int, reign: LeaderTerm) -> tuple[int, int, int]:
         """(leader, from, to) of the reign, up to its leader's restart."""
         restarts = self.sessions.begun(reign.leader, int(self.facts.batch[reign.first]), int(self.facts.batch[row]))
         end = min([int(self.facts.timestamp_ms[row]), *(s.begin_ms for s in restarts[:1])])
         return reign.leader, reign.begin_ms, end
 
-    def _term(self, row: int, reign: Reign) -> LastTerm:
+    def _term(self, row: int, reign: LeaderTerm) -> LastTerm:
         facts, session = self.facts, reign.session
         led_last = min(reign.behind, row) - 1
         below = max(int(facts.frozen[row - 1]), reign.first)
@@ -261,7 +262,7 @@ class _Partition:
             elected_ms=int(facts.timestamp_ms[row]),
         )
 
-    def _led_in_two(self, reign: Reign, restarts: Sequence[Session]) -> bool:
+    def _led_in_two(self, reign: LeaderTerm, restarts: Sequence[Session]) -> bool:
         """Whether the leader began another session while the log still had it as leader."""
         last = int(self.facts.batch[reign.behind - 1])
         return bool(restarts) and restarts[0].begin_batch <= last
@@ -297,10 +298,10 @@ class _Partition:
             return None
         return directories[replicas.index(broker)]
 
-    def _likely_floor(self, reign: Reign, elected_ms: int) -> Bound:
+    def _likely_floor(self, reign: LeaderTerm, elected_ms: int) -> Bound:
         """Of what was read since the reign began, of its leader and those who followed it."""
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
-        marks = self.evidence.marks
+        marks = self.evidence.high_watermarks
         since = bisect_left(marks, reign.begin_ms + needed + error, key=lambda r: r["captured_at_ms"])
 
         def in_reign(row: Row) -> bool:

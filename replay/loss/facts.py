@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
@@ -140,7 +140,7 @@ def _elr_on(history: pa.Table, cluster: ClusterFacts) -> Array:
     on = np.array([False, *(last[at] >= 1 for at in switches)], dtype=bool)
     offs = np.append(0, np.cumsum(~on))
     at = np.array(switches, dtype=np.int64)
-    end = pc.fill_null(history["end_offset"], np.iinfo(np.int64).max).to_numpy()
+    end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     first = np.searchsorted(at, history["offset"].to_numpy(), side="right")
     last = np.maximum(first, np.searchsorted(at, end, side="left"))
     result: Array = offs[last + 1] == offs[first]

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array
+from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
-from replay.loss.contradictions import NOTHING, Against
+from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
 from replay.loss.election_facts import Case, partition_cases
 from replay.loss.facts import StateFacts, facts_of
 from replay.loss.liveness import sessions_of
@@ -25,11 +26,9 @@ from replay.offsets.partition_rows import evidence_of, keys_of
 from replay.partitions.elections import States
 from replay.partitions.windows import build_windows
 
-_PLACE = ["topic_id", "partition"]
-
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JudgedWindow:
     """A case with the recorded states around it and its judgement. start_row: of the history, where the window opened;
     start, before, after, end: states (rows of the history) there, before and after the election, and where the
     partition was safe again (None: never). steady: replicas whose broker ran, as one process, since they were last
@@ -51,7 +50,9 @@ class Seen:
     assumed_timeout_ms: int | None
 
 
-def judged_windows(bucket: Bucket, offsets: pa.Table, against: Against = NOTHING) -> Iterator[Seen]:
+def judged_windows(
+    bucket: Bucket, offsets: pa.Table, against: Contradictions = NO_CONTRADICTIONS
+) -> Iterator[JudgedWindow]:
     """Every window, judged. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     facts = facts_of(history, states, cluster)
@@ -68,7 +69,7 @@ def judged_windows(bucket: Bucket, offsets: pa.Table, against: Against = NOTHING
             yield seen
 
 
-def loss_of(seen: Seen, replica: Replica) -> tuple[int, int | None]:
+def loss_of(seen: JudgedWindow, replica: Replica) -> tuple[int, int | None]:
     """What electing the replica would have lost.
 
     Its log may have grown after it was last seen, unless nobody led any more and it was not the last leader, which may
@@ -92,9 +93,9 @@ def _contradicted(
     marks = offsets.filter(pc.and_(offsets["high_watermark"].is_valid(), offsets["captured_at_ms"].is_valid()))
     if not len(rows) or not len(lines) or not len(marks):
         return result
-    first = lines.group_by([*_PLACE, "leader_epoch"]).aggregate([("epoch_start_offset", "min")])
-    elected = history.select([*_PLACE, "leader_epoch"]).take(pa.array(rows)).append_column("row", pa.array(rows))
-    joined = elected.join(first, [*_PLACE, "leader_epoch"], join_type="inner")
+    first = lines.group_by([*PARTITION_KEY, "leader_epoch"]).aggregate([("epoch_start_offset", "min")])
+    elected = history.select([*PARTITION_KEY, "leader_epoch"]).take(pa.array(rows)).append_column("row", pa.array(rows))
+    joined = elected.join(first, [*PARTITION_KEY, "leader_epoch"], join_type="inner")
     rows, starts = joined["row"].to_numpy(), joined["epoch_start_offset_min"].to_numpy()
     # The highest mark read so far, by partition and time, looked up at every election.
     keys = keys_of(marks, history, states)
@@ -123,7 +124,7 @@ def _cases(
     offsets: pa.Table,
     rows: Array,
     cluster: ClusterFacts,
-    against: Against,
+    against: Contradictions,
 ) -> dict[int, Case]:
     """The cases by row of the election. Only evidence of the judged partitions is looked at."""
     if not len(rows):
@@ -150,7 +151,7 @@ def _states_around(history: pa.Table, rows: list[Array]) -> dict[int, Row]:
     return dict(zip(wanted.tolist(), history.take(pa.array(wanted)).to_pylist(), strict=True))
 
 
-def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], cluster: ClusterFacts) -> Seen:
+def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], cluster: ClusterFacts) -> JudgedWindow:
     start, before, after, end = rows
     known, batch = before["last_known_elr"], after["batch_base_offset"]
     moment, error_ms = after["timestamp_ms"], cluster.clock.error_ms
@@ -166,7 +167,7 @@ def _see(case: Case, start_row: int, rows: tuple[Row, Row, Row, Row | None], clu
         seen={r.broker_id: r for r in replicas},
         recorded=after["leader"],
     )
-    return Seen(
+    return JudgedWindow(
         case=case,
         start_row=start_row,
         start=start,
@@ -237,7 +238,7 @@ def losses(bucket: Bucket, offsets: pa.Table) -> list[Loss]:
     return [_losses(seen) for seen in judged_windows(bucket, offsets)]
 
 
-def _losses(seen: Seen) -> Loss:
+def _losses(seen: JudgedWindow) -> Loss:
     judgement, situation = seen.judgement, seen.situation
     recorded = (judgement.loss_min, judgement.loss_max)
     by_leader: dict[int, tuple[int, int | None]] = {

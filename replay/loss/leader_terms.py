@@ -25,7 +25,7 @@ SETTLED_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class LeaderTerm:
     """A leader's time without a break: rows [first, behind) of the history, and when it began and ended, in ms.
     session: its leader's when it began, None where that is not known. unbroken: one process led all that time; else one
     that came after a crash may have, from `session.alive_until_ms` on."""
@@ -39,7 +39,7 @@ class Reign:
     unbroken: bool
 
 
-class Course:
+class LeaderTerms:
     """The course of one partition: its rows [first, behind) in the bucket's facts and states. stopped: of
     `offsets.Evidence`."""
 
@@ -74,7 +74,7 @@ class Course:
         return int(self.facts.timestamp_ms[self.first])
 
     @cached_property
-    def reigns(self) -> list[Reign]:
+    def reigns(self) -> list[LeaderTerm]:
         """In order. A leader that is elected again without another in between goes on."""
         rows = np.arange(self.first, self.behind)
         leader, stretch = self.states.leader[rows], self.facts.stretch[rows]
@@ -83,7 +83,7 @@ class Course:
         ends = [*starts[1:], self.behind]
         return [self._reign(a, b) for a, b in zip(starts, ends, strict=True) if self.states.leader[a] >= 0]
 
-    def _reign(self, first: int, behind: int) -> Reign:
+    def _reign(self, first: int, behind: int) -> LeaderTerm:
         facts, leader = self.facts, int(self.states.leader[first])
         known = behind < self.behind and not self.states.begins[behind]
         end = self.end_ms
@@ -99,21 +99,21 @@ class Course:
             found_ms = self.stopped[leader, session.broker_epoch] - self.cluster.clock.error_ms
             unbroken |= found_ms >= end
         begin = int(facts.timestamp_ms[first])
-        return Reign(leader, first, behind, begin, max(begin, end), session, bool(unbroken))
+        return LeaderTerm(leader, first, behind, begin, max(begin, end), session, bool(unbroken))
 
-    def last_reign(self, row: int) -> Reign | None:
+    def last_reign(self, row: int) -> LeaderTerm | None:
         """The last one that began before a row and within its stretch."""
         index = bisect_right(self.reigns, row - 1, key=lambda r: r.first) - 1
         found = self.reigns[index] if index >= 0 else None
         return found if found and found.first >= self.facts.stretch[row] else None
 
-    def reigns_within(self, first: int, behind: int) -> Sequence[Reign]:
+    def reigns_within(self, first: int, behind: int) -> Sequence[LeaderTerm]:
         """Those that overlap rows [first, behind)."""
         low = bisect_right(self.reigns, first, key=lambda r: r.behind)
         high = bisect_right(self.reigns, behind - 1, key=lambda r: r.first)
         return self.reigns[low:high]
 
-    def undisturbed(self, broker: int, reign: Reign) -> bool:
+    def undisturbed(self, broker: int, reign: LeaderTerm) -> bool:
         """Whether the broker's log surely was not cut back to, or written by, another process than the one that was
         elected: that one led all the time, or the broker had stopped while it surely still ran, and came back later."""
         if reign.unbroken:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.loss.leader_terms import Course
+from replay.loss.leader_terms import LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.partitions.reducer import MIGRATING
 
@@ -49,7 +49,9 @@ class Membership:
 NO_MEMBER = Membership(None, ())
 
 
-def membership(course: Course, broker: int, row: int, directory_of: Callable[[int, int], str | None]) -> Membership:
+def membership(
+    course: LeaderTerms, broker: int, row: int, directory_of: Callable[[int, int], str | None]
+) -> Membership:
     """Of a replica at an election. row: of the history, the election's; what stands in its batch is one event with it.
     directory_of: (row, broker) -> id of the replica's directory, None where it is not recorded."""
     facts = course.facts
@@ -67,6 +69,7 @@ def membership(course: Course, broker: int, row: int, directory_of: Callable[[in
         return NO_MEMBER
     premises = [
         Premise("premise_member", True, offset=int(facts.offset[joined])),
+        *_of_joining(course, broker, joined),
         *_of_features(course, broker, joined, before),
         _not_marked(course, row),
         *_of_its_log(course, broker, (joined, before, row), directory_of),
@@ -76,13 +79,22 @@ def membership(course: Course, broker: int, row: int, directory_of: Callable[[in
     return Membership(joined, premises)
 
 
-def _of_features(course: Course, broker: int, joined: int, before: int) -> Iterator[Premise]:
+def _of_joining(course: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:
+    """A leader takes a replica into the ISR when it has caught up. Without a leader only the controller does, whatever
+    the log holds: a cancelled reassignment that leaves the ISR empty makes the first replica its only member (Kafka's
+    PartitionReassignmentRevert)."""
+    facts = course.facts
+    if joined > facts.stretch[joined] and course.states.leader[joined] < 0:
+        yield Premise("not_held_joined_without_leader", False, offset=int(facts.offset[joined]), brokers=(broker,))
+
+
+def _of_features(course: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
     states, facts = course.states, course.facts
     if bool(facts.elr_on[joined : before + 1].all()) and not bool((states.elr[before : before + 1] == 0).all()):
         yield Premise("premise_feature_on", True)
 
 
-def _not_marked(course: Course, row: int) -> Premise:
+def _not_marked(course: LeaderTerms, row: int) -> Premise:
     facts = course.facts
     if facts.marked[row]:
         return Premise("not_held_marked", False, offset=int(facts.offset[row]))
@@ -90,7 +102,7 @@ def _not_marked(course: Course, row: int) -> Premise:
 
 
 def _of_its_log(
-    course: Course, broker: int, rows: tuple[int, int, int], directory_of: Callable[[int, int], str | None]
+    course: LeaderTerms, broker: int, rows: tuple[int, int, int], directory_of: Callable[[int, int], str | None]
 ) -> Iterator[Premise]:
     """It kept its log: no restart since it joined, or only such as the controller found clean; one directory."""
     (joined, before, row), facts = rows, course.facts
@@ -114,7 +126,7 @@ def _of_its_log(
         yield Premise("not_held_directory_changed", False, brokers=(broker,))
 
 
-def _alive(course: Course, broker: int, row: int) -> Premise:
+def _alive(course: LeaderTerms, broker: int, row: int) -> Premise:
     """The process that was elected ran in its term, when it had learnt of it: else it may have been dead, or have come
     back with less."""
     session = course.sessions.at(broker, int(course.facts.batch[row]))
@@ -122,7 +134,7 @@ def _alive(course: Course, broker: int, row: int) -> Premise:
     return Premise("premise_alive" if holds else "not_held_no_sign_of_life", holds, brokers=(broker,))
 
 
-def _leaders(course: Course, broker: int, joined: int, row: int) -> Premise:
+def _leaders(course: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
     """No leader that it may have followed may have been another process than the one that was elected."""
     for reign in course.reigns_within(joined, row):
         if reign.leader != broker and not course.undisturbed(broker, reign):

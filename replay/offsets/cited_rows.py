@@ -33,7 +33,7 @@ def placed(row: Row, role: str) -> dict[str, Any]:
     }
 
 
-def sight_row(role: str, row: Row, column: str = "log_end_offset") -> dict[str, Any]:
+def observation_row(role: str, row: Row, column: str = "log_end_offset") -> dict[str, Any]:
     """What was seen of a replica (a LOG_END_OFFSETS row) as a tables.EVIDENCE_ROW. column: the one that was used, if
     the row has it: a leader's log end may come from a sample of its log end, too."""
     names = (column, "log_end_offset", "high_watermark", "epoch_start_offset")

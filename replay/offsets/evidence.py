@@ -91,7 +91,7 @@ class Scrape:
 
 
 @dataclass(frozen=True, slots=True)
-class Sights:
+class Observations:
     """The log ends of one broker, to be asked what was last seen before a time: read_by ascending, and for each the
     latest in order of capture up to it, of all and of those with an epoch (None: none)."""
 
@@ -104,17 +104,17 @@ class Sights:
 class Evidence:
     """The rows of one partition, ready to be asked. Rows without a capture time are in `entries` and `left` only.
 
-    marks: high watermarks. entries: distinct lines of leader-epoch-checkpoints by leader epoch. log_ends and epoch_rows
-    (such lines again): by broker. sights: as `Sights`. scrapes: by broker. left: log ends that a session left behind
-    when it stopped cleanly, by (broker, its epoch). stopped: when the file of a clean stop was last found, by the same:
-    the broker had not started again. All in order of capture.
+    high_watermarks: rows that have one. entries: distinct lines of leader-epoch-checkpoints by leader epoch. log_ends
+    and epoch_rows (such lines again): by broker. observations: as `Observations`. scrapes: by broker. left: log ends
+    that a session left behind when it stopped cleanly, by (broker, its epoch). stopped: when the file of a clean stop
+    was last found, by the same: the broker had not started again. All in order of capture.
     """
 
-    marks: list[Row]
+    high_watermarks: list[Row]
     entries: dict[int, list[EpochEntry]]
     log_ends: dict[int, list[Row]]
     epoch_rows: dict[int, list[Row]]
-    sights: dict[int, Sights]
+    observations: dict[int, Observations]
     scrapes: dict[int, list[Scrape]]
     left: dict[tuple[int, int], list[Row]]
     stopped: dict[tuple[int, int], int]
@@ -128,11 +128,11 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None)
     epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
     return Evidence(
-        marks=[r for r in timed if r["high_watermark"] is not None],
+        high_watermarks=[r for r in timed if r["high_watermark"] is not None],
         entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
         log_ends=log_ends,
         epoch_rows=epoch_rows,
-        sights={broker: _sights(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
+        observations={broker: _observations(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
         scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _of_a_process(r)).items()},
         left=left_behind(ordered),
         stopped={
@@ -327,20 +327,20 @@ def old_log_floor(evidence: Evidence, reign: tuple[int, int, int] | None, clock:
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
     """The replica as it was last seen before the time, or None."""
-    sights = evidence.sights.get(broker)
-    at = bisect_left(sights.read_by, before_ms - clock.error_ms) - 1 if sights else -1
-    return sights.latest[at] if sights and at >= 0 else None
+    observations = evidence.observations.get(broker)
+    at = bisect_left(observations.read_by, before_ms - clock.error_ms) - 1 if observations else -1
+    return observations.latest[at] if observations and at >= 0 else None
 
 
 def last_seen_with_epoch(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
     """The replica as it was last seen with its epoch, which is what elections compare first; without one in any sight
     of it, as it was last seen."""
-    sights = evidence.sights.get(broker)
-    at = bisect_left(sights.read_by, before_ms - clock.error_ms) - 1 if sights else -1
-    return (sights.with_epoch[at] or sights.latest[at]) if sights and at >= 0 else None
+    observations = evidence.observations.get(broker)
+    at = bisect_left(observations.read_by, before_ms - clock.error_ms) - 1 if observations else -1
+    return (observations.with_epoch[at] or observations.latest[at]) if observations and at >= 0 else None
 
 
-def _sights(rows: Sequence[Row], captured: Sequence[Row]) -> Sights:
+def _observations(rows: Sequence[Row], captured: Sequence[Row]) -> Observations:
     """Its epoch is that of its last batch where the source says it, else read from the leader-epoch-checkpoint of the
     same round of capturing; an epoch that begins at the log's end was opened but not written."""
     numbered = [
@@ -356,7 +356,7 @@ def _sights(rows: Sequence[Row], captured: Sequence[Row]) -> Sights:
     every = list(accumulate(((n, sight) for _, n, sight in numbered), later))
     known = ((n, s) if s.last_written_leader_epoch is not None else (-1, None) for _, n, s in numbered)
     with_epoch = list(accumulate(known, later))
-    return Sights([at for at, _, _ in numbered], [s for _, s in every if s], [s for _, s in with_epoch])
+    return Observations([at for at, _, _ in numbered], [s for _, s in every if s], [s for _, s in with_epoch])
 
 
 def _epoch_of(row: Row, captured: Sequence[Row]) -> int | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import INT64_MAX, Array
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import METRICS, Evidence, Row, read_by
 from replay.offsets.partition_rows import keys_of
@@ -32,10 +32,6 @@ class Span:
     broker: int
     begin_ms: int
     end_ms: int | None
-
-
-_NEVER = np.iinfo(np.int64).max
-_PLACE = ["topic_id", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +193,7 @@ def line_drops(
         while position < len(waiting) and clock.surely_before(waiting[position], at):
             seen, position = waiting[position], position + 1
             # Before the last drop's line was read it may have been what was dropped.
-            if not result or clock.surely_after(seen, _NEVER if result[-1].end_ms is None else result[-1].end_ms):
+            if not result or clock.surely_after(seen, INT64_MAX if result[-1].end_ms is None else result[-1].end_ms):
                 lower = best is not None and seen["log_end_offset"] < best["log_end_offset"]
                 best = best if lower and id(seen) not in shorter else seen
         if best is not None and best["log_end_offset"] > line["epoch_start_offset"]:

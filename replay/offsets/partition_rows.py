@@ -6,18 +6,17 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.schemas import PARTITION_KEY
 from replay.offsets.evidence import Evidence, Row, index_rows
 from replay.partitions.elections import States
-
-_PLACE = ["topic_id", "partition"]
 
 
 def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
     """The key that `states` gives the partition of each row; -1 if the history does not have it."""
     begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)])
-    known = history.select(_PLACE).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
-    numbered = rows.select(_PLACE).append_column("row", pa.array(np.arange(len(rows))))
-    joined = numbered.join(known, _PLACE, join_type="inner")
+    known = history.select(PARTITION_KEY).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
+    numbered = rows.select(PARTITION_KEY).append_column("row", pa.array(np.arange(len(rows))))
+    joined = numbered.join(known, PARTITION_KEY, join_type="inner")
     keys = np.full(len(rows), -1, dtype=np.int64)
     keys[joined["row"].to_numpy()] = joined["key"].to_numpy()
     return keys

@@ -75,9 +75,9 @@ def reports(
 ) -> list[Report]:
     """The high watermark reports with the leader epoch that each surely belongs to.
 
-    marks: those of `evidence.marks` that surely are this partition's. created: (leader epoch, ms) of the partition's
-    creation, if the log has it; what was read before is another partition's. settled: a leader epoch that the log of
-    the row's replica surely had reached when the value was written, or None.
+    marks: those of `evidence.high_watermarks` that surely are this partition's. created: (leader epoch, ms) of the
+    partition's creation, if the log has it; what was read before is another partition's. settled: a leader epoch that
+    the log of the row's replica surely had reached when the value was written, or None.
     """
     result = []
     written = _written_under(evidence)
@@ -104,7 +104,7 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
     """
     result: dict[int, int] = {}
     by_broker: dict[int, list[Row]] = defaultdict(list)
-    for row in evidence.marks:
+    for row in evidence.high_watermarks:
         by_broker[row["broker_id"]].append(row)
     for broker, marks in by_broker.items():
         lines = sorted((read_by(r), r["leader_epoch"]) for r in evidence.epoch_rows.get(broker, []))

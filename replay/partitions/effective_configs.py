@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster.configs import ElectionConfigs
 from replay.partitions.reducer import partition_0_replicas
-
-_FOREVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     topics = [context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic = encoded.indices.to_numpy().astype(np.int64)
     partition, start = history["partition"].to_numpy(), history["offset"].to_numpy()
-    end = pc.fill_null(history["end_offset"], _FOREVER).to_numpy()
+    end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     alive = ~history["removed"].to_numpy(zero_copy_only=False).astype(bool)
     count = to_lengths(history["replicas"])
     found = [

@@ -24,9 +24,13 @@ from replay.partitions.election_actors import Change, actors, has, side
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
 ELR, LAST_KNOWN_LEADER = "elr", "last_known_leader"
-UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN = "unclean_by_config", "unclean_by_administrator", "unclean"
+UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION = (
+    "unclean_by_config",
+    "unclean_by_administrator",
+    "unclean",
+)
 # The winner need not hold all that was acknowledged, and is marked RECOVERING unless hidden_unclean.
-RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN})
+RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION})
 
 # Kafka's DirectoryId.LOST: the directory of a replica that failed before the controller learnt which one it was.
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -161,7 +165,7 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
         UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
     }
     stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
-    cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN)
+    cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN_ELECTION)
     return cause, stranger & ~recovering[1] & ~reassigned
 
 

@@ -44,7 +44,7 @@ MOVES = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ClusterCourse:
     """What the running values of a whole cluster follow: the log's replayable runs, where a controller took over, and
     the records (offset, and columns as in MOVES) that change configs or the controller."""
 
@@ -54,7 +54,7 @@ class Course:
     records: pa.Table
 
 
-def course_of(state: ClusterState) -> Course:
+def course_of(state: ClusterState) -> ClusterCourse:
     """The course of a resolved cluster (with its records: not of `for_tasks`)."""
     rows = [
         {**r, "controller_epoch": r["epoch"], "origin": "checkpoint" if "place" in r else "log"}
@@ -62,12 +62,12 @@ def course_of(state: ClusterState) -> Course:
         if r["type"] in ("CONFIG_RECORD", "LEADER_CHANGE")
     ]
     took_over = [r["offset"] for r in state.records if r["type"] == "LEADER_CHANGE" and "place" not in r]
-    return Course(
+    return ClusterCourse(
         state.shape.runs, state.shape.log_end, took_over, pa.Table.from_pylist(rows, schema=pa.schema(_RECORD_FIELDS))
     )
 
 
-def moves(history: pa.Table, context: ElectionConfigs, course: Course) -> pa.Table:
+def moves(history: pa.Table, context: ElectionConfigs, course: ClusterCourse) -> pa.Table:
     """MOVES of whole topics. history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
     if not len(history):
         return MOVES.empty_table()
@@ -89,7 +89,7 @@ def moves(history: pa.Table, context: ElectionConfigs, course: Course) -> pa.Tab
     return pa.concat_tables(found)
 
 
-def anchors(course: Course) -> pa.Table:
+def anchors(course: ClusterCourse) -> pa.Table:
     """MOVES of nothing: each metric begins every section at 0, and ends unknown where a hole of the log begins."""
     found = []
     holes = [(i, run.end) for i, run in enumerate(course.runs) if run.end < course.log_end]
@@ -146,12 +146,12 @@ def _recovered(states: States) -> Array:
     return found
 
 
-def _run_starts(course: Course) -> Array:
+def _run_starts(course: ClusterCourse) -> Array:
     """The offset from which each run's states are known; a base snapshot's stand at the offset before its start."""
     return np.array([run.start - (run.snapshot is not None) for run in course.runs], dtype=np.int64)
 
 
-def _takeovers(course: Course) -> Array:
+def _takeovers(course: ClusterCourse) -> Array:
     return np.unique(np.concatenate([_run_starts(course), np.array(course.took_over, dtype=np.int64)]))
 
 

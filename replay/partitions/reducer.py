@@ -47,7 +47,7 @@ def build_history(changes: pa.Table, topic_events: pa.Table, context: ElectionCo
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ReducedState:
     """Every partition's state after each of its records, in order, as what it consists of.
 
     rows: as of `in_order`, without orphans. filled: for each list column the row in `changes` that it has its value
@@ -71,7 +71,7 @@ def in_order(changes: pa.Table, topic_events: pa.Table) -> tuple[pa.Array, dict[
     return topic_ids, {name: values[order] for name, values in rows.items()}
 
 
-def reduce_state(rows: dict[str, Array], changes: pa.Table) -> State:
+def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
     """The last value wins, column by column (PartitionRegistration.merge). rows: as of `in_order`; changes: in one
     chunk a column."""
     orphan = _orphans(rows)
@@ -82,7 +82,7 @@ def reduce_state(rows: dict[str, Array], changes: pa.Table) -> State:
     full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]))
     leader = _column(changes, "leader", rows, -2)
     recovery = _column(changes, "leader_recovery_state", rows, -1)
-    return State(
+    return ReducedState(
         rows=rows,
         filled=filled,
         leader=_forward(leader, leader != -2),
@@ -197,7 +197,7 @@ def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
 
 
 def _assemble(
-    reduced: State, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: ElectionConfigs
+    reduced: ReducedState, changes: pa.Table, events: pa.Table, topic_ids: pa.Array, context: ElectionConfigs
 ) -> pa.Table:
     rows = reduced.rows
     removed = rows["kind"] == _REMOVE

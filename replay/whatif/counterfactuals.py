@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.cluster.brokers import BrokerTimeline
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
-from replay.loss.judged_windows import Seen, loss_of
+from replay.loss.judged_windows import JudgedWindow, loss_of
 from replay.offsets.evidence import Row
 from replay.partitions.elections import States
 from replay.partitions.windows import exposing
@@ -30,7 +30,7 @@ from replay.whatif.simulation import simulate
 from replay.whatif.steps import Steps, Subjects, merged, steps_of
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
-_FOREVER = int(np.iinfo(np.int64).max) - 1
+_FOREVER = INT64_MAX - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Question:
 
 
 def counterfactuals(
-    seen: Sequence[Seen], ids: Sequence[str], bucket: Bucket, question: Question | None
+    seen: Sequence[JudgedWindow], ids: Sequence[str], bucket: Bucket, question: Question | None
 ) -> list[list[Row]]:
     """The rows of every judged window. ids: of their findings. question None: only policies that just choose a leader,
     so that nothing is simulated."""
@@ -60,14 +60,14 @@ def counterfactuals(
     return rows
 
 
-def _chosen(seen: Seen, number: str, pick: recovery_policies.Pick) -> Row:
+def _chosen(seen: JudgedWindow, number: str, pick: recovery_policies.Pick) -> Row:
     bounds: tuple[int | None, int | None] = (None, None)
     if pick.leader is not None:
         bounds = _bounds(seen, pick.leader)
     return _row(seen, number, pick.policy, pick.outcome, pick.leader, bounds, pick.explanation)
 
 
-def _bounds(seen: Seen, leader: int) -> tuple[int | None, int | None]:
+def _bounds(seen: JudgedWindow, leader: int) -> tuple[int | None, int | None]:
     """What electing that broker would have lost."""
     if leader == seen.situation.recorded:
         return seen.judgement.loss_min, seen.judgement.loss_max
@@ -76,7 +76,7 @@ def _bounds(seen: Seen, leader: int) -> tuple[int | None, int | None]:
 
 
 def _row(
-    seen: Seen,
+    seen: JudgedWindow,
     number: str,
     policy: str,
     outcome: str,
@@ -100,7 +100,7 @@ def _row(
     }
 
 
-def _scenarios(seen: Sequence[Seen], question: Question) -> Iterator[tuple[str, Scenario, list[int]]]:
+def _scenarios(seen: Sequence[JudgedWindow], question: Question) -> Iterator[tuple[str, Scenario, list[int]]]:
     """(policy, scenario, numbers of the windows that it is asked about)."""
     every = list(range(len(seen)))
     for name, profile in PROFILES.items():
@@ -118,7 +118,7 @@ def _scenarios(seen: Sequence[Seen], question: Question) -> Iterator[tuple[str, 
 class _Simulated:
     """The windows as subjects of a simulation: one for all windows with the same state to begin with."""
 
-    def __init__(self, bucket: Bucket, seen: Sequence[Seen], ids: Sequence[str]) -> None:
+    def __init__(self, bucket: Bucket, seen: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
         self.bucket, self.seen, self.ids = bucket, seen, ids
         self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([each.case.row for each in seen])
@@ -220,7 +220,7 @@ class _Simulated:
             least, most = 0, 0
         return least, most
 
-    def _held(self, broker: int, begin: int, seen: Seen) -> bool:
+    def _held(self, broker: int, begin: int, seen: JudgedWindow) -> bool:
         """Whether the broker, which had not restarted since every replica was in sync, held everything by protocol as
         recorded."""
         membership = seen.case.memberships.get(broker)

@@ -15,7 +15,7 @@ UNCLEAN_RECOVERY_TIMEOUT_MS = 5 * 60 * 1000
 
 # The ways to a leader; ADMINISTRATOR: none, until a user asks for an election.
 ISR, ELR, LAST_KNOWN_LEADER, UNCLEAN_RECOVERY = "isr", "elr", "last_known_leader", "unclean_recovery"
-UNCLEAN, PREFERRED, DESIGNATED, ADMINISTRATOR = "unclean", "preferred", "designated", "administrator"
+UNCLEAN_CHOICE, PREFERRED, DESIGNATED, ADMINISTRATOR = "unclean", "preferred", "designated", "administrator"
 
 # The values of unclean.recovery.strategy.
 NONE, BALANCED, AGGRESSIVE = "none", "balanced", "aggressive"
@@ -64,7 +64,7 @@ def _delivery(name: str, keeps_elr: bool, high_watermark_needs_min_isr: bool, *r
 # Without the KIP, and with its first phase, unclean.leader.election.enable decides: there is no strategy None. The
 # unclean election is random by the KIP; Kafka takes the first.
 _DISABLED = Rule(BALANCED, LAST_KNOWN_LEADER, clean_first=True, waits_for_holders=True)
-_ENABLED = Rule(AGGRESSIVE, UNCLEAN, clean_first=True)
+_ENABLED = Rule(AGGRESSIVE, UNCLEAN_CHOICE, clean_first=True)
 
 BEFORE_ELR = _delivery("before_elr", False, False, _DISABLED, _ENABLED)
 PHASE_1 = _delivery("phase_1", True, True, _DISABLED, _ENABLED)
@@ -83,7 +83,7 @@ ELECTION_TYPES = {
     r.name: r
     for r in (
         Rule("PREFERRED", PREFERRED, clean_first=True, requested=True),
-        Rule("UNCLEAN", UNCLEAN, clean_first=True, requested=True),
+        Rule("UNCLEAN", UNCLEAN_CHOICE, clean_first=True, requested=True),
         Rule("LONGEST_LOG_AGGRESSIVE", UNCLEAN_RECOVERY, least_answers=1, requested=True),
         Rule("LONGEST_LOG_BALANCED", UNCLEAN_RECOVERY, waits_for_last_known_elr=True, requested=True),
         Rule("DESIGNATION", DESIGNATED, requested=True),

@@ -26,7 +26,16 @@ from replay.whatif.kip966_rules import (
     election_type,
     strategy,
 )
-from replay.whatif.unclean_recovery import ELECTED, NO_LEADER, UNDETERMINED, WAITS, Answers, Cases, Elections, elect
+from replay.whatif.unclean_recovery import (
+    ELECTED,
+    NO_LEADER,
+    UNDETERMINED,
+    WAITS,
+    Answers,
+    Elections,
+    RecoveryCases,
+    elect,
+)
 
 AGGRESSIVE = "unclean_recovery_aggressive"
 BALANCED = "unclean_recovery_balanced"
@@ -73,13 +82,13 @@ def picks(policy: str, situations: Sequence[Situation]) -> list[Pick]:
     return [_pick(policy, s, elections, i) for i, s in enumerate(situations)]
 
 
-def _cases(policy: str, situations: Sequence[Situation]) -> Cases:
+def _cases(policy: str, situations: Sequence[Situation]) -> RecoveryCases:
     replicas = _matrix([s.replicas for s in situations])
     none = np.full(len(situations), NO_LEADER)
     zero = np.zeros(len(situations), dtype=np.int64)
     same = np.zeros_like(replicas)
     seen = [[s.seen.get(r) for r in s.replicas] for s in situations]
-    return Cases(
+    return RecoveryCases(
         replicas=replicas,
         isr=_matrix([s.isr for s in situations]),
         elr=_matrix([s.elr for s in situations]),

@@ -18,12 +18,12 @@ from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
 from replay.cluster import broker_events as events
 from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
     NO_LEADER,
-    ONLINE,
-    PREFERRED,
     RECOVERED,
     RECOVERING,
-    UNCLEAN,
     Cases,
     predict,
 )
@@ -152,7 +152,7 @@ class _Simulation:
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
         return Cases(
             **own,
-            election=np.full(len(steps), ONLINE),
+            election=np.full(len(steps), ELECT_ONLINE),
             acceptable=keep(own["replicas"], may_lead),
             target_isr=own["isr"],
             target_replicas=own["replicas"],
@@ -166,7 +166,7 @@ class _Simulation:
     def _asked(self, trigger: str, cases: Cases, steps: Array, profile: Profile) -> tuple[Cases, Array]:
         """(input of the builder, which partitions the trigger concerns)."""
         allowed = self._allowed(steps)
-        usual = replace(cases, election=np.where(allowed, UNCLEAN, ONLINE))
+        usual = replace(cases, election=np.where(allowed, ELECT_UNCLEAN, ELECT_ONLINE))
         broker, led = self.steps.broker[steps], cases.leader >= 0
         in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
         everyone = np.ones(len(steps), dtype=bool)
@@ -184,9 +184,9 @@ class _Simulation:
         if trigger == events.UNFENCE:
             return added(usual, broker), ~led
         if trigger == PREFERRED_ELECTION:
-            return with_election(cases, PREFERRED), led
+            return with_election(cases, ELECT_PREFERRED), led
         if trigger == UNCLEAN_ELECTION:
-            return with_election(cases, UNCLEAN), ~led & self._by_hand(steps)
+            return with_election(cases, ELECT_UNCLEAN), ~led & self._by_hand(steps)
         before, after = self._shown(steps)
         if trigger == ALTER_PARTITION:
             return self._altered(usual, before, after), led

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import IN_FRONT, broker_events
 from replay.controller.predictions import predict_all
@@ -41,7 +41,6 @@ _REQUESTS = (
     UNCLEAN_ELECTION,
 )
 _NOBODY = -1
-_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +88,14 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
         return None
     first = begin + np.maximum(np.add.reduceat(batch <= from_offset, begin) - 1, 0)
     last = begin + np.add.reduceat(batch <= to_offset, begin) - 1
-    end = pc.fill_null(history["end_offset"], _NEVER).to_numpy()
+    end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     # A state that ended before the range begins, with nothing behind it, is none of its states.
     kept = (last >= first) & ~states.removed[first] & (end[first] > from_offset)
     kept |= (last > first) & ~states.removed[first]
     if not kept.any():
         return None
     goes_on = last + 1 < np.append(begin[1:], len(offset))
-    until = np.where(states.removed[last], offset[last], np.where(goes_on, _NEVER, end[last]))
+    until = np.where(states.removed[last], offset[last], np.where(goes_on, INT64_MAX, end[last]))
     return Subjects(first[kept], last[kept], until[kept], (until <= to_offset)[kept], to_offset)
 
 

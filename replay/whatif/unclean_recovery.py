@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import empty, first, has, is_in, join, keep, size, where, without
 from replay.whatif.kip966_rules import (
     DESIGNATED,
@@ -19,7 +19,7 @@ from replay.whatif.kip966_rules import (
     ISR,
     LAST_KNOWN_LEADER,
     PREFERRED,
-    UNCLEAN,
+    UNCLEAN_CHOICE,
     UNCLEAN_RECOVERY,
     UNCLEAN_RECOVERY_TIMEOUT_MS,
     Rule,
@@ -30,12 +30,10 @@ NO_LEADER = -1
 # What comes of an election.
 ELECTED, WAITS, UNDETERMINED, NOT_PERFORMED = "elected", "waits", "undetermined", "not_performed"
 
-_NEVER = np.iinfo(np.int64).max
-
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """GetReplicaLogInfo's answers: int64 matrices, an element for each of `Cases.replicas`.
+    """GetReplicaLogInfo's answers: int64 matrices, an element for each of `RecoveryCases.replicas`.
 
     answered_ms: when, in ms from the start of the recovery; PAD: it did not answer. last_written_leader_epoch and
     log_end_offset: PAD where it answered but what is not known, since nobody saw its log. broker_epoch and
@@ -50,7 +48,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
+class RecoveryCases:
     """Partitions for which a leader is looked for, an element a case; all int64.
 
     Lists (replicas, isr, elr, last_known_elr, alive) are matrices filled up with PAD; alive: ids of brokers that may
@@ -112,7 +110,7 @@ class _Way:
     waited_for: Array
 
 
-def elect(cases: Cases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_TIMEOUT_MS) -> Elections:
+def elect(cases: RecoveryCases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_TIMEOUT_MS) -> Elections:
     """What a rule makes of each case (KIP-966, "Leader election": ISR, then ELR, then the strategy).
 
     timeout_ms: unclean.recovery.timeout.ms. All lists of `cases` have as many rows; else NumPy raises ValueError.
@@ -152,7 +150,7 @@ def elect(cases: Cases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_TIMEOUT_M
     )
 
 
-def _valid(cases: Cases) -> Array:
+def _valid(cases: RecoveryCases) -> Array:
     """Answers that came by now and are of the broker's and the partition's present epochs ("Unclean recovery")."""
     answers = cases.answers
     arrived = (answers.answered_ms != PAD) & (answers.answered_ms <= cases.elapsed_ms[:, None])
@@ -171,13 +169,13 @@ def _simple(via: str, candidates: Array, waited_for: Array) -> _Way:
     return _Way(np.full(len(candidates), via), candidates, candidates, _any(candidates), waited_for)
 
 
-def _holders(cases: Cases, nobody: Array) -> _Way:
+def _holders(cases: RecoveryCases, nobody: Array) -> _Way:
     """Nobody can be elected until a member of ISR or ELR is back."""
     via = np.where(size(cases.isr) > 0, ISR, ELR)
     return _Way(via, nobody, nobody, _any(nobody), join(cases.isr, cases.elr))
 
 
-def _preferred(cases: Cases, alive: Array, in_isr: Array, in_elr: Array, rule: Rule) -> Array:
+def _preferred(cases: RecoveryCases, alive: Array, in_isr: Array, in_elr: Array, rule: Rule) -> Array:
     """The first replica, where PREFERRED may take it: of the ISR, or of the ELR if the ISR is empty."""
     is_first = np.arange(alive.shape[1]) == 0
     no_isr = (size(cases.isr) == 0)[:, None]
@@ -185,7 +183,7 @@ def _preferred(cases: Cases, alive: Array, in_isr: Array, in_elr: Array, rule: R
     return found
 
 
-def _refused(cases: Cases, rule: Rule, preferred: Array) -> Array:
+def _refused(cases: RecoveryCases, rule: Rule, preferred: Array) -> Array:
     """Requests that do not apply: there is a leader (for PREFERRED: or none better), or the desired is no replica."""
     led = cases.leader != NO_LEADER
     if rule.last_resort == PREFERRED:
@@ -197,12 +195,12 @@ def _refused(cases: Cases, rule: Rule, preferred: Array) -> Array:
     return refused
 
 
-def _last_resort(cases: Cases, rule: Rule, alive: Array, counted: Array, timeout_ms: int) -> _Way:
+def _last_resort(cases: RecoveryCases, rule: Rule, alive: Array, counted: Array, timeout_ms: int) -> _Way:
     replicas = cases.replicas
     if rule.last_resort == UNCLEAN_RECOVERY:
         return _recover(cases, rule, counted, timeout_ms)
-    if rule.last_resort == UNCLEAN:
-        return _simple(UNCLEAN, alive, replicas)
+    if rule.last_resort == UNCLEAN_CHOICE:
+        return _simple(UNCLEAN_CHOICE, alive, replicas)
     if rule.last_resort == LAST_KNOWN_LEADER:
         return _named(LAST_KNOWN_LEADER, cases.last_known_leader, alive, replicas)
     if rule.last_resort == DESIGNATED:
@@ -216,7 +214,7 @@ def _named(via: str, broker: Array, alive: Array, replicas: Array) -> _Way:
     return _simple(via, alive & (replicas == broker[:, None]), np.where(broker == NO_LEADER, PAD, broker)[:, None])
 
 
-def _recover(cases: Cases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
+def _recover(cases: RecoveryCases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
     """KIP-966's unclean recovery: the highest last written leader epoch, then the longest log, of the answers.
 
     It goes on until the timeout unless every replica has answered. Answers after it are taken only of LastKnownELR,
@@ -224,7 +222,7 @@ def _recover(cases: Cases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
     """
     replicas, answers = cases.replicas, cases.answers
     needed = np.maximum(rule.least_answers, cases.minimal_replicas if rule.requested else 0)
-    deadline = np.maximum(timeout_ms, _time_of(np.where(counted, answers.answered_ms, _NEVER), needed))
+    deadline = np.maximum(timeout_ms, _time_of(np.where(counted, answers.answered_ms, INT64_MAX), needed))
     candidates = counted & (answers.answered_ms <= deadline[:, None])
     missing = empty(cases.last_known_elr)
     if rule.waits_for_last_known_elr:
@@ -242,8 +240,8 @@ def _recover(cases: Cases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
 
 
 def _time_of(times: Array, count: Array) -> Array:
-    """When the count-th answer came: PAD for count 0, _NEVER where there are fewer."""
-    padded = np.pad(np.sort(times, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (PAD, _NEVER)))
+    """When the count-th answer came: PAD for count 0, INT64_MAX where there are fewer."""
+    padded = np.pad(np.sort(times, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (PAD, INT64_MAX)))
     # Rows are now: nothing needed, the first answer, ..., the last one, more than there are.
     at = np.clip(count, 0, padded.shape[1] - 1)
     found: Array = np.take_along_axis(padded, np.broadcast_to(at, len(times))[:, None], axis=1)[:, 0]

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replay.controller.partition_change_builder import KEEP_RECOVERY, NO_CHANGE, NO_LEADER, ONLINE, RECOVERED, UNCLEAN
+from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_UNCLEAN,
+    KEEP_RECOVERY,
+    NO_CHANGE,
+    NO_LEADER,
+    RECOVERED,
+)
 from replay.controller.profiles import PROFILES
 from tests.simulator.setup import Setup
 from tests.support.scalar_builder import Case, build, without
@@ -262,7 +269,7 @@ class Controller:
             directories=[0] * len(state.replicas),
             leader=state.leader,
             recovery=state.recovery,
-            election=(UNCLEAN if self.unclean else ONLINE) if election is None else election,
+            election=(ELECT_UNCLEAN if self.unclean else ELECT_ONLINE) if election is None else election,
             acceptable=may_lead,
             target_isr=without(state.isr if isr is None else list(isr), gone),
             target_replicas=wanted,
@@ -304,7 +311,7 @@ class Controller:
     def elect_uncleanly(self) -> None:
         """An administrator asks for it; skipped while there is a leader."""
         if self.live and self.live.leader == NO_LEADER:
-            self.change(election=UNCLEAN)
+            self.change(election=ELECT_UNCLEAN)
             self.end_batch()
 
     def alter_partition(self, leader: int, epochs: tuple[int, int, int], isr: list[int]) -> str:

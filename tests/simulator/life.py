@@ -15,7 +15,7 @@ import pyarrow as pa
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
-from replay.cluster.configs import ConfigTimeline, ElectionConfigs, Steps
+from replay.cluster.configs import ConfigSteps, ConfigTimeline, ElectionConfigs
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
@@ -299,7 +299,7 @@ def _configs(lives: Sequence[Life]) -> ElectionConfigs:
     """min.insync.replicas of every topic over offsets, as far as the captured log has it."""
     levels = {topic_id: each.min_isr_levels() for each in lives for topic_id in each.world.topic_ids}
     topics = {i: ([o for o, _ in own], [str(v) for _, v in own]) for i, own in levels.items()}
-    default = Steps([-1], [("1", "default")])
+    default = ConfigSteps([-1], [("1", "default")])
     return ElectionConfigs({i: i for i in levels}, ConfigTimeline(dict(topics), default), ConfigTimeline({}, default))
 
 

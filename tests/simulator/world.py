@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replay.controller.partition_change_builder import PREFERRED, UNCLEAN
+from replay.controller.partition_change_builder import ELECT_PREFERRED, ELECT_UNCLEAN
 from tests.simulator.broker import Broker
 from tests.simulator.evidence import Captures
 from tests.simulator.setup import BEGIN_MS, Setup, Step
@@ -155,7 +155,7 @@ class World(Captures):
     def _do_prefer(self, _: Broker, __: int) -> None:
         state = self.controller.live
         if self.controller_is_up() and state and state.leader != state.replicas[0]:
-            self.controller.change(election=PREFERRED)
+            self.controller.change(election=ELECT_PREFERRED)
             self.controller.end_batch()
 
     def _do_reassign(self, broker: Broker, amount: int) -> None:
@@ -186,7 +186,7 @@ class World(Captures):
         if not isr:
             if not self.controller.unclean:
                 return
-            isr, election = replicas[:1], UNCLEAN
+            isr, election = replicas[:1], ELECT_UNCLEAN
         self.controller.change(isr=isr, replicas=replicas, adding=[], removing=[], election=election)
         self.controller.end_batch()
 

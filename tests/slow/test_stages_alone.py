@@ -57,7 +57,7 @@ def test_explain(lake: Path) -> None:
 def test_a_run_that_knows_the_capture_makes_what_is_missing(lake: Path) -> None:
     """As after a release that writes something else: the capture is known, so no session was started for it."""
     (newest,) = sorted((lake / "quorum_history" / "_delta_log").glob("*.json"))[-1:]
-    newest.write_text(newest.read_text().replace("mark", "mork"))
+    newest.write_text(newest.read_text().replace("input_fingerprint", "another"))
     done = run(lake, "run", str(capture("unclean")))
     assert done.returncode == 0, done.stderr
     assert "added nothing" in done.stderr

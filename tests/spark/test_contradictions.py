@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
-from jobs.detect.stage import Found, run_detect
+from jobs.detect.stage import DetectSummary, run_detect
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import LogConflictError
 from jobs.replay.stage import replay
@@ -26,7 +26,9 @@ from tests.support.paths import capture, unpacked
 from tests.support.rows import rows_where
 
 
-def judged(spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, Found]:
+def judged(
+    spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*"
+) -> tuple[Lake, str, DetectSummary]:
     """The controllers of the bundled capture and what kafka-topics printed, changed, ingested, replayed and judged."""
     whole = unpacked("unclean", root / "unclean")
     folder = root / "capture"

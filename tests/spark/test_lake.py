@@ -46,14 +46,14 @@ def test_both_replace_what_the_other_wrote(job: Job, lake: Lake) -> None:
     cluster = job.clusters["unclean"]
     columns = [f.name for f in TABLES["findings"].schema if f.name != "cluster_id"]
     rows = job.lake.read("findings", cluster).select(columns)
-    lake.put("findings", cluster, rows, {"mark": "driver"})
+    lake.put("findings", cluster, rows, {"input_fingerprint": "driver"})
     half = lake.table("findings").where("kind = 'leaderless'").withColumn("cluster_id", F.lit(cluster))
     leaderless = half.count()
     assert 0 < leaderless < len(rows)
-    assert lake.replace("findings", cluster, half, {"mark": "spark"}) == leaderless
-    assert (lake.count("findings", cluster), lake.mark("findings", cluster)) == (leaderless, "spark")
-    assert lake.put("findings", cluster, rows, {"mark": "driver"}) == len(rows)
-    assert (lake.table("findings").count(), lake.mark("findings", cluster)) == (len(rows), "driver")
+    assert lake.replace("findings", cluster, half, {"input_fingerprint": "spark"}) == leaderless
+    assert (lake.count("findings", cluster), lake.input_fingerprint("findings", cluster)) == (leaderless, "spark")
+    assert lake.put("findings", cluster, rows, {"input_fingerprint": "driver"}) == len(rows)
+    assert (lake.table("findings").count(), lake.input_fingerprint("findings", cluster)) == (len(rows), "driver")
 
 
 def test_a_table_that_spark_has_read_is_seen_as_it_is_now(lake: Lake) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.queries.whatif import Question, WhatifError
+from jobs.queries.whatif import WhatifError, WhatifQuestion
 from replay.controller.profiles import PROFILES
 from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job
@@ -91,10 +91,10 @@ def test_what_cannot_be_asked_is_said(job: Job, options: tuple[str, ...], messag
 
 
 def test_a_list_of_deprioritized_brokers_may_hold_for_a_range() -> None:
-    question = Question(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
+    question = WhatifQuestion(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
     assert question.ranges() == ((1, 100, 1001), (2, 500, 901))
     with pytest.raises(WhatifError, match="is no profile"):
-        Question(profile="9").scenario()
+        WhatifQuestion(profile="9").scenario()
 
 
 def test_every_option_and_column_of_whatif_is_documented() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.console.output import say
+from jobs.console.output import show_message
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
@@ -93,7 +93,7 @@ def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     pipeline.lake = Lake(spark, root / "lake")
     said: list[str] = []
     patch = pytest.MonkeyPatch()
-    patch.setattr("jobs.pipeline.say", lambda text: said.append(text) or say(text))
+    patch.setattr("jobs.pipeline.say", lambda text: said.append(text) or show_message(text))
     pipeline.run(root / "report.html")
     patch.undo()
     found = {"log": "\n".join(said).encode(), "report": (root / "report.html").read_bytes()}

@@ -15,7 +15,7 @@ import numpy as np
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import column, empty, first, has, is_in, join, keep, same_set, size, where, without
 from replay.whatif.kip966_rules import NONE, PHASE_2, Delivery
-from replay.whatif.unclean_recovery import ELECTED, NO_LEADER, Answers, Cases, Elections, elect
+from replay.whatif.unclean_recovery import ELECTED, NO_LEADER, Answers, Elections, RecoveryCases, elect
 
 _FAR = np.iinfo(np.int64).max
 
@@ -159,7 +159,7 @@ def lead(states: States, elections: Elections, delivery: Delivery) -> States:
     return _narrow(result)
 
 
-def cases_of(states: States, delivery: Delivery, answers: Answers | None = None, elapsed_ms: int = 0) -> Cases:
+def cases_of(states: States, delivery: Delivery, answers: Answers | None = None, elapsed_ms: int = 0) -> RecoveryCases:
     """Elections to ask for, with the states' own leader epoch, and broker epochs 0; nobody answers unless given.
 
     Without ELR, its fields are ignored.
@@ -168,7 +168,7 @@ def cases_of(states: States, delivery: Delivery, answers: Answers | None = None,
         states = _forget(states, np.ones_like(states.leader, dtype=bool))
     number = np.zeros(len(states.leader), dtype=np.int64)
     silent = np.full_like(states.replicas, PAD)
-    return Cases(
+    return RecoveryCases(
         replicas=states.replicas,
         isr=states.isr,
         elr=states.elr,

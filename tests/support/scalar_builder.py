@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replay.controller.partition_change_builder import (
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
     KEEP_RECOVERY,
     NO_CHANGE,
     NO_LEADER,
-    PREFERRED,
     RECOVERING,
     UNASSIGNED,
-    UNCLEAN,
 )
 from replay.controller.profiles import ON_LEADERLESS, Profile
 
@@ -188,7 +188,7 @@ def elect(case: Case, target: Targets, profile: Profile) -> tuple[int, bool]:
     def valid(broker_id: int) -> bool:
         return broker_id in electable and broker_id in case.acceptable
 
-    if case.election == PREFERRED and target.replicas and valid(target.replicas[0]):
+    if case.election == ELECT_PREFERRED and target.replicas and valid(target.replicas[0]):
         return target.replicas[0], True
     for broker_id in (case.leader, *target.replicas):
         if valid(broker_id):
@@ -197,7 +197,7 @@ def elect(case: Case, target: Targets, profile: Profile) -> tuple[int, bool]:
         known = case.last_known_elr[0]
         if known in case.acceptable or not profile.last_known_leader_must_be_acceptable:
             return known, False
-    if case.election == UNCLEAN:
+    if case.election == ELECT_UNCLEAN:
         for broker_id in target.replicas:
             if broker_id in case.acceptable:
                 return broker_id, False

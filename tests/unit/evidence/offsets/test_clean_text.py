@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence.limits import MAX_INT32
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import MetricNames, read_metrics
-from evidence.text_files import MAX_INT32, read_checkpoint
+from evidence.text_files import read_checkpoint
 
 Row = dict[str, Any]
 

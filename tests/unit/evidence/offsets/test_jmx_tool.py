@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.offsets.jmx_tool import Sample, read_jmx_tool
+from evidence.offsets.jmx_tool import JmxSample, read_jmx_tool
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 
@@ -19,7 +19,7 @@ HEADER = f'"time","{LEO},topic=a,partition=0:Value","{LEO},topic=b,partition=7:V
 GOOD = HEADER + b"1795240300707,5,6\n"
 
 
-def values(samples: list[Sample]) -> dict[tuple[str, str, int], int]:
+def values(samples: list[JmxSample]) -> dict[tuple[str, str, int], int]:
     return {(s.field, s.topic, s.partition): s.value for s in samples}
 
 

@@ -119,10 +119,10 @@ def test_put_replaces_one_clusters_rows(fresh: LakeFiles, cluster: str) -> None:
 
 
 def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: LakeFiles) -> None:
-    assert fresh.mark("findings", "c") is None
-    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"mark": "first"})
-    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"mark": "other"})
-    assert (fresh.mark("findings", "c"), fresh.mark("findings", "d")) == ("first", "other")
+    assert fresh.input_fingerprint("findings", "c") is None
+    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "first"})
+    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "other"})
+    assert (fresh.input_fingerprint("findings", "c"), fresh.input_fingerprint("findings", "d")) == ("first", "other")
 
 
 def test_a_column_that_an_earlier_release_did_not_have_is_added(fresh: LakeFiles, tmp_path: Path) -> None:

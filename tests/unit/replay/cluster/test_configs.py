@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, config_timeline
+from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN_LEADER_ELECTION, ConfigChange, config_timeline
 
 Static = Mapping[int, Mapping[str, str]]
 
@@ -36,7 +36,7 @@ def broker(offset: int, value: str | None, resource: str = "", key: str = MIN_IS
 
 def test_without_anything_the_default_is_an_assumption() -> None:
     assert at(5) == ("1", "assumed_default")
-    assert at(5, key=UNCLEAN) == ("false", "assumed_default")
+    assert at(5, key=UNCLEAN_LEADER_ELECTION) == ("false", "assumed_default")
 
 
 def test_a_captured_static_file_makes_it_known() -> None:
@@ -98,8 +98,8 @@ def test_a_topic_created_anew_at_the_offset_of_the_removal_keeps_its_own_setting
 
 
 def test_other_topics_and_other_keys_do_not_matter() -> None:
-    assert at(5, topic(1, "4", name="other"), topic(1, "true", key=UNCLEAN)) == ("1", "assumed_default")
-    assert at(5, topic(1, "true", key=UNCLEAN), key=UNCLEAN) == ("true", "topic")
+    assert at(5, topic(1, "4", name="other"), topic(1, "true", key=UNCLEAN_LEADER_ELECTION)) == ("1", "assumed_default")
+    assert at(5, topic(1, "true", key=UNCLEAN_LEADER_ELECTION), key=UNCLEAN_LEADER_ELECTION) == ("true", "topic")
 
 
 def test_many_rows_at_once() -> None:

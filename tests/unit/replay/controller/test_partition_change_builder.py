@@ -19,14 +19,14 @@ from replay.arrow.ragged import PAD, to_matrix
 from replay.cluster.features import MetadataVersion
 from replay.controller.conformance import UNASSIGNED_DIRECTORY, differences
 from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
     KEEP_RECOVERY,
     NO_CHANGE,
-    ONLINE,
-    PREFERRED,
     RECOVERED,
     RECOVERING,
     UNASSIGNED,
-    UNCLEAN,
     Cases,
     predict,
 )
@@ -48,7 +48,7 @@ VERSIONS = (
     "4.4-IV2",
 )
 SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
-ELECTIONS = {"PREFERRED": PREFERRED, "ONLINE": ONLINE, "UNCLEAN": UNCLEAN}
+ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
 RECOVERY = {"RECOVERED": RECOVERED, "RECOVERING": RECOVERING}
 
 
@@ -107,7 +107,7 @@ def random_case(random: Random, sizes: Sequence[int] = (*range(1, 9), 12, 70)) -
         directories=[random.randint(UNASSIGNED, 3) for _ in replicas],
         leader=random.choice((-1, *brokers)),
         recovery=recovery,
-        election=random.choice((PREFERRED, ONLINE, UNCLEAN)),
+        election=random.choice((ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN)),
         acceptable=some(),
         target_isr=maybe(isr),
         target_replicas=maybe(replicas),

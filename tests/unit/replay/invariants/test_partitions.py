@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from replay.arrow.schemas import CLUSTER_RECORDS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChange, ElectionConfigs, config_timeline
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
 from replay.cluster.state import ClusterState
@@ -62,7 +62,9 @@ def facts(
     ]
     return ClusterFacts(
         "c",
-        configs=ElectionConfigs({TOPIC_ID: "t"}, timeline(MIN_ISR, controllers), timeline(UNCLEAN, controllers)),
+        configs=ElectionConfigs(
+            {TOPIC_ID: "t"}, timeline(MIN_ISR, controllers), timeline(UNCLEAN_LEADER_ELECTION, controllers)
+        ),
         brokers=brokers,
         features=feature_levels(levels),
         cleared=np.array(cleared, dtype=np.int64),

@@ -191,7 +191,7 @@ def test_a_source_that_names_the_last_written_epoch_needs_no_other() -> None:
 def test_a_tool_that_names_no_broker_is_no_replica() -> None:
     """kafka-get-offsets prints the leader's high watermark, whoever that was."""
     rows = [{**row, "broker_id": None} for row in evidence("20 b2 hw=80")]
-    assert index_rows(rows).marks == []
+    assert index_rows(rows).high_watermarks == []
 
 
 def test_never_seen() -> None:

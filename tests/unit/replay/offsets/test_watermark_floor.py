@@ -99,7 +99,7 @@ def known(
 
     begun = None if created is None else (created[0], ms(created[1]))
     known = index_rows(evidence(*lines))
-    found = reports(known, known.marks, begun, steps or [], ask, Clock(0))
+    found = reports(known, known.high_watermarks, begun, steps or [], ask, Clock(0))
     return [(r.value, r.leader_epoch) for r in found]
 
 

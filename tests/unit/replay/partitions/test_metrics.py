@@ -14,7 +14,7 @@ from replay.arrow import schemas
 from replay.cluster.log import Run, clip_validity
 from replay.cluster.state import ClusterState
 from replay.partitions import metrics
-from replay.partitions.metrics import Course, anchors, course_of, electable_replicas, moves
+from replay.partitions.metrics import ClusterCourse, anchors, course_of, electable_replicas, moves
 from replay.partitions.reducer import History
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
 
 
-def running(history: History, state: ClusterState, course: Course) -> dict[str, list[Row]]:
+def running(history: History, state: ClusterState, course: ClusterCourse) -> dict[str, list[Row]]:
     """Every metric's moves in offset order, summed up within each section."""
     table = schemas.sorted_history(history.table)
     found: dict[str, list[Row]] = {}
@@ -106,7 +106,7 @@ def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> N
     last = max(r["offset"] for r in history.table.to_pylist() if r["leader"] == -1)
     course = course_of(state)
     runs = [Run(0, last + 1, None), Run(last + 9, course.log_end, (last + 9, 1))]
-    holed = Course(runs, course.log_end, [], course.records)
+    holed = ClusterCourse(runs, course.log_end, [], course.records)
     cut = clip_validity(history.table, runs, holed.log_end)
     before = cut.filter(pa.array(cut["offset"].to_numpy() <= last))
     steps = running(History(before, history.orphans), state, holed)

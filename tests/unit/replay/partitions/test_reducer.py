@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
-from replay.cluster.configs import MIN_ISR, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChange, ElectionConfigs, config_timeline
 from replay.partitions.reducer import History, build_history
 from tests.support.random_logs import LISTS, TOPICS, logs, provenance
 from tests.support.scalar_reducer import MIGRATING, reduce_rows
@@ -21,7 +21,9 @@ Row = dict[str, Any]
 
 def context(topics: dict[str, str] | None = None, changes: list[ConfigChange] | None = None) -> ElectionConfigs:
     names = {topic: f"name-{topic[-1]}" for topic in TOPICS} if topics is None else topics
-    return ElectionConfigs(names, *(config_timeline(key, changes or [], [], {}) for key in (MIN_ISR, UNCLEAN)))
+    return ElectionConfigs(
+        names, *(config_timeline(key, changes or [], [], {}) for key in (MIN_ISR, UNCLEAN_LEADER_ELECTION))
+    )
 
 
 def build(changes: list[Row], events: list[Row], about: ElectionConfigs | None = None) -> History:

@@ -12,7 +12,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
-from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, UNCLEAN, ConfigChange, ElectionConfigs, config_timeline
+from replay.cluster.configs import (
+    BROKER,
+    MIN_ISR,
+    TOPIC,
+    UNCLEAN_LEADER_ELECTION,
+    ConfigChange,
+    ElectionConfigs,
+    config_timeline,
+)
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
@@ -29,7 +37,7 @@ _CONFIGS = [
 ]
 CONTEXT = ElectionConfigs(
     {topic: f"name-{topic[-1]}" for topic in TOPICS},
-    *(config_timeline(key, _CONFIGS, [], {}) for key in (MIN_ISR, UNCLEAN)),
+    *(config_timeline(key, _CONFIGS, [], {}) for key in (MIN_ISR, UNCLEAN_LEADER_ELECTION)),
 )
 
 

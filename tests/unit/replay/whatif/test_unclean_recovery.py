@@ -24,7 +24,7 @@ from replay.whatif.kip966_rules import (
     strategy,
     strategy_of,
 )
-from replay.whatif.unclean_recovery import Answers, Cases, elect
+from replay.whatif.unclean_recovery import Answers, RecoveryCases, elect
 from tests.support import scalar_recovery
 from tests.support.scalar_recovery import Answer, Case, Result
 
@@ -43,7 +43,7 @@ def matrix(lists: Sequence[Sequence[int]]) -> Array:
     return to_matrix(pa.array(lists, type=pa.list_(pa.int64())))
 
 
-def as_cases(cases: Sequence[Case]) -> Cases:
+def as_cases(cases: Sequence[Case]) -> RecoveryCases:
     def of_replicas(value: Any) -> Array:
         rows = [[value(case, r) for r in case.replicas] for case in cases]
         return matrix([[PAD if v is None else v for v in row] for row in rows])
@@ -51,7 +51,7 @@ def as_cases(cases: Sequence[Case]) -> Cases:
     def answered(name: str) -> Array:
         return of_replicas(lambda case, r: getattr(case.answers.get(r), name, None))
 
-    return Cases(
+    return RecoveryCases(
         **{name: matrix([getattr(case, name) for case in cases]) for name in LISTS},
         **{name: np.array([getattr(case, name) for case in cases], dtype=np.int64) for name in NUMBERS},
         broker_epoch=of_replicas(lambda case, r: case.broker_epochs[r]),
