@@ -108,7 +108,7 @@ class Life:
             states = [s for s in self.world.controller.states if s.topic_id == topic_id]
             rows = [_history_row(s, self.setup.topic) for s in states if not self._missing(s.offset)]
             before = [s for s in states if self.gap is not None and s.offset < self.gap[1]]
-            if before and self._at_end_of_gap is not None and not self._missing(self._at_end_of_gap[0]):
+            if before and self.gap and self._at_end_of_gap is not None and not self._missing(self.gap[1]):
                 last, known = before[-1], any(r["offset"] < before[-1].offset for r in rows)
                 if not last.removed or (known and self._missing(last.offset)):
                     rows.append(_snapshot_row(last, self._at_end_of_gap, self.setup.topic))
@@ -120,14 +120,14 @@ class Life:
 
     @cached_property
     def _at_end_of_gap(self) -> tuple[int, int, int] | None:
-        """(offset, ms, min.insync.replicas) of the snapshot; its time is that of the last record in it."""
+        """(offset, ms, min.insync.replicas) of the snapshot: those of the last record in it."""
         if self.gap is None:
             return None
         controller, end = self.world.controller, self.gap[1]
         times = [s.at_ms for s in controller.states if s.offset < end]
         times += [r["timestamp_ms"] for r in controller.records if r["offset"] < end]
         levels = [v for o, v in controller.min_isr_levels if o < end]
-        return end, max(times, default=0), levels[-1] if levels else self.setup.min_isr
+        return end - 1, max(times, default=0), levels[-1] if levels else self.setup.min_isr
 
     def session_records(self) -> list[Row]:
         """Of the brokers' registrations, for replay.cluster.brokers.broker_timeline."""
@@ -152,8 +152,8 @@ class Life:
                 state["fenced"] = data["fenced"] == 1 if data["fenced"] else state["fenced"]
                 state["inControlledShutdown"] = bool(data["inControlledShutdown"]) or state["inControlledShutdown"]
         place = {
-            "offset": end,
-            "batch_base_offset": end,
+            "offset": end - 1,
+            "batch_base_offset": end - 1,
             "timestamp_ms": at_ms,
             "type": "REGISTER_BROKER_RECORD",
             "place": 0,
@@ -168,7 +168,7 @@ class Life:
         levels = [(self.setup.base_offset, self.setup.elr), *self.world.controller.elr_levels]
         known = [(o, on) for o, on in levels if not self._missing(o)]
         if self.gap is not None:
-            known += [(self.gap[1], on) for o, on in levels if o < self.gap[1]][-1:]
+            known += [(self.gap[1] - 1, on) for o, on in levels if o < self.gap[1]][-1:]
         return sorted(known, key=lambda level: level[0])
 
     def min_isr_levels(self) -> list[tuple[int, int]]:
@@ -176,7 +176,7 @@ class Life:
         levels = [(self.setup.base_offset, self.setup.min_isr), *self.world.controller.min_isr_levels]
         known = [(o, v) for o, v in levels if not self._missing(o)]
         if self.gap is not None:
-            known += [(self.gap[1], v) for o, v in levels if o < self.gap[1]][-1:]
+            known += [(self.gap[1] - 1, v) for o, v in levels if o < self.gap[1]][-1:]
         return sorted(known, key=lambda level: level[0])
 
     # What is left of the evidence.
