@@ -36,6 +36,7 @@ from jobs.console.options import (
     VerdictOption,
 )
 from jobs.console.output import Format, print_rows, show_message
+from jobs.queries import commands
 
 if TYPE_CHECKING:
     from jobs.pipeline import Pipeline
@@ -70,9 +71,11 @@ def run(
     verdict: VerdictOption = None,
 ) -> None:
     """The main job: ingest, replay, detect, quality and report, in one session."""
+    from jobs.queries.flagged_windows import print_windows
+
     pipeline = _pipeline(lake, captures)
     outcome = pipeline.run(report or lake / "report.html", start, verdict)
-    pipeline.print_windows(form)
+    print_windows(pipeline.lake, form)
     for line in outcome.summary:
         show_message(line)
     _exit(outcome.levels, fail_on, outcome.quality_failed)
@@ -98,10 +101,12 @@ def detect(
     verdict: VerdictOption = None,
 ) -> None:
     """Judge every leader change: did the high watermark go back, would another leader have been picked."""
+    from jobs.queries.flagged_windows import print_windows
+
     pipeline = _pipeline(lake)
-    said = pipeline.detect(verdict)
-    pipeline.print_windows(form)
-    for line in said:
+    lines = pipeline.detect(verdict)
+    print_windows(pipeline.lake, form)
+    for line in lines:
         show_message(line)
     _exit(pipeline.levels(), fail_on, [])
 
@@ -315,7 +320,8 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
         raise typer.Exit(1)
 
 
-app.command()(tool_commands.bench)
+for command in (commands.windows, commands.findings, commands.verdict, tool_commands.bench):
+    app.command()(command)
 app.add_typer(tool_commands.config)
 
 

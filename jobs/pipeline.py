@@ -18,13 +18,13 @@ from evidence.capture.files import capture_name, check_location, open_capture
 from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
-from jobs.console.output import Format, print_rows, print_table, progress_steps, show_message, utc
+from jobs.console.output import progress_steps, show_message
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest_opened
 from jobs.lake.lake import Lake
 from jobs.lake.lake_files import check_root
 from jobs.quality import run_quality
-from jobs.queries.flagged_windows import WINDOW_COLUMNS, flagged_windows, levels
+from jobs.queries.flagged_windows import levels
 from jobs.queries.verdict import document, summarize, write_verdict
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
@@ -175,18 +175,6 @@ class Pipeline:
         except PySparkException as error:
             raise KraftForensicsError(f"the query failed: {error.getMessage() or error}") from error
 
-    def print_windows(self, form: Format) -> None:
-        """The flagged windows on stdout."""
-        rows = flagged_windows(self.lake)
-        if form is not Format.TABLE:
-            print_rows(list(WINDOW_COLUMNS), rows, form)
-            return
-        if not rows:
-            print("no window was flagged")
-            return
-        shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
-        print_table(list(shown[0]), shown, f"{len(rows)} flagged windows: the high watermark went back, or may have")
-
     def levels(self) -> set[str]:
         """What --fail-on looks at."""
         self.require()
@@ -218,23 +206,6 @@ def _page(output: Path, cluster: str, clusters: list[str]) -> Path:
     """One page a cluster; with several the cluster id, which a captured file names, becomes part of the name."""
     named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
     return output if len(clusters) == 1 else named
-
-
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    low, high = row["loss_min"], row["loss_max"]
-    loss = str(low) if low == high else f"{low} or more" if high is None else f"{low} to {high}"
-    return {
-        "verdict": row["verdict"],
-        "lost offsets": loss,
-        "from offset": row["first_lost_offset"],
-        "exposed at": row["start_offset"],
-        "since (UTC)": utc(row["start_timestamp_ms"]),
-        "elected at": row["election_offset"],
-        "safe at": row["end_offset"],
-        "leader": row["recorded_leader"],
-        "longest log": row["would_be_leader"],
-        "finding": row["finding_id"],
-    }
 
 
 def _say_ingested(result: Ingested) -> None:

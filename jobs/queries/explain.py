@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence import kinds
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake import Lake
+from jobs.lake.lake_files import LakeFiles
 from jobs.lake.tables import TABLES
 from jobs.queries.explain_bytes import commands, with_bytes
 
@@ -56,7 +58,7 @@ class Explained:
     evidence: list[Row]
 
 
-def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
+def explain(lake: LakeFiles, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
     """The finding with that id, or the only one whose id begins so. cluster: only of this one. capture: where to read
     the evidence's bytes; each piece then has `bytes`.
 
@@ -65,42 +67,37 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
     finding = _finding(lake, wanted, cluster)
     cluster = finding["cluster_id"]
     rows = [dict(r) for r in finding.pop("evidence") or []]
-    picks = lake.table("counterfactuals", cluster).where(_about(finding)).orderBy("policy")
+    policies = lake.read("counterfactuals", cluster, where=_about(finding)).sort_by("policy")
     evidence = _looked_up(lake, cluster, finding, rows)
-    return Explained(finding, picks.toArrow().to_pylist(), with_bytes(evidence, capture) if capture else evidence)
+    return Explained(finding, policies.to_pylist(), with_bytes(evidence, capture) if capture else evidence)
 
 
-def _finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
-    look = (
-        'To see what there is: kraft-forensics sql "select finding_id, kind, topic, partition, verdict from findings" '
-        f"--lake {lake.root}"
-    )
+def _finding(lake: LakeFiles, wanted: str, cluster: str | None) -> Row:
+    look = f"To list them: kraft-forensics findings --lake {lake.root}"
     if len(wanted) < MIN_PREFIX:
         raise KraftForensicsError(f"{wanted!r} is too short: give a finding's id, or its first 6 characters. {look}")
-    found = lake.table("findings", cluster).where(F.col("finding_id").startswith(wanted)).orderBy("finding_id")
-    rows: list[Row] = found.limit(_MOST_NAMED).toArrow().to_pylist()
+    found = lake.read("findings", cluster, where=pc.starts_with(pc.field("finding_id"), wanted))
+    rows: list[Row] = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
     exact = [row for row in rows if row["finding_id"] == wanted] or rows
     if not exact:
         raise KraftForensicsError(f"no finding has the id {wanted!r}, or one that begins so. {look}")
     if len(exact) > 1:
         named = ", ".join(row["finding_id"] for row in exact)
         raise KraftForensicsError(f"several findings begin with {wanted!r}: {named}; give more of the id")
-    # A lake of an earlier release lacks columns.
-    return {name: exact[0].get(name) for name in TABLES["findings"].schema.names}
+    return exact[0]
 
 
-def _about(finding: Row) -> Column:
+def _about(finding: Row) -> pc.Expression:
     """The counterfactuals of a finding's window: a window's own; of a prediction, those of the same election."""
-    its_own: Column = F.col("finding_id") == finding["finding_id"]
+    its_own = pc.field("finding_id") == finding["finding_id"]
     if finding["policy"] is None or finding["election_offset"] is None:
         return its_own
     place = {"topic_id": "topic_id", "partition": "partition", "offset": "election_offset"}
-    same = [F.col(column) == finding[name] for column, name in place.items()]
-    either: Column = its_own | (same[0] & same[1] & same[2])
-    return either
+    topic, partition, offset = (pc.field(column) == finding[name] for column, name in place.items())
+    return its_own | (topic & partition & offset)
 
 
-def _looked_up(lake: Lake, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:
+def _looked_up(lake: LakeFiles, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:
     """The evidence with the rows that it means and the commands that show its bytes."""
     files = _rows(lake, "evidence_files", cluster, _in(evidence, ("sha256", "path")))
     kind_of = {(f["sha256"], f["path"]): f["kind"] for f in files}
@@ -128,17 +125,16 @@ def _table(source: str) -> str:
     return source if source in TABLES else _TABLE_OF_KIND.get(source, "log_end_offsets")
 
 
-def _rows(lake: Lake, name: str, cluster: str, where: Column) -> list[Row]:
-    rows: list[Row] = lake.table(name, cluster).where(where).toArrow().to_pylist()
-    return [{k: v for k, v in row.items() if k not in _NOT_SHOWN} for row in rows]
+def _rows(lake: LakeFiles, name: str, cluster: str, where: pc.Expression) -> list[Row]:
+    shown = [column for column in TABLES[name].schema.names if column not in _NOT_SHOWN]
+    return lake.rows(name, cluster, shown, where)
 
 
-def _in(rows: Sequence[Row], names: Sequence[str]) -> Column:
-    """Rows with the values that `rows` have: more than those that are meant, and few."""
-    condition = F.lit(bool(rows))
-    for name in names:
-        condition &= F.col(name).isin(sorted({r[name] for r in rows if r[name] is not None}))
-    return condition
+def _in(rows: Sequence[Row], names: Sequence[str]) -> pc.Expression:
+    """Rows with the values that `rows` have: a few more than those that are meant."""
+    values = {name: pa.array(sorted({r[name] for r in rows if r[name] is not None})) for name in names}
+    texts = {name: found.cast(pa.int64() if name == "position" else pa.string()) for name, found in values.items()}
+    return reduce(and_, (pc.field(name).isin(found) for name, found in texts.items()))
 
 
 def _meant(rows: Sequence[Row], evidence: Row) -> Row | None:

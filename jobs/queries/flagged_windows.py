@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.console.output import Format, print_rows, print_table, utc
 from jobs.lake.lake_files import LakeFiles
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
@@ -29,12 +30,43 @@ WINDOW_COLUMNS = (
 _GRAVE = ("critical", "high")
 
 
-def flagged_windows(lake: LakeFiles) -> list[dict[str, Any]]:
-    """Every cluster's windows (WINDOW_COLUMNS) that are not excluded, in the order of the report."""
+def flagged_windows(lake: LakeFiles, every: bool = False) -> list[dict[str, Any]]:
+    """Every cluster's windows (WINDOW_COLUMNS) in the order of the report. every: the excluded ones, too."""
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
-    rows: list[dict[str, Any]] = ordered(found, Section.WINDOWS).select(WINDOW_COLUMNS).to_pylist()
-    return rows
+    sections = (Section.WINDOWS, Section.EXCLUDED) if every else (Section.WINDOWS,)
+    return [row for section in sections for row in ordered(found, section).select(WINDOW_COLUMNS).to_pylist()]
+
+
+def print_windows(lake: LakeFiles, form: Format, every: bool = False) -> None:
+    """`flagged_windows` on stdout."""
+    rows = flagged_windows(lake, every)
+    if form is not Format.TABLE:
+        print_rows(list(WINDOW_COLUMNS), rows, form)
+        return
+    if not rows:
+        print("no window was flagged")
+        return
+    shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
+    title = f"{len(rows)} windows" if every else f"{len(rows)} flagged windows"
+    print_table(list(shown[0]), shown, f"{title}: the high watermark went back, or may have")
+
+
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    low, high = row["loss_min"], row["loss_max"]
+    loss = str(low) if low == high else f"{low} or more" if high is None else f"{low} to {high}"
+    return {
+        "verdict": row["verdict"],
+        "lost offsets": loss,
+        "from offset": row["first_lost_offset"],
+        "exposed at": row["start_offset"],
+        "since (UTC)": utc(row["start_timestamp_ms"]),
+        "elected at": row["election_offset"],
+        "safe at": row["end_offset"],
+        "leader": row["recorded_leader"],
+        "longest log": row["would_be_leader"],
+        "finding": row["finding_id"],
+    }
 
 
 def levels(lake: LakeFiles) -> set[str]:

@@ -1,0 +1,76 @@
+"""Commands that read finished tables: `windows`, `findings`, `verdict`. No JVM starts."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
+from jobs.console.output import Format, print_rows, print_table, show_message, utc
+
+_MOST = 50
+
+
+def windows(
+    lake: LakeOption = DEFAULT_LAKE,
+    every: Annotated[bool, typer.Option("--all", help="Windows without a loss (excluded), too.")] = False,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """The flagged windows: where the high watermark went back, or may have."""
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.queries.flagged_windows import print_windows
+
+    files = LakeFiles(lake)
+    files.require()
+    print_windows(files, form, every)
+
+
+def findings(
+    lake: LakeOption = DEFAULT_LAKE,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="A kind (docs/findings.md); repeatable.")] = None,
+    verdict: Annotated[
+        list[str] | None, typer.Option("--verdict", help="proven, possible, undetermined, excluded; repeatable.")
+    ] = None,
+    severity: Annotated[
+        list[str] | None, typer.Option("--severity", help="critical, high, medium, low, info; repeatable.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Open at this time or later, e.g. 2026-11-21T00:40Z.", metavar="TIME")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Begun at this time or before.", metavar="TIME")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Print this many at most.")] = _MOST,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List findings, in the order of the report. `explain` shows one with its evidence."""
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
+
+    files = LakeFiles(lake)
+    files.require()
+    only = files.one_cluster(cluster) if cluster else None
+    wanted = Filter(kind or (), verdict or (), severity or (), topic, partition, time_ms(since), time_ms(until))
+    rows, count = list_findings(files, only, wanted, limit)
+    if form is not Format.TABLE:
+        print_rows(list(FINDING_COLUMNS), rows, form)
+    elif not rows:
+        print("no finding")
+    else:
+        names = ("finding_id", "kind", "verdict", "severity", "topic", "partition")
+        shown = [{**{n: r[n] for n in names}, "since (UTC)": utc(r["start_timestamp_ms"])} for r in rows]
+        print_table(list(shown[0]), shown, f"{count} findings")
+    if count > len(rows):
+        show_message(f"{count - len(rows)} more findings are not shown: raise --limit, or narrow the filters")
+
+
+def verdict(lake: LakeOption = DEFAULT_LAKE, cluster: ClusterOption = None) -> None:
+    """Print the verdict document of a cluster as JSON (docs/verdict.md)."""
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.queries.verdict import document, summarize
+
+    files = LakeFiles(lake)
+    print(json.dumps(document(summarize(files, files.one_cluster(cluster))), indent=2))

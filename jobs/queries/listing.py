@@ -1,0 +1,109 @@
+"""`findings`: the rows of the findings table that filters leave, gravest first. Needs no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from jobs.lake.lake_files import LakeFiles
+from jobs.report.order import KEYS, ordered
+from replay.findings.kinds import KINDS, Section
+from replay.loss.verdict import SEVERITIES, VERDICTS
+
+Row = dict[str, Any]
+
+FINDING_COLUMNS = (
+    "finding_id",
+    "kind",
+    "verdict",
+    "severity",
+    "topic",
+    "partition",
+    "start_offset",
+    "start_timestamp_ms",
+    "end_timestamp_ms",
+    "loss_min",
+    "loss_max",
+    "rule",
+    "explanation",
+)
+
+
+class FilterError(KraftForensicsError):
+    """A filter names what no finding can have."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which findings to list; empty or None: no limit. since_ms, until_ms: findings that were open in that time, at
+    both ends inclusive. A finding without a time is in every time."""
+
+    kinds: Sequence[str] = ()
+    verdicts: Sequence[str] = ()
+    severities: Sequence[str] = ()
+    topic: str | None = None
+    partition: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def check(self) -> None:
+        """Errors: FilterError."""
+        for given, known, name in (
+            (self.kinds, tuple(KINDS), "kind"),
+            (self.verdicts, VERDICTS, "verdict"),
+            (self.severities, SEVERITIES, "severity"),
+        ):
+            unknown = sorted(set(given) - set(known))
+            if unknown:
+                raise FilterError(f"{unknown[0]!r} is no {name}. Choose among {', '.join(known)}.")
+        if self.since_ms is not None and self.until_ms is not None and self.until_ms < self.since_ms:
+            raise FilterError("--until is before --since")
+
+    def conditions(self) -> Iterator[pc.Expression]:
+        lists = (("kind", self.kinds), ("verdict", self.verdicts), ("severity", self.severities))
+        yield from (pc.field(name).isin(list(values)) for name, values in lists if values)
+        if self.topic is not None:
+            yield pc.field("topic") == self.topic
+        if self.partition is not None:
+            yield pc.field("partition") == self.partition
+        start, end = pc.field("start_timestamp_ms"), pc.field("end_timestamp_ms")
+        if self.since_ms is not None:
+            yield end.is_null() | (end >= self.since_ms)
+        if self.until_ms is not None:
+            yield start.is_null() | (start <= self.until_ms)
+
+
+def list_findings(lake: LakeFiles, cluster: str | None, wanted: Filter, most: int) -> tuple[list[Row], int]:
+    """The first `most` findings (FINDING_COLUMNS), section by section in the report's order, and how many there are.
+
+    Errors: FilterError.
+    """
+    wanted.check()
+    conditions = list(wanted.conditions())
+    names = list(dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]))
+    found = lake.read("findings", cluster, names, reduce(and_, conditions) if conditions else None)
+    rows: list[Row] = []
+    for section in Section:
+        if len(rows) < most:
+            rows += ordered(found, section).select(FINDING_COLUMNS).slice(0, most - len(rows)).to_pylist()
+    return rows, len(found)
+
+
+def time_ms(text: str | None) -> int | None:
+    """Milliseconds of an ISO 8601 time; without a zone it is UTC. Errors: FilterError."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise FilterError(f"{text!r} is no time. Write it like 2026-11-21T00:40:34Z.") from error
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,115 @@
+"""`windows`, `findings` and `verdict`: what filters leave, in the report's order, without a JVM."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.lake.lake_files import LakeFiles
+from jobs.queries.listing import Filter, FilterError, list_findings, time_ms
+from replay.arrow.schemas import FINDINGS
+
+CLUSTER = "c1"
+ROWS: list[dict[str, Any]] = [
+    {"finding_id": "w1", "kind": "hwm_regression", "verdict": "possible", "severity": "medium", "loss_min": 0},
+    {"finding_id": "w2", "kind": "hwm_regression", "verdict": "proven", "severity": "critical", "loss_min": 7},
+    {"finding_id": "w3", "kind": "hwm_regression", "verdict": "excluded", "severity": "info", "loss_min": 0},
+    {"finding_id": "l1", "kind": "leaderless", "verdict": "proven", "severity": "medium"},
+    {"finding_id": "g1", "kind": "evidence_gap", "verdict": "undetermined", "severity": "high", "topic": None},
+]
+TIMES = {"w1": (100, 200), "w2": (150, None), "w3": (300, 400), "l1": (300, 310), "g1": (None, None)}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeFiles:
+    files = LakeFiles(tmp_path_factory.mktemp("listing") / "lake")
+    files.create()
+    rows = [
+        {"topic": "t", "partition": n, "rule_version": 2, "rule": "r", **row}
+        | dict(zip(("start_timestamp_ms", "end_timestamp_ms"), TIMES[row["finding_id"]], strict=True))
+        for n, row in enumerate(ROWS)
+    ]
+    files.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
+    return files
+
+
+def ids(lake: LakeFiles, **wanted: Any) -> list[str]:
+    return [row["finding_id"] for row in list_findings(lake, None, Filter(**wanted), 50)[0]]
+
+
+def test_all_findings_come_section_by_section_the_gravest_first(lake: LakeFiles) -> None:
+    assert ids(lake) == ["w2", "w1", "w3", "l1", "g1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"kinds": ["leaderless", "evidence_gap"]}, ["l1", "g1"]),
+        ({"verdicts": ["proven"]}, ["w2", "l1"]),
+        ({"severities": ["critical", "high"]}, ["w2", "g1"]),
+        ({"topic": "t"}, ["w2", "w1", "w3", "l1"]),
+        ({"topic": "t", "partition": 3}, ["l1"]),
+        ({"until_ms": 200}, ["w2", "w1", "g1"]),
+        ({"since_ms": 250}, ["w2", "w3", "l1", "g1"]),
+        ({"since_ms": 200, "until_ms": 200}, ["w2", "w1", "g1"]),
+        ({"topic": "none"}, []),
+    ],
+)
+def test_each_filter(lake: LakeFiles, wanted: dict[str, Any], expected: list[str]) -> None:
+    assert ids(lake, **wanted) == expected
+
+
+def test_the_limit_is_of_rows_and_all_are_counted(lake: LakeFiles) -> None:
+    rows, count = list_findings(lake, None, Filter(), 2)
+    assert ([row["finding_id"] for row in rows], count) == (["w2", "w1"], 5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"kinds": ["loss"]}, "'loss' is no kind. Choose among hwm_regression, "),
+        ({"verdicts": ["sure"]}, "'sure' is no verdict. Choose among proven, possible, undetermined, excluded."),
+        ({"severities": ["fatal"]}, "'fatal' is no severity. Choose among critical, high, medium, low, info."),
+        ({"since_ms": 2, "until_ms": 1}, "--until is before --since"),
+    ],
+)
+def test_what_no_finding_can_have_is_an_error(lake: LakeFiles, wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        ids(lake, **wanted)
+    assert str(caught.value).startswith(message)
+
+
+def test_times() -> None:
+    assert time_ms("2026-11-21T00:40:34Z") == time_ms("2026-11-21T01:40:34+01:00") == time_ms("2026-11-21T00:40:34")
+    assert time_ms("1970-01-01T00:00:01.5") == 1_500
+    with pytest.raises(FilterError, match="'yesterday' is no time"):
+        time_ms("yesterday")
+
+
+def cli(lake: LakeFiles, *arguments: str) -> Result:
+    result = CliRunner().invoke(app, [*arguments, "--lake", str(lake.root)])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_the_commands(lake: LakeFiles) -> None:
+    assert [row["finding_id"] for row in json.loads(cli(lake, "windows", "--format", "json").stdout)] == ["w2", "w1"]
+    assert len(json.loads(cli(lake, "windows", "--all", "--format", "json").stdout)) == 3
+    table = cli(lake, "findings", "--kind", "hwm_regression", "--limit", "1")
+    assert "w2" in table.stdout
+    assert "w1" not in table.stdout
+    assert "2 more findings are not shown: raise --limit, or narrow the filters" in table.output
+    assert cli(lake, "findings", "--topic", "none").stdout == "no finding\n"
+
+
+def test_a_lake_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for command in ("windows", "findings", "verdict"):
+        result = CliRunner().invoke(app, [command, "--lake", str(tmp_path / "none")])
+        assert result.exit_code != 0
+        assert "no lake here" in str(result.exception)
