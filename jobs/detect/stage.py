@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,12 @@ from jobs.detect.printed_states import compare_with_described
 from jobs.detect.snapshots import compare_with_snapshots
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
+from jobs.lake.lake_files import LakeFiles
 from jobs.replay.cluster_state import control_records, load_cluster_state, static_files
 from jobs.replay.stage import changes_frame, replayed_from
 from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.stacked_tables import StackedTables, arrow_rows_of, rows_of
+from jobs.spark.types import spark_schema
 from replay.arrow import schemas
 from replay.arrow.schemas import CHANGES
 from replay.bucket import JUDGED, judge
@@ -32,7 +34,9 @@ from replay.findings.broken_rules import invariant_findings
 from replay.findings.faults import divergence, fault, file_faults, rival_snapshots
 from replay.findings.kinds import FILE_FAULTS
 from replay.invariants.quorum import quorum_violations
+from replay.offsets import topic_ids
 from replay.offsets.clock_anchors import least_clock_error_ms
+from replay.offsets.topic_ids import LIFETIMES
 from replay.whatif.counterfactuals import Question
 
 _INPUTS = (
@@ -125,7 +129,7 @@ _OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "or
 _LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
 
 
-def measured_clock(lake: Lake, cluster: str, settings: Settings) -> Clock:
+def measured_clock(lake: LakeFiles, cluster: str, settings: Settings) -> Clock:
     """The clocks' error that the settings name, or what the evidence itself shows, whichever is more."""
     files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
     lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
@@ -150,31 +154,22 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
     return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
 
 
-def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
+def log_end_ms(lake: LakeFiles, cluster: str, state: ClusterState) -> int | None:
     """The time of the log's last batch; behind it nothing is known."""
     inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
     return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
 
 
 def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
-    """Offsets with the topic id filled in: named by the source, or the one topic of that name that existed when the
-    value was read. A name that several topics could mean at that time is left out: it proves nothing."""
-    lifetimes = history.groupBy("topic_id").agg(
-        F.max("topic").alias("topic"),
-        F.min("timestamp_ms").alias("created_ms"),
-    )
-    named = offsets.where("topic_id is not null")
-    open_end = F.col("captured_at_ms") + F.col("uncertainty_ms")
-    # A removed topic counts, too: the checkpoint file of a broker that is down may still speak of it.
-    existed = F.coalesce(F.col("created_ms") <= open_end, F.lit(True))
-    unnamed = offsets.where("topic_id is null").drop("topic_id")
-    matched = unnamed.join(
-        F.broadcast(lifetimes.withColumnRenamed("topic", "name")), (F.col("topic") == F.col("name")) & existed
-    )
-    row = ["broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "path", "position"]
-    ambiguous = matched.groupBy(row).agg(F.count_distinct("topic_id").alias("n")).where("n > 1")
-    clear = matched.join(ambiguous, [matched[c].eqNullSafe(ambiguous[c]) for c in row], "left_anti")
-    return named.unionByName(clear.select(named.columns))
+    """As replay.offsets.topic_ids.with_topic_ids, of frames."""
+    created = history.groupBy("topic_id").agg(F.max("topic").alias("topic"), F.min("timestamp_ms").alias("created_ms"))
+    lifetimes = created.toArrow().select(LIFETIMES.names).cast(LIFETIMES)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches, LOG_END_OFFSETS.remove_metadata())
+        yield from topic_ids.with_topic_ids(rows, lifetimes).to_batches()
+
+    return offsets.select(*LOG_END_OFFSETS.names).mapInArrow(task, spark_schema(LOG_END_OFFSETS))
 
 
 def _judged(history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, buckets: int) -> DataFrame:

@@ -3,33 +3,34 @@ lake."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
 from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import Settings
-from jobs.detect.stage import log_end_ms, measured_clock, with_topic_ids
-from jobs.lake.lake import Lake
+from jobs.detect.stage import log_end_ms, measured_clock
+from jobs.lake.lake_files import LakeFiles
 from jobs.replay.cluster_state import load_cluster_state, static_files
 from jobs.replay.stage import replayed_from
-from jobs.spark.buckets import bucket_count, map_both
-from jobs.spark.types import spark_schema
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
 from replay.cluster.facts import ClusterFacts, cluster_facts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
+from replay.offsets.topic_ids import lifetimes_of, with_topic_ids
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
 from replay.whatif.simulation import simulate
 from replay.whatif.steps import steps_of, subjects_of
+
+LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
 
 
 class WhatifError(KraftForensicsError):
@@ -98,31 +99,45 @@ def question_of(strategy: str | None, policy: str | None) -> str | None:
         raise WhatifError(str(error)) from error
 
 
-def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
-    """replay.whatif.comparison.WHATIF rows of every partition that has a known state in the range.
+def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
+    """replay.whatif.comparison.WHATIF rows of every partition with a known state in the range.
 
-    Errors: WhatifError for a question that cannot be asked, or that is about nothing.
+    Topics are read and answered a bucket at a time, so that memory is bounded. Errors: WhatifError for a question that
+    cannot be asked, or that is about nothing.
     """
     question.scenario()  # refuses what cannot be asked
-    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    history = lake.table("partition_history", cluster)
-    if question.topic is not None:
-        history = history.where(F.col("topic") == question.topic)
-    if history.isEmpty():
+    only = None if question.topic is None else pc.field("topic") == question.topic
+    topics = lake.read("partition_history", cluster, LIFETIME_COLUMNS)
+    chosen = topics if only is None else topics.filter(only)
+    if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise WhatifError(f"no history of {about}: has it been replayed?")
-    clock = measured_clock(lake, cluster, settings)
+    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     last_ms = log_end_ms(lake, cluster, state)
-    offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
-    static = static_files(lake, cluster)
+    clock, static = measured_clock(lake, cluster, settings), static_files(lake, cluster)
     facts = cluster_facts(cluster, state, clock, last_ms, static, sorted(r["offset"] for r in restarts))
+    offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
+    offsets = with_topic_ids(offsets, lifetimes_of(topics))
     end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
-    rows = _ask(history, offsets, facts, question, end_ms, bucket_count(history, settings))
-    return rows.orderBy("topic", "partition", "from_offset").toArrow().select(WHATIF.names)
+    answers = [WHATIF.empty_table()]
+    for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
+        of_bucket = pc.field("topic_id").isin(topic_ids)
+        history = lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, of_bucket)
+        answers.append(_answer(history, offsets.filter(of_bucket), facts, question, end_ms))
+    order = [(name, "ascending") for name in ("topic", "partition", "from_offset")]
+    return pa.concat_tables(answers).sort_by(order)
 
 
-def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
+def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
+    """Topic ids in groups of about `most_rows` states. rows: of the history, with topic_id."""
+    counts = rows.group_by("topic_id").aggregate([([], "count_all")]).sort_by("topic_id")
+    number = np.cumsum(counts["count_all"].to_numpy()) // most_rows
+    for each in np.unique(number):
+        yield counts["topic_id"].combine_chunks().filter(pa.array(number == each))
+
+
+def _end_ms(lake: LakeFiles, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
     if to_offset is not None:
         inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
         found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
@@ -130,29 +145,22 @@ def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None
     return last_ms or 0
 
 
-def _ask(
-    history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: WhatifQuestion, end_ms: int, buckets: int
-) -> DataFrame:
+def _answer(
+    history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: WhatifQuestion, end_ms: int
+) -> pa.Table:
+    """WHATIF of one bucket of topics."""
     to_offset = INT64_MAX - 1 if question.to_offset is None else question.to_offset
-    scenario = question.scenario()
+    scenario, bucket = question.scenario(), Bucket(history, facts)
+    rows, states = bucket.history, bucket.states
+    subjects = subjects_of(rows, states, question.from_offset, to_offset)
+    if subjects is None:
+        return WHATIF.empty_table()
     # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
-    rebalanced = sorted({offset for _, first, behind in question.ranges() for offset in (first, behind)})
-
-    def answer(left: pa.Table, right: pa.Table) -> pa.Table:
-        if not len(left):
-            return WHATIF.empty_table()
-        bucket = Bucket(left, facts)
-        rows, states = bucket.history, bucket.states
-        subjects = subjects_of(rows, states, question.from_offset, to_offset)
-        if subjects is None:
-            return WHATIF.empty_table()
-        steps = steps_of(bucket, subjects, rebalanced)
-        chooser = recovery(question.policy, rows, states, right, facts.clock) if question.policy else None
-        course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
-        unknown = chooser.undetermined if chooser else {}
-        undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-        judged = [loss for loss in losses(bucket, right) if loss.place <= to_offset]
-        return compare(rows, states, subjects, course, judged, end_ms, undetermined)
-
-    sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
-    return map_both(*sides, buckets, answer, spark_schema(WHATIF))
+    rebalanced = sorted({offset for _, first, end in question.ranges() for offset in (first, end)})
+    steps = steps_of(bucket, subjects, rebalanced)
+    chooser = recovery(question.policy, rows, states, offsets, facts.clock) if question.policy else None
+    course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
+    unknown = chooser.undetermined if chooser else {}
+    undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
+    judged = [loss for loss in losses(bucket, offsets) if loss.place <= to_offset]
+    return compare(rows, states, subjects, course, judged, end_ms, undetermined)

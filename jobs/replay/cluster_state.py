@@ -6,11 +6,11 @@ import json
 from collections import defaultdict
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake import Lake
+from jobs.lake.lake_files import LakeFiles
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import Hole, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
@@ -52,7 +52,7 @@ class LogConflictError(KraftForensicsError):
         self.batches = batches
 
 
-def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
+def load_cluster_state(lake: LakeFiles, cluster: str, start: str) -> ClusterState:
     """Read and resolve. start: EARLIEST, or NEWEST_CHECKPOINT: without what lies before the newest usable snapshot.
 
     Errors: LogConflictError when captures contradict each other.
@@ -76,13 +76,13 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 
-def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
+def control_records(lake: LakeFiles, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
     columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
     return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 
-def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
+def static_files(lake: LakeFiles, cluster: str) -> dict[int, dict[str, str]]:
     """Node id -> its server.properties, of the nodes whose file was captured."""
     static: dict[int, dict[str, str]] = defaultdict(dict)
     for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
@@ -103,7 +103,7 @@ def _carries_state() -> pc.Expression:
     return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
 
 
-def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
+def _unusable_snapshots(lake: LakeFiles, cluster: str) -> dict[tuple[int, int], str]:
     """(end offset, epoch) of snapshots with such a record, and why they are no state."""
     columns = ("snapshot_end_offset", "snapshot_epoch", "type", "version")
     return {
@@ -115,7 +115,7 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
     }
 
 
-def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
+def _holes(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
     """Records of the log behind which partition state is not known."""
     unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
     holes = [
@@ -133,14 +133,15 @@ def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole
     ]
 
 
-def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def _unread(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
     """(offset, epoch) that lie in a captured batch and have no record."""
     if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
         return []
     key = ["epoch", "batch_base_offset", "batch_crc"]
-    records = lake.table("metadata_records", cluster).where("offset is not null")
-    counts = records.groupBy(key).agg(F.count_distinct("offset").alias("n")).toArrow().to_pylist()
-    read = {tuple(row[k] for k in key): row["n"] for row in counts}
+    records = lake.read("metadata_records", cluster, [*key, "offset"], _PLACED)
+    distinct = records.group_by([*key, "offset"]).aggregate([])
+    counts = distinct.group_by(key).aggregate([([], "count_all")]).to_pylist()
+    read = {tuple(row[k] for k in key): row["count_all"] for row in counts}
     short = {
         place: range(b["base_offset"], b["last_offset"] + 1)
         for b in batches
@@ -148,7 +149,9 @@ def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tup
     }
     if not short:
         return []
-    wanted = lake.spark.createDataFrame(list(short), "epoch int, batch_base_offset long, batch_crc long")
-    found = records.join(F.broadcast(wanted), key).select("epoch", "offset").toArrow().to_pylist()
-    there = {(r["offset"], r["epoch"]) for r in found}
-    return [(o, place[0]) for place, offsets in short.items() for o in offsets if (o, place[0]) not in there]
+    wanted = pa.Table.from_pylist([dict(zip(key, place, strict=True)) for place in short]).cast(
+        pa.schema([distinct.schema.field(name) for name in key])
+    )
+    found = distinct.join(wanted, key, join_type="inner").select(["offset", "epoch"])
+    present = set(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return [(o, place[0]) for place, offsets in short.items() for o in offsets if (o, place[0]) not in present]

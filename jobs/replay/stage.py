@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.config.settings import Settings
 from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint
 from jobs.lake.lake import Lake
+from jobs.lake.lake_files import LakeFiles
 from jobs.lake.tables import TABLES
 from jobs.replay.brokers import brokers
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
@@ -107,7 +108,7 @@ def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tupl
     yield _LAST, quorum_history(state.records, state.shape)
 
 
-def replayed_from(lake: Lake, cluster: str) -> str:
+def replayed_from(lake: LakeFiles, cluster: str) -> str:
     """The start that the cluster's partition_history was made with."""
     return str(lake.made("partition_history", cluster).get("start", EARLIEST))
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.bucket import Detected, detect
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.state import ClusterState
+from replay.offsets import topic_ids
 from tests.support.pure import Decoded
 
 Row = dict[str, Any]
@@ -108,21 +108,7 @@ def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -
 
 
 def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:
-    """Rows with their topic id filled in: the one topic of that name that existed when the value was read. Others are
-    left out."""
-    lifetimes = history.group_by("topic_id").aggregate([("topic", "max"), ("timestamp_ms", "min")])
-    lifetimes = lifetimes.rename_columns(["topic_id", "topic", "created_ms"])
-    numbered = offsets.append_column("row", pa.array(np.arange(len(offsets))))
-    unnamed = numbered.filter(pc.is_null(numbered["topic_id"]))
-    asked = unnamed.select(["row", "topic", "captured_at_ms", "uncertainty_ms"])
-    matched = asked.join(lifetimes, "topic", join_type="inner")
-    existed = pc.less_equal(matched["created_ms"], pc.add(matched["captured_at_ms"], matched["uncertainty_ms"]))
-    matched = matched.filter(pc.fill_null(existed, True))
-    rows, first, count = np.unique(matched["row"].to_numpy(), return_index=True, return_counts=True)
-    ids = offsets["topic_id"].to_numpy(zero_copy_only=False).copy()
-    ids[rows[count == 1]] = matched["topic_id"].to_numpy(zero_copy_only=False)[first[count == 1]]
-    table = _with(offsets, "topic_id", pa.array(ids, type=pa.string()))
-    return table.filter(table["topic_id"].is_valid())
+    return topic_ids.with_topic_ids(offsets, topic_ids.lifetimes_of(history))
 
 
 def renamed(table: pa.Table, topic_id: str) -> pa.Table:
