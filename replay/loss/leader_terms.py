@@ -141,13 +141,6 @@ class LeaderTerms:
             self._absences[broker] = np.maximum.accumulate(np.where(held, -1, index))
         return self._absences[broker]
 
-    def elected_unclean(self, broker: int, row: int) -> bool:
-        """Whether the broker began to lead in a row, and was in neither ISR nor ELR before it."""
-        before = max(row - 1, self.first)
-        bit = mask_of(self.states.replicas[before : before + 1], np.array([broker]))[0]
-        member = bit & (self.states.isr[before] | self.states.elr[before])
-        return row > self.facts.stretch[row] and bool(self.states.leader[row] == broker) and not member
-
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the ISR of a row."""
         bit = mask_of(self.states.replicas[row : row + 1], np.array([broker]))

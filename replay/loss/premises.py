@@ -135,19 +135,20 @@ def _alive(course: LeaderTerms, broker: int, row: int) -> Premise:
 
 
 def _leaders(course: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
-    """No leader that it may have followed may have been another process than the one that was elected. Nor may it have
-    led as two processes itself, with another leader after that: it wrote its epoch twice, so the other one may hold
-    records of the first process where it has those of the second, and no fetch shows that. What was written before it
-    was elected from outside ISR and ELR stands the same way in other logs."""
-    facts = course.facts
-    first = int(facts.stretch[row]) if course.elected_unclean(broker, joined) else joined
-    terms = course.reigns_within(first, row)
+    """No leader of the known history may have been two processes, nor the broker itself where another one led later.
+
+    The second process writes its epoch anew after what the first one lost. A replica that was away keeps the first
+    version, and no fetch shows that: logs of members may differ below the high watermark. So terms from before the
+    broker joined count, too.
+    """
+    terms = course.reigns_within(int(course.facts.stretch[row]), row)
     for number, term in enumerate(terms):
-        others_led_later = any(later.leader != broker for later in terms[number + 1 :])
-        broken = (
-            not term.unbroken and others_led_later if term.leader == broker else not course.undisturbed(broker, term)
-        )
-        if broken:
-            offset = int(facts.offset[term.first])
+        if term.leader == broker:
+            alone = all(later.leader == broker for later in terms[number + 1 :])
+            sound = term.unbroken or alone
+        else:
+            sound = term.unbroken or (term.behind > joined and course.undisturbed(broker, term))
+        if not sound:
+            offset = int(course.facts.offset[term.first])
             return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(term.leader,))
     return Premise("premise_leaders_ran", True)
