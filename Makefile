@@ -13,7 +13,7 @@ CAPTURE := examples/unclean.tar.xz
 .DEFAULT_GOAL := help
 .PHONY: help setup jars demo test test-airflow test-slow test-kafka fuzz simulate bench lint format types imports check clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/.ready: pyproject.toml requirements/constraints.txt
@@ -52,48 +52,48 @@ jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
 	$(BIN)/kraft-forensics run $(CAPTURE) --lake $(DEMO)/lake --report $(DEMO)/report.html
 
-test: setup  ## run the tests, in two processes: without Spark, then with it
+test: setup  ## run the tests in two processes, first those without Spark, then those with it
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
-test-slow: setup  ## the tests that take minutes: a cluster, an object store, histories extended again and again, simulated lives
+test-slow: setup  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	$(BIN)/python -m pytest tests/slow
 
-test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes on logs and decisions that they make now
+test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	$(BIN)/python -m pytest tests/kafka
 
-# What `make bench` passes on, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
-BENCH ?=
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
 
 LIVES ?= 100000
 SEED ?= 1
-simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk into .simulated
+simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk and written to .simulated
 	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
 
-bench: setup $(KAFKA)/.ready  ## time every stage on large inputs beside Kafka's own tool and classes (docs/benchmarks.md)
+# Options of `make bench`, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
+BENCH ?=
+bench: setup $(KAFKA)/.ready  ## time every stage on large inputs, with Kafka's own tool and classes for comparison (docs/benchmarks.md)
 	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: setup  ## let ruff mend what it can
+format: setup  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 types: setup  ## mypy, strict on evidence/ and replay/
 	$(BIN)/mypy
 
-imports: setup  ## import-linter: data goes one way
+imports: setup  ## import-linter: data goes one way, between packages and rooms
 	$(BIN)/lint-imports
 
-check: lint types imports  ## everything that needs no Spark
+check: lint types imports  ## lint, types and imports: all checks that run no test
 
-clean:  ## remove what the other targets made, the virtual environments included
+clean:  ## remove everything that the other targets made, virtual environments included
 	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse

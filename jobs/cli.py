@@ -113,7 +113,7 @@ def detect(
 
 @app.command()
 def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Check the tables against the expectation suite and write Data Docs."""
+    """Check `partition_history` against the expectation suite and write Data Docs."""
     _exit(set(), FailOn.NONE, _pipeline(lake).quality())
 
 

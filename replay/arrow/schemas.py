@@ -63,11 +63,14 @@ PARTITION_HISTORY = pa.schema(
         column("partition_epoch", pa.int32(), "partition epoch"),
         column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING (KIP-704)"),
         column("min_isr", pa.int32(), "effective min ISR: min(min.insync.replicas, replicas of partition 0)"),
-        column("min_isr_source", pa.string(), "layer of min.insync.replicas: topic, broker, cluster, static, default"),
-        column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
         column(
-            "unclean_leader_election_enable_source", pa.string(), "its layer: topic, broker, cluster, static, default"
+            "min_isr_source",
+            pa.string(),
+            "layer of min.insync.replicas: topic, broker, cluster, static, default; assumed_default where no captured "
+            "server.properties of the active controller shows that it is not set there",
         ),
+        column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
+        column("unclean_leader_election_enable_source", pa.string(), "its layer: as min_isr_source"),
         column("removed", pa.bool_(), "true on the row of the topic's removal; its state columns are null"),
         column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
         column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),

@@ -1,7 +1,7 @@
 """Broker sessions as a table: every broker's registration over metadata offsets, and how each session began.
 
-Whether a broker had stopped cleanly stands in no metadata record (RULES: previousBrokerEpoch of the registration
-request is compared and dropped). It shows in the ELR alone: a controller that takes a new incarnation for an unclean
+Whether a broker had stopped cleanly stands in no metadata record: the previousBrokerEpoch of the registration
+request is compared and dropped. It shows in the ELR alone: a controller that takes a new incarnation for an unclean
 restart takes the broker off every ISR and ELR, in the same atomic batch, right before its RegisterBrokerRecord; a
 broker whose restart was clean stays in the ELRs that it was in. So `unclean` means that the controller treated it so:
 also a clean stop of a broker that cannot say so (registration request below version 3), and every new incarnation under

@@ -1,6 +1,6 @@
 """Which rules a controller ran: by the software's release, and by the metadata.version that it was set to.
 
-Measured: eleven releases' own PartitionChangeBuilder has four behaviours (each a profile). metadata.version does not
+Measured: ten releases' own PartitionChangeBuilder has four behaviours (each a profile). metadata.version does not
 identify the release; it switches a few features, as Kafka's MetadataVersion does.
 """
 

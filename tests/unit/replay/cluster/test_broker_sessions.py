@@ -200,8 +200,8 @@ def test_the_evidence_of_a_broker_with_many_partitions_is_bounded() -> None:
 
 
 class Controller:
-    """A controller with four brokers and two partitions, as Kafka 4.0 and later write their log (RULES C4 to C8, C18 to
-    C22), and what it knew when a broker registered: the truth."""
+    """A controller with four brokers and two partitions, as Kafka 4.0 and later write their log, and what it knew when
+    a broker registered: the truth."""
 
     REPLICAS = ([1, 2, 3], [3, 4, 1, 2])
 

@@ -1,0 +1,149 @@
+"""The pages for people name files, functions and anchors that exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/adr/*.md")
+    for path in ROOT.glob(pattern)
+)
+FOLDERS = "airflow_dags|bench|conf|docs|evidence|examples|jobs|quality|replay|requirements|tests"
+# A path from the repository's root; after one or two colons a name that the file defines. <what> and * stand for
+# anything.
+CODE_PATH = re.compile(rf"(?<![\w/.~-])(?P<path>(?:{FOLDERS})/[\w.*/<>-]*)(?:::?(?P<name>[A-Za-z_]\w*))?")
+# A file without its folder.
+FILE_NAME = re.compile(r"`(?P<name>\w+\.(?:py|java))`")
+NOT_OURS = {"driver.py"}  # a file that the reader writes (docs/cluster.md)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ +(?P<title>.+?) *$", re.MULTILINE)
+LAYERS = re.compile(r"^- `(?P<package>\w+)/`: `(?P<layers>[^`]+)`$", re.MULTILINE)
+
+
+def text_of(page: str) -> str:
+    """A page; of the CHANGELOG its newest section: the older ones are history."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return "## ".join(text.split("\n## ")[:2]) if page == "CHANGELOG.md" else text
+
+
+def anchors_of(text: str) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    found: Counter[str] = Counter()
+    anchors = set()
+    for heading in HEADING.finditer(FENCE.sub("", text)):
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading["title"]).lower()
+        slug = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+        anchors.add(f"{slug}-{found[slug]}" if found[slug] else slug)
+        found[slug] += 1
+    return anchors
+
+
+def broken(page: str, text: str) -> list[str]:
+    """What a page at that path, with that text, names and the repository lacks."""
+    return [*_broken_links(page, text), *_broken_paths(text), *_unknown_files(text)]
+
+
+def _broken_links(page: str, text: str) -> Iterator[str]:
+    for link in LINK.finditer(FENCE.sub("", text)):
+        target, _, anchor = link["target"].partition("#")
+        if ":" in target:
+            continue  # a URL
+        file = ((ROOT / page).parent / target).resolve() if target else ROOT / page
+        if target and not file.exists():
+            yield f"link to {link['target']}: there is no {target}"
+        elif anchor and anchor not in anchors_of(file.read_text(encoding="utf-8") if target else text):
+            yield f"link to {link['target']}: no heading has that anchor"
+
+
+def _broken_paths(text: str) -> Iterator[str]:
+    for found in CODE_PATH.finditer(text):
+        path = re.sub(r"<\w*>", "*", found["path"]).rstrip(".")
+        files = list(ROOT.glob(path)) if "*" in path else [ROOT / path]
+        if not files or not files[0].exists():
+            yield f"{found[0]}: there is no {path}"
+        elif found["name"] and not any(_defines(file, found["name"]) for file in files):
+            yield f"{found[0]}: {path} defines no {found['name']}"
+
+
+def _defines(file: Path, name: str) -> bool:
+    definition = rf"^(?:\s*(?:def|class) {name}\b|{name}\b)" if file.suffix == ".py" else rf"\b{name}\b"
+    return re.search(definition, file.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def _unknown_files(text: str) -> Iterator[str]:
+    for found in FILE_NAME.finditer(text):
+        if found["name"] not in _file_names() | NOT_OURS:
+            yield f"{found['name']}: no file has that name"
+
+
+@cache
+def _file_names() -> frozenset[str]:
+    return frozenset(path.name for folder in FOLDERS.split("|") for path in (ROOT / folder).rglob("*.*"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_exists(page: str) -> None:
+    assert broken(page, text_of(page)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see replay/loss/no_such_module.py",
+        "`jobs/no_such_room/`",
+        "`replay/loss/verdict.py:no_such_function`",
+        "`tests/unit/test_docs_paths.py::test_no_such_test`",
+        "`tests/cases/no_such_case_*`",
+        "`tests/cases/no_such_<case>`",
+        "`no_such_module.py`",
+        "[a page](no-such-page.md)",
+        "[a page](rules.md#no-such-anchor)",
+        "[a page](../docs/no-such-page.md#profiles)",
+        "# One\n[below](#two)",
+        "# One\n```\n# Two\n```\n[below](#two)",
+    ],
+)
+def test_what_does_not_exist_is_found(text: str) -> None:
+    assert len(broken("docs/made_up.md", text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replay/loss/verdict.py.",
+        "(replay/loss/verdict.py, `replay/loss/`)",
+        "`replay/loss/verdict.py:judge` and `replay/loss/verdict.py:RULE_VERSION`",
+        "`tests/unit/test_docs_paths.py::test_what_a_page_names_exists`",
+        "`tests/cases/kip966_*`, `tests/cases/life_<what>`, `jobs/`",
+        "s3://bucket/docs/nothing.md, .kafka/tests/nothing, https://example.org/replay/nothing.py",
+        "`verdict.py`",
+        "[rules](rules.md#profiles), [rules](../docs/rules.md), [home](https://kafka.apache.org)",
+        "# One `two`: three?\n# One\n# One\n[a](#one-two-three) [b](#one) [c](#one-1)",
+    ],
+)
+def test_what_exists_is_not_complained_about(text: str) -> None:
+    assert broken("docs/made_up.md", text) == []
+
+
+def test_the_architecture_page_has_the_layers_of_the_import_contracts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = [c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers"]
+    listed = {row["package"]: row["layers"] for row in LAYERS.finditer(text_of("docs/architecture.md"))}
+    assert listed == {c["containers"][0]: " > ".join(c["layers"]) for c in contracts}
+
+
+def test_the_architecture_page_names_every_room() -> None:
+    found = [path.parent for name in ("evidence", "replay", "jobs") for path in ROOT.glob(f"{name}/*/__init__.py")]
+    page = text_of("docs/architecture.md")
+    assert [room.name for room in found if f"`{room.relative_to(ROOT).as_posix()}/`" not in page] == []
