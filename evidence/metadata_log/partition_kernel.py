@@ -3,7 +3,7 @@
 Only what is beyond doubt is read here: PartitionRecord and PartitionChangeRecord, versions 0 to 2, with known tagged
 fields in ascending order and nothing unusual about them, and NoOpRecord. Everything else is left to
 evidence/wire/records.py, which is the reference. Sources: as there; the field layout is that of
-evidence/schemas/metadata_records.json. Every read is checked against the end of what holds it.
+evidence/wire/schemas/metadata_records.json. Every read is checked against the end of what holds it.
 """
 
 from __future__ import annotations

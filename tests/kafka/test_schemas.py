@@ -14,7 +14,7 @@ from tests.kafka.conftest import RELEASES, output_of, run_java
 from tests.support.paths import ROOT
 
 Field = dict[str, Any]
-OURS = ROOT / "evidence" / "schemas" / "metadata_records.json"
+OURS = ROOT / "evidence" / "wire" / "schemas" / "metadata_records.json"
 NAMES = ("offset", "timestamp", "type", "version", "data")
 ROUNDS = 40
 

@@ -87,16 +87,16 @@ def capture(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Everything that a run over that capture wrote or said, by name."""
+    """Everything that a run over that capture wrote or messages, by name."""
     root = tmp_path_factory.mktemp("secrets")
     pipeline = Pipeline(root / "lake", [capture(root / "capture")])
     pipeline.lake = Lake(spark, root / "lake")
-    said: list[str] = []
+    messages: list[str] = []
     patch = pytest.MonkeyPatch()
-    patch.setattr("jobs.pipeline.say", lambda text: said.append(text) or show_message(text))
+    patch.setattr("jobs.pipeline.show_message", lambda text: messages.append(text) or show_message(text))
     pipeline.run(root / "report.html")
     patch.undo()
-    found = {"log": "\n".join(said).encode(), "report": (root / "report.html").read_bytes()}
+    found = {"log": "\n".join(messages).encode(), "report": (root / "report.html").read_bytes()}
     found |= {str(f.relative_to(root)): f.read_bytes() for f in (root / "lake").rglob("*") if f.is_file()}
     for name in TABLES:
         rows = pipeline.lake.table(name).toArrow().to_pylist()
