@@ -1,4 +1,5 @@
-"""Record decoders compiled from the schemas in evidence/wire/schemas: (type, version) -> body bytes -> Kafka's JSON form.
+"""Record decoders compiled from the schemas in evidence/wire/schemas: (type, version) -> body bytes -> Kafka's JSON
+form.
 
 Wire types follow Kafka's generated message classes: all versions are flexible (compact strings and arrays, tagged
 fields, KIP-482). A tagged field with its default value is left out of the JSON, as Kafka's JsonConverter does; an
