@@ -1,9 +1,12 @@
 """Read log end offsets from the output of Kafka's JmxTool (org.apache.kafka.tools.JmxTool), in any report format.
 
-Facts, for 4.3.1. original: a header line of quoted names, "time" first, then "<object name>:<attribute>" in order; then
-one line of unquoted values per report. The beans are looked up once: a later partition gets no column, and a removed
-one ends the tool. Names are quoted but not escaped; values in an ObjectName are, if needed (ObjectName.quote). csv,
-tsv, properties: one line per value, `name,"value"`, `name<tab>value` or `name=value`; a report begins with its time.
+Facts, for 4.3.1:
+
+* original: a header line of quoted names, "time" first, then "<object name>:<attribute>" in order; then one line of
+  unquoted values per report. The beans are looked up once: a later partition gets no column, and a removed one ends the
+  tool. Names are quoted but not escaped; values in an ObjectName are, if needed (ObjectName.quote).
+* csv, tsv, properties: one line per value, `name,"value"`, `name<tab>value` or `name=value`; a report begins with its
+  time.
 """
 
 from __future__ import annotations

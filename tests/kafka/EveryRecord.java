@@ -39,7 +39,7 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
  * that moved between packages are found by name.
  *
  * `java EveryRecord schemas` prints every record type, version, field, wire type and tag, as
- * evidence/schemas/metadata_records.json has them. `java EveryRecord log FILE SEED ROUNDS` writes a segment with every
+ * evidence/wire/schemas/metadata_records.json has them. `java EveryRecord log FILE SEED ROUNDS` writes a segment with every
  * type in every version, fields random, and FILE.jsonl with Kafka's JSON form of each record.
  */
 public class EveryRecord {
