@@ -2,13 +2,13 @@
 
 `ingest >> replay >> detect >> quality >> report >> summary`
 
-* **The job stays in its own virtual environment.** The tasks only start its command line; they import nothing of it.
-* **Captures are hostile.** Commands are argument lists, never a shell's string, and no value passes through Jinja.
-* **Stages are idempotent**, so a retry, a cleared task or a re-run of an old date converges to the same tables.
+* **The job stays in its own virtual environment.** The tasks only start its command line and import nothing from it.
+* **Captures are hostile.** Commands are argument lists, never shell strings, and no value passes through Jinja.
+* **Stages are idempotent.** A retry, a cleared task or a re-run of an old date converges to the same tables.
 * `detect` succeeds when it finds something and returns `findings: true`; `quality` fails the run when a rule is broken.
 * `summary` returns the number of findings by kind and verdict.
 
-The parameters are described in the trigger form; `airflow_dags/README.md` has them all, and the environment variables.
+The trigger form describes the parameters; `airflow_dags/README.md` lists them all, and the environment variables.
 """
 
 from __future__ import annotations
@@ -37,26 +37,28 @@ SUMMARY_QUERY = "select kind, verdict, count(*) as n from findings group by kind
 TAIL_LINES = 20  # of standard error, repeated in the exception that fails a task
 STOP_SECONDS = 20  # between SIGTERM and SIGKILL when a task runs out of time
 
-# Airflow's alone: its secrets (database address, Fernet key, AIRFLOW_CONN_*) and its interpreter's search path.
+# Variables for Airflow only: its secrets (database address, Fernet key, AIRFLOW_CONN_*) and its interpreter's search
+# path.
 NOT_FOR_THE_JOB = ("AIRFLOW_", "_AIRFLOW_", "__AIRFLOW_", "KRAFT_FORENSICS_DAG_", "PYTHONPATH", "PYTHONHOME")
 
-# Not empty, no NUL (it ends an argument), no option in disguise.
+# Not empty, no NUL (it ends an argument), and not an option.
 PATH_PATTERN = r"^(?!-)[^\u0000]+$"
 
 URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?]*@)?(?P<place>[^?]*)(?:\?.*)?", re.DOTALL)
 
 
 class StageError(RuntimeError):
-    """A stage failed in a way that another attempt may mend; Airflow retries the task."""
+    """A stage failed in a way that another attempt may fix; Airflow retries the task."""
 
 
 def setting(name: str, default: str) -> str:
-    """KRAFT_FORENSICS_DAG_<name> of the environment in which the DAG file is parsed."""
+    """KRAFT_FORENSICS_DAG_<name> from the environment in which the DAG file is parsed."""
     return os.environ.get(f"KRAFT_FORENSICS_DAG_{name}", default)
 
 
 def number(name: str, default: int, least: int = 0) -> int:
-    """A setting that must be a whole number; ValueError (an import error in Airflow) names it otherwise."""
+    """A setting that is a whole number of at least `least`. Errors: ValueError with its name, which Airflow shows as an
+    import error."""
     text = setting(name, str(default))
     if not (text.isascii() and text.isdecimal() and int(text) >= least):
         raise ValueError(f"KRAFT_FORENSICS_DAG_{name} must be a whole number from {least}, not {text!r}")
@@ -64,7 +66,7 @@ def number(name: str, default: int, least: int = 0) -> int:
 
 
 def captures() -> list[str]:
-    """The captures of a scheduled run: a JSON array in KRAFT_FORENSICS_DAG_CAPTURES; Param checks what is in it."""
+    """The captures of a scheduled run: a JSON array in KRAFT_FORENSICS_DAG_CAPTURES; Param checks its entries."""
     text = setting("CAPTURES", '["/var/lib/kraft-forensics/captures"]')
     try:
         value: list[str] = json.loads(text)
@@ -74,20 +76,20 @@ def captures() -> list[str]:
 
 
 def printable(text: str) -> str:
-    """`text` with control and other unprintable characters as escapes, so that no name can forge a line of the log."""
+    """`text` with unprintable characters escaped, so that no name can forge a line of the log."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 def without_secrets(argument: str) -> str:
-    """An argument for the log: a URL loses user, password and query, other text stays."""
+    """An argument for the log: a URL without user, password and query; other text unchanged."""
     match = URL.fullmatch(argument)
     return match["scheme"] + match["place"] if match else argument
 
 
 def run_params() -> dict[str, Any]:
-    """The run's parameters, checked by Airflow against the schema; a key that is not in it fails the task for good.
+    """The run's parameters, checked by Airflow against the schema. An unknown key fails the task without a retry.
 
-    Airflow itself accepts any additional key of a run's conf, so that a misspelt one would be a silent default.
+    Airflow itself accepts any additional key in a run's conf, so a misspelt key would silently leave the default.
     """
     params = dict(get_current_context()["params"])
     if unknown := sorted(params.keys() - PARAMS.keys()):
@@ -96,7 +98,8 @@ def run_params() -> dict[str, Any]:
 
 
 def binary() -> str:
-    """Path of the command: KRAFT_FORENSICS_BIN, else `kraft-forensics` on PATH; AirflowFailException without one."""
+    """Path of the command: KRAFT_FORENSICS_BIN, else `kraft-forensics` on PATH. Errors: AirflowFailException without
+    one."""
     name = os.environ.get(BINARY_VARIABLE, "kraft-forensics")
     path = shutil.which(name)
     if path is None:
@@ -108,10 +111,11 @@ def binary() -> str:
 
 
 def execute(command: list[str]) -> tuple[int, str, list[str]]:
-    """Run `command` (no shell) to its end and return (exit code, standard output, last lines of standard error).
+    """Run `command` (no shell) to its end. Returns (exit code, standard output, last lines of standard error).
 
-    Standard error goes to the task's log as it comes. The child stays in the task's process group, so that
-    Airflow's supervisor reaches it too; whatever ends this function early (execution_timeout) stops the child first.
+    Standard error is copied to the task's log as it is written. The child stays in the task's process group, so that
+    Airflow's supervisor reaches it too. Anything that ends this function early (execution_timeout) stops the child
+    first.
     """
     log.info("running %s", printable(json.dumps([without_secrets(word) for word in command])))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_FOR_THE_JOB)}
@@ -142,7 +146,7 @@ def execute(command: list[str]) -> tuple[int, str, list[str]]:
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """End a child that still runs: SIGTERM, then SIGKILL after STOP_SECONDS. No effect on one that has ended."""
+    """Stop a running child: SIGTERM, then SIGKILL after STOP_SECONDS. Does nothing if it has ended."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -152,21 +156,21 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 def check(stage: str, code: int, tail: list[str]) -> None:
-    """An exit code as success (return), a failure to try again (StageError) or a final one (AirflowFailException)."""
+    """Return on success, raise StageError for a failure to retry, AirflowFailException for a final one."""
     if code == OK or (stage == "detect" and code == FINDINGS):
         return
     why = {
         ERROR: "error",
         USAGE: "usage error; the same command cannot succeed",
         FINDINGS: "exit code of findings, which only detect may return",
-        QUALITY: "quality failed: table quality_results says which expectation",
+        QUALITY: "quality failed: see the table quality_results",
     }.get(code, f"killed by signal {-code}" if code < 0 else "unknown exit code")
     message = "\n".join([f"kraft-forensics {stage}: exit code {code} ({why})", *tail])
     raise (AirflowFailException if code in (USAGE, FINDINGS, QUALITY) else StageError)(message)
 
 
 def run_stage(stage: str, *arguments: str) -> tuple[dict[str, Any], str]:
-    """Run one stage. Returns ({stage, exit_code, seconds}, standard output); errors as `binary` and `check` raise."""
+    """Run one stage. Returns ({stage, exit_code, seconds}, standard output). Errors: as `binary` and `check`."""
     start = time.monotonic()
     code, stdout, tail = execute([binary(), stage, *arguments])
     seconds = round(time.monotonic() - start, 3)
@@ -179,20 +183,20 @@ def run_stage(stage: str, *arguments: str) -> tuple[dict[str, Any], str]:
 
 @task(multiple_outputs=False)
 def ingest() -> dict[str, Any]:
-    """Captures into the lake's evidence tables."""
+    """Ingest the captures into the lake's evidence tables."""
     params = run_params()
     return run_stage("ingest", "--lake", params["lake"], "--", *params["captures"])[0]
 
 
 @task(multiple_outputs=False)
 def replay() -> dict[str, Any]:
-    """Evidence into histories and elections."""
+    """Replay the evidence into histories and elections."""
     return run_stage("replay", "--lake", run_params()["lake"])[0]
 
 
 @task(multiple_outputs=False)
 def detect() -> dict[str, Any]:
-    """Histories into findings. `findings` is true when there are any at or above `fail_on`: branch on it."""
+    """Detect findings in the histories. `findings` is true if any are at or above `fail_on`: branch on it."""
     params = run_params()
     result, _ = run_stage("detect", "--lake", params["lake"], "--fail-on", params["fail_on"])
     return result | {"findings": result["exit_code"] == FINDINGS}
@@ -200,7 +204,7 @@ def detect() -> dict[str, Any]:
 
 @task(multiple_outputs=False)
 def quality() -> dict[str, Any]:
-    """Check the tables; a broken expectation fails the run, without a retry."""
+    """Check the tables. A broken expectation fails the run without a retry."""
     return run_stage("quality", "--lake", run_params()["lake"])[0]
 
 
@@ -213,7 +217,7 @@ def report() -> dict[str, Any]:
 
 @task(multiple_outputs=False)
 def summary() -> list[dict[str, Any]]:
-    """Findings of the lake by kind and verdict: rows {kind, verdict, n}. Branch, notify or plot from here."""
+    """The lake's findings by kind and verdict: rows {kind, verdict, n}. Branch, notify or plot from here."""
     _, stdout = run_stage("sql", SUMMARY_QUERY, "--lake", run_params()["lake"], "--format", "json")
     try:
         return [{"kind": str(r["kind"]), "verdict": str(r["verdict"]), "n": int(r["n"])} for r in json.loads(stdout)]
@@ -237,13 +241,13 @@ PARAMS = {
     ),
     "report": Param(
         setting("REPORT", "/var/lib/kraft-forensics/report.html"),
-        "File the HTML report is written to.",
+        "File to write the HTML report to.",
         type="string",
         pattern=PATH_PATTERN,
     ),
     "fail_on": Param(
         "proven",
-        "Verdict, or severity, from which detect returns findings: true.",
+        "Lowest verdict or severity for which detect returns findings: true.",
         type="string",
         enum=["none", "possible", "proven", "critical", "high", "medium", "low", "info"],
     ),

@@ -1,7 +1,7 @@
-"""`make bench`: every stage of the pipeline on named inputs, beside Kafka's own tool and classes on the same files, in
-the same minutes. docs/benchmarks.md explains what is measured.
+"""`make bench`: run each stage of the pipeline on named inputs, next to Kafka's own tool and classes on the same files.
 
-Prints tables and writes a JSON file a run. Every figure is the median of the warm runs, with the smallest and largest.
+Prints tables and writes a JSON file per run. Each figure is the median of the warm runs, with the minimum and maximum.
+docs/benchmarks.md explains what is measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.table import tables
 _MAIN = "p100k"
 _FRAMED = ("read", "sha256", "crc", "frame", "decode")
 _REPLAYED = ("sha256", "decode", "sort", "state", "reduce", "detect")
-# What is measured on which input, in this order.
+# The stages that are measured on each input, in this order.
 PLAN = {
     _MAIN: (*PEERS, *_FRAMED, "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
     "gb": _FRAMED,
@@ -41,33 +41,33 @@ _DEFAULT = tuple(name for name in PLAN if name not in ("p10k", "p1m"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print and write."""
+    """Measure, print the tables and write the JSON file."""
     parser = _parser()
     options = parser.parse_args(arguments)
     names, stages = _chosen(parser, options)
     options.work.mkdir(parents=True, exist_ok=True)
     maker = Maker(options.work, options.kafka, options.seed, options.scale)
-    told = facts(options.kafka)
+    machine = facts(options.kafka)
     inputs: dict[str, Input] = {}
     results: list[dict[str, Any]] = []
     try:
         for result in _results(options, maker, names, stages, inputs):
             results.append(result)
-    finally:  # also what was measured before something failed
-        _report(options, told, results, inputs)
+    finally:  # also report the results before a failure
+        _report(options, machine, results, inputs)
     return 0
 
 
 def _report(
-    options: argparse.Namespace, told: dict[str, Any], results: list[dict[str, Any]], inputs: dict[str, Input]
+    options: argparse.Namespace, machine: dict[str, Any], results: list[dict[str, Any]], inputs: dict[str, Input]
 ) -> None:
     figures = with_figures(results, inputs)
     grown = growth(figures, inputs)
     print("\n".join(tables(figures, inputs, grown)))
     sizes = {n: {"bytes": i.size_bytes, "records": i.records} for n, i in inputs.items() if n != RANDOM}
     given = {n: str(v) if isinstance(v, Path) else v for n, v in vars(options).items()}
-    report = {"machine": told, "options": given, "inputs": sizes, "results": figures, "growth": grown}
-    file = options.work / f"results-{told['measured_at'].replace(':', '')}.json"
+    report = {"machine": machine, "options": given, "inputs": sizes, "results": figures, "growth": grown}
+    file = options.work / f"results-{machine['measured_at'].replace(':', '')}.json"
     file.write_text(json.dumps(report, indent=1), encoding="utf-8")
     print(f"\n{file}", file=sys.stderr)
 
@@ -75,9 +75,9 @@ def _report(
 def _results(
     options: argparse.Namespace, maker: Maker, names: Sequence[str], stages: Sequence[str], inputs: dict[str, Input]
 ) -> Iterator[dict[str, Any]]:
-    """Each with the name of its input; inputs are made, and put into `inputs`, when it is their turn."""
+    """The results, each with the name of its input. Inputs are made, and put into `inputs`, one at a time."""
     made_of = options.work / "made"
-    shutil.rmtree(made_of, ignore_errors=True)  # what an earlier state of the code made of the same inputs
+    shutil.rmtree(made_of, ignore_errors=True)  # files that older code made from the same inputs
     for name in names:
         print(f"bench: {name}", file=sys.stderr)
         made = inputs[name] = maker.make(name)
@@ -95,7 +95,7 @@ def _results(
 
 
 def _runs_on(options: argparse.Namespace) -> list[str]:
-    """The inputs of the whole `run`."""
+    """The inputs on which the whole `run` is measured."""
     if not options.run or not options.run_runs:
         return []
     return [_MAIN, *(["p10k"] if options.growth else []), *(["p1m"] if options.run_1m else [])]
@@ -106,25 +106,27 @@ def _chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tup
     names = options.inputs.split(",") if options.inputs else [*_DEFAULT, *(GROWING if options.growth else ())]
     stages = options.stages.split(",") if options.stages else [*PEERS, *STAGES]
     for word in [*(n for n in names if n not in NAMES), *(s for s in stages if s not in (*PEERS, *STAGES))]:
-        parser.error(f"{word!r} is no input ({', '.join(NAMES)}) and no stage ({', '.join((*PEERS, *STAGES))})")
+        parser.error(f"{word!r} is neither an input ({', '.join(NAMES)}) nor a stage ({', '.join((*PEERS, *STAGES))})")
     return list(dict.fromkeys(names)), stages
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--kafka", type=Path, help="folder of Kafka's jars and the compiled Oracle (make bench has it)")
+    parser.add_argument("--kafka", type=Path, help="folder of Kafka's jars and the compiled Oracle (set by make bench)")
     parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder for inputs and results")
-    parser.add_argument("--inputs", help=f"comma-separated, of {', '.join(PLAN)} (default: {', '.join(_DEFAULT)})")
-    parser.add_argument("--stages", help=f"comma-separated, of {', '.join((*PEERS, *STAGES))} (default: all)")
+    parser.add_argument("--inputs", help=f"comma-separated, from {', '.join(PLAN)} (default: {', '.join(_DEFAULT)})")
+    parser.add_argument("--stages", help=f"comma-separated, from {', '.join((*PEERS, *STAGES))} (default: all)")
     parser.add_argument("--runs", type=int, default=5, help="runs of each stage, the first of them cold (default: 5)")
     parser.add_argument("--run", action=argparse.BooleanOptionalAction, default=True, help=f"the whole job on {_MAIN}")
-    parser.add_argument("--run-runs", type=int, default=1, help="how often the whole job runs (default: 1)")
+    parser.add_argument("--run-runs", type=int, default=1, help="number of runs of the whole job (default: 1)")
     parser.add_argument(
-        "--growth", action="store_true", help=f"also {', '.join(GROWING)}: how time grows; the whole job on p10k, too"
+        "--growth", action="store_true", help=f"also {', '.join(GROWING)}: how time grows; the whole job also on p10k"
     )
     parser.add_argument("--run-1m", action="store_true", help="the whole job also on p1m")
     parser.add_argument("--seed", type=int, default=5)
-    parser.add_argument("--scale", type=float, default=1.0, help="of every input, e.g. 0.01 to try things out")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="size of each input, e.g. 0.01 to try things out (default: 1)"
+    )
     return parser
 
 

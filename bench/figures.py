@@ -1,4 +1,4 @@
-"""What results say: medians of warm runs, rates, ratios to the floor and to the peers, growth."""
+"""Compute figures from results: medians of warm runs, rates, ratios to the floor and to the peers, growth."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ GROWING = ("p10k", "p100k", "p1m")
 
 
 def warm(result: Mapping[str, Any]) -> list[float]:
-    """The runs but the first; that one where there is no other."""
+    """The seconds of all runs but the first; of the first if there is no other."""
     seconds: list[float] = result["seconds"]
     return seconds[1:] or seconds
 
 
 def with_figures(results: Sequence[Result], inputs: Mapping[str, Input]) -> list[Result]:
-    """Results (with the `input` that they are of) and their figures; null where there is nothing to compare with.
+    """The results (each with its `input`) and their figures; null if there is nothing to compare with.
 
-    of_floor: how many times as long as the floor, warm. of_peers: the share of each peer's time.
+    of_floor: time as a multiple of the floor's, warm. of_peers: the share of each peer's time.
     """
     by_place = {(result["input"], result["stage"]): result for result in results}
     return [{**result, **_figures(result, by_place, inputs[result["input"]])} for result in results]
@@ -52,7 +52,8 @@ def _figures(result: Result, by_place: Mapping[tuple[str, str], Result], made: I
 
 
 def growth(figures: Sequence[Result], inputs: Mapping[str, Input]) -> list[Result]:
-    """For each stage and two sizes that it was measured on: the exponent by which its time grows with the records."""
+    """For each stage and pair of sizes it was measured on: the exponent by which its time grows with the number of
+    records."""
     found = []
     for stage in dict.fromkeys(result["stage"] for result in figures):
         sizes = {r["input"]: r for r in figures if r["stage"] == stage and r["input"] in GROWING}

@@ -1,6 +1,6 @@
-"""The inputs of the benchmarks: made once below the work folder, the same bytes for the same seed.
+"""Make the inputs of the benchmarks: once in the work folder, the same bytes for the same seed.
 
-Logs and the snapshot are written by Kafka's own classes (tests/kafka/Oracle.java); offsets are files as brokers and the
+Logs and the snapshot are written by Kafka's own classes (tests/kafka/Oracle.java). Offsets are files as brokers and the
 JMX exporter write them.
 """
 
@@ -21,7 +21,7 @@ _START_MS, _ROUND_MS = 1_790_000_000_000, 60_000
 
 @dataclass(frozen=True, slots=True)
 class BenchLog:
-    """A metadata log: how many partitions are made, how many changes of them follow."""
+    """A metadata log: the number of partitions, and of changes to them afterwards."""
 
     partitions: int
     changes: int
@@ -29,7 +29,8 @@ class BenchLog:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What stages work on. path: the log, the snapshot, or a folder; records: of the log, or values; None: unknown."""
+    """An input of the stages. path: the log, the snapshot, or a folder. records: of the log, or values; None:
+    unknown."""
 
     name: str
     path: Path
@@ -40,7 +41,7 @@ class Input:
         return sum(file.stat().st_size for file in files_of(self.path))
 
 
-# About 46 bytes a change and 125 a partition. `long` has few partitions, hence small batches: 62 bytes a change.
+# About 46 bytes per change and 125 per partition. `long` has few partitions, hence small batches: 62 bytes per change.
 LOGS = {
     "p10k": BenchLog(10_000, 200_000),
     "p100k": BenchLog(100_000, 2_000_000),
@@ -48,7 +49,7 @@ LOGS = {
     "gb": BenchLog(100_000, 21_300_000),
     "long": BenchLog(100, 2_000_000),
 }
-# Of p100k's log end.
+# Of the end of p100k's log.
 SNAPSHOT = "snapshot"
 OFFSETS, OFFSET_PARTITIONS, OFFSET_ROUNDS = "offsets", 100_000, 17
 # Made by the stages themselves.
@@ -58,7 +59,8 @@ NAMES = (*LOGS, SNAPSHOT, OFFSETS, RANDOM)
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes inputs in a folder. kafka: Kafka's jars and the compiled Oracle; scale: of each input, 1: its full size."""
+    """Makes inputs in a folder. kafka: Kafka's jars and the compiled Oracle. scale: size of each input; 1: full
+    size."""
 
     work: Path
     kafka: Path | None
@@ -66,7 +68,7 @@ class Maker:
     scale: float = 1.0
 
     def make(self, name: str) -> Input:
-        """The input of that name. Errors: SystemExit when Kafka's classes are needed and not there."""
+        """The input of that name. Errors: SystemExit when Kafka's classes are needed and missing."""
         if name in LOGS:
             return self._log(name)
         if name == SNAPSHOT:
@@ -76,13 +78,14 @@ class Maker:
         return Input(name, self.work)
 
     def java(self, *arguments: str) -> list[str]:
-        """A command of Kafka's classes."""
+        """A Java command with Kafka's classes."""
         if self.kafka is None:
             raise SystemExit("bench: this input or peer needs Kafka's classes: give --kafka (make bench does)")
         return ["java", "-Xmx2g", "-cp", f"{self.kafka}:{self.kafka}/*", *arguments]
 
     def _scaled(self, count: int) -> int:
-        """Not less than one topic: the brokers of a log of few partitions would have next to nothing to change."""
+        """The scaled count, but at least one topic: with few partitions the brokers would have almost nothing to
+        change."""
         return max(PARTITIONS_PER_TOPIC, round(count * self.scale))
 
     def _log(self, name: str) -> Input:
@@ -116,44 +119,44 @@ class Maker:
         return Input(OFFSETS, folder, values)
 
     def _oracle(self, *arguments: str) -> int:
-        """How many records it says that it wrote."""
-        said = subprocess.run(self.java("Oracle", *arguments), check=True, stdout=subprocess.PIPE, text=True).stdout
-        return int(said.split()[-1])
+        """Run the Oracle. Returns the number of records that it printed last."""
+        output = subprocess.run(self.java("Oracle", *arguments), check=True, stdout=subprocess.PIPE, text=True).stdout
+        return int(output.split()[-1])
 
     def _once(self, name: str, write: Callable[[Path], int]) -> tuple[Path, int]:
-        """The folder of that name, with what `write` said of it; one that was cut off is made anew."""
-        folder, told = self.work / "inputs" / name, self.work / "inputs" / f"{name}.json"
-        if not told.exists():
+        """The folder of that name and the count that `write` returned; a folder that was not finished is made again."""
+        folder, count_file = self.work / "inputs" / name, self.work / "inputs" / f"{name}.json"
+        if not count_file.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            told.write_text(json.dumps({"records": write(folder)}), encoding="utf-8")
-        return folder, int(json.loads(told.read_text(encoding="utf-8"))["records"])
+            count_file.write_text(json.dumps({"records": write(folder)}), encoding="utf-8")
+        return folder, int(json.loads(count_file.read_text(encoding="utf-8"))["records"])
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or every file below a folder."""
+    """The file itself, or all files in a folder."""
     return [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
 
 
 def write_offsets(folder: Path, partitions: int, rounds: int, seed: int) -> int:
-    """What was copied of every broker, round by round: its high watermarks (replication-offset-checkpoint) and its log
-    ends (a scrape of the JMX exporter). Returns the number of values."""
+    """Write a copy of each broker's files, round by round: high watermarks (replication-offset-checkpoint) and log ends
+    (a scrape of the JMX exporter). Returns the number of values."""
     chance = random.Random(seed)
-    held: list[list[int]] = [[] for _ in range(BROKERS)]
+    partitions_of: list[list[int]] = [[] for _ in range(BROKERS)]
     for partition in range(partitions):
         for broker in chance.sample(range(BROKERS), REPLICAS):
-            held[broker].append(partition)
+            partitions_of[broker].append(partition)
     ends = [chance.randrange(1_000_000) for _ in range(partitions)]
     values = 0
     for number in range(rounds):
         ends = [end + chance.randrange(1000) for end in ends]
-        for broker, mine in enumerate(held):
+        for broker, own in enumerate(partitions_of):
             home = folder / "snapshots" / str(_START_MS + number * _ROUND_MS) / f"broker-{broker}"
             home.mkdir(parents=True)
-            places = [(f"topic-{p // PARTITIONS_PER_TOPIC}", p % PARTITIONS_PER_TOPIC, ends[p]) for p in mine]
+            places = [(f"topic-{p // PARTITIONS_PER_TOPIC}", p % PARTITIONS_PER_TOPIC, ends[p]) for p in own]
             lines = "".join(f"{topic} {partition} {end - end % 10}\n" for topic, partition, end in places)
-            (home / "replication-offset-checkpoint").write_text(f"0\n{len(mine)}\n{lines}", encoding="utf-8")
+            (home / "replication-offset-checkpoint").write_text(f"0\n{len(own)}\n{lines}", encoding="utf-8")
             samples = (f'kafka_log_Log_LogEndOffset{{topic="{t}",partition="{p}",}} {end}.0\n' for t, p, end in places)
             (home / "jmx.prom").write_text("".join(samples), encoding="utf-8")
-            values += 2 * len(mine)
+            values += 2 * len(own)
     return values

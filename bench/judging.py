@@ -1,4 +1,4 @@
-"""Detection of one bucket without Spark, as a task of jobs/detect/stage.py does it."""
+"""Detect the findings of one bucket without Spark, as a task of jobs/detect/stage.py does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from replay.whatif.counterfactuals import Question
 
 
 def facts_of(inputs: Prepared) -> ClusterFacts:
-    """Of a prepared log, which has neither offsets nor static configs beside it."""
+    """The facts of a prepared log, without offsets or static configs."""
     return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None, {})
 
 
 def judge(history: pa.Table, facts: ClusterFacts) -> int:
-    """Judge a bucket's schemas.PARTITION_HISTORY; the number of findings."""
+    """Judge a bucket's schemas.PARTITION_HISTORY. Returns the number of findings."""
     settings = load_settings().counterfactuals
     question = Question(settings.deprioritized, settings.min_isr)
     return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), facts, question)["finding"])

@@ -1,4 +1,4 @@
-"""What the figures were measured with: times of different machines are not comparable."""
+"""Describe the machine and the versions: times of different machines are not comparable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGES = ("numpy", "pyarrow", "numba", "pyspark", "delta-spark")
 
 
 def facts(kafka: Path | None) -> dict[str, Any]:
-    """JSON: the time, the machine, and the versions at work. kafka: the folder of Kafka's jars."""
+    """The time, the machine and the versions in use, as JSON. kafka: the folder of Kafka's jars."""
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "platform": platform.platform(),
@@ -29,12 +29,12 @@ def facts(kafka: Path | None) -> dict[str, Any]:
 
 
 def _java() -> str:
-    said = subprocess.run(["java", "-version"], check=True, stderr=subprocess.PIPE, text=True).stderr
-    return said.splitlines()[0]
+    output = subprocess.run(["java", "-version"], check=True, stderr=subprocess.PIPE, text=True).stderr
+    return output.splitlines()[0]
 
 
 def kafka_version(kafka: Path | None) -> str | None:
-    """By the name of the jar; None without jars."""
+    """Kafka's version, from the name of the jar; None without jars."""
     names = [] if kafka is None else sorted(jar.name for jar in kafka.glob("kafka-clients-*.jar"))
     match = re.fullmatch(r"kafka-clients-(.+)\.jar", names[0]) if names else None
     return match[1] if match else None

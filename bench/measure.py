@@ -1,6 +1,6 @@
-"""A stage timed in a process of its own, `python -m bench.measure STAGE INPUT RUNS FOLDER`, which prints JSON.
+"""Time a stage in its own process: `python -m bench.measure STAGE INPUT RUNS FOLDER` prints JSON.
 
-The first of the runs is the cold one: nothing was compiled, loaded or warmed before it in that process.
+The first run is the cold one: nothing was compiled, loaded or warmed before it in that process.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from bench.prepared import Prepared
 from bench.stages import STAGES
 
-# Where `bench` is imported from: a checkout, or site-packages.
+# The folder that `bench` is imported from: a checkout, or site-packages.
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def measure(stage: str, source: Path, runs: int, folder: Path) -> dict[str, Any]:
-    """{"stage", "seconds": one for each run, "rows": what a run worked on, "peak_mib": of this process}."""
+    """{"stage", "seconds": of each run, "rows": per run, "peak_mib": of this process}."""
     inputs = Prepared(source, folder)
     seconds, rows = [], 0
     for _ in range(runs):
@@ -37,9 +37,9 @@ def measure(stage: str, source: Path, runs: int, folder: Path) -> dict[str, Any]
 
 
 def in_own_process(stage: str, source: Path, runs: int, folder: Path) -> dict[str, Any]:
-    """`measure` elsewhere. folder: for what is made of the input; what lies there already is used again.
+    """`measure` in a new process. folder: for files made from the input; existing ones are used again.
 
-    Errors: CalledProcessError when the process fails, which has said why on stderr.
+    Errors: CalledProcessError when the process fails; it prints the reason to stderr.
     """
     source, folder = source.resolve(), folder.resolve()
     if STAGES[stage].replays and not Prepared(source, folder).has_changes:

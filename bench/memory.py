@@ -1,7 +1,7 @@
-"""The memory of a process and of all that it starts, looked at every 200 ms in /proc.
+"""Sample the memory of a process and its descendants in /proc, every 200 ms.
 
-What a process holds is its PSS (smaps_rollup): a page that forked workers share is counted once, in parts. Where the
-kernel does not show that, it is the RSS, and shared pages are counted again for each.
+The memory of a process is its PSS (smaps_rollup), which divides a page among the processes that share it. If the kernel
+does not show that, it is the RSS, which counts shared pages once per process.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _PROC = Path("/proc")
 
 
 class Sampler:
-    """Peaks in bytes while the block lasts. driver: the process itself; jvm: Java below it; worker: the largest of the
-    Python processes below that; workers, all: those and everything at one time. kind: what was read, PSS or RSS."""
+    """Peaks in bytes during the block. driver: the process itself; jvm: its Java descendants; worker: the largest
+    Python process below; workers, all: the sum of those, and of everything, at one time. kind: PSS or RSS."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -43,21 +43,21 @@ class Sampler:
             self.look()
 
     def look(self) -> None:
-        """One sample."""
+        """Take one sample."""
         names = processes_below(self.pid)
-        held = {pid: self._held(pid) for pid in names}
-        workers = [held[pid] for pid, name in names.items() if pid != self.pid and name.startswith("python")]
+        sizes = {pid: self._size_bytes(pid) for pid in names}
+        workers = [sizes[pid] for pid, name in names.items() if pid != self.pid and name.startswith("python")]
         now = {
-            "driver": held.get(self.pid, 0),
-            "jvm": sum(held[pid] for pid, name in names.items() if name == "java"),
+            "driver": sizes.get(self.pid, 0),
+            "jvm": sum(sizes[pid] for pid, name in names.items() if name == "java"),
             "worker": max(workers, default=0),
             "workers": sum(workers),
-            "all": sum(held.values()),
+            "all": sum(sizes.values()),
         }
         self.peaks = {name: max(size, now[name]) for name, size in self.peaks.items()}
 
-    def _held(self, pid: int) -> int:
-        """Bytes; 0 for a process that is gone."""
+    def _size_bytes(self, pid: int) -> int:
+        """The memory of a process in bytes; 0 if it has ended."""
         try:
             lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
             return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
@@ -69,12 +69,12 @@ class Sampler:
 
 
 def processes_below(pid: int) -> dict[int, str]:
-    """The process and all that descend from it: process id -> the name of what it runs."""
+    """The process and its descendants: process id -> program name."""
     children: dict[int, list[int]] = defaultdict(list)
     names: dict[int, str] = {}
     for folder in _PROC.iterdir():
-        if folder.name.isdigit() and (told := _stat(folder)):
-            names[int(folder.name)], parent = told
+        if folder.name.isdigit() and (status := _stat(folder)):
+            names[int(folder.name)], parent = status
             children[parent].append(int(folder.name))
     found, waiting = {}, [pid]
     while waiting:
@@ -86,7 +86,7 @@ def processes_below(pid: int) -> dict[int, str]:
 
 
 def _stat(folder: Path) -> tuple[str, int] | None:
-    """(name, parent) of a process; None when it is gone. The name may hold blanks and brackets."""
+    """(name, parent) of a process; None if it has ended. The name may hold blanks and brackets."""
     try:
         begin, _, rest = (folder / "stat").read_text().rpartition(")")
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""`kraft-forensics bench`: the stages that need no JVM, on a log of the user's."""
+"""`kraft-forensics bench`: time the stages that need no JVM, on a log of the user."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ COLUMNS = ("stage", "rows", *_TIMES, "rows_per_s", "mb_per_s", "peak_mib", "of_f
 def measure_log(log: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """A row of COLUMNS for each stage; a snapshot is not replayed.
 
-    Times are of the warm runs but for cold_s; of_floor: how many times as long as the stage `floor`, which does no more
-    than what this one cannot do without.
-
-    Errors: CaptureError for what is no log; KraftForensicsError when a stage fails.
+    Times are of the warm runs, except cold_s. of_floor: time as a multiple of that of the stage `floor`, which does
+    only the unavoidable work.
+    Errors: CaptureError if the file is not a log; KraftForensicsError when a stage fails.
     """
     stages = (*_OF_BYTES, *_OF_A_LOG) if is_log(log) else _OF_BYTES
     made = Input("log", log, 0)
@@ -43,7 +42,7 @@ def _measured(stage: str, log: Path, runs: int, folder: Path) -> dict[str, Any]:
     try:
         return in_own_process(stage, log, runs, folder)
     except subprocess.CalledProcessError as error:
-        raise KraftForensicsError(f"{log}: the stage {stage} failed; its own message is above") from error
+        raise KraftForensicsError(f"{log}: the stage {stage} failed; see its message above") from error
 
 
 def _rounded(value: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A report as long as it can be, of made-up rows: windows, exposures and faults, as many of each as the page lists."""
+"""A report of maximum length with made-up rows: as many windows, exposures and faults as the page lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATES, _PIECES = 2 * MAX_STATES, 4
 
 @cache
 def made_up_report() -> ReportInput:
-    """The rows of a page whose sections are full and whose timelines are as long as they are drawn."""
+    """The rows of a page with full sections and timelines of maximum length."""
     kinds = ((HWM_REGRESSION, "proven"), (LEADERLESS, "proven"), (EVIDENCE_GAP, "undetermined"))
     findings = [_finding(kind, verdict, number) for kind, verdict in kinds for number in range(MAX_LISTED)]
     return ReportInput(
@@ -39,7 +39,7 @@ def made_up_report() -> ReportInput:
 
 
 def as_json(report: ReportInput) -> int:
-    """All that the page shows as JSON text; its length."""
+    """The length of the page's rows as JSON text."""
     return len(json.dumps([report.findings, list(report.timelines.values())], ensure_ascii=False))
 
 
@@ -77,15 +77,15 @@ def _finding(kind: str, verdict: str, number: int) -> Row:
         rule_version=1,
         evidence=[_evidence(number, piece) for piece in range(_PIECES)],
         reason=[],
-        explanation="The leader that was elected had not the whole log. What it lacked is gone.",
+        explanation="The elected leader did not have the whole log. The records that it lacked are lost.",
     )
 
 
 def _evidence(number: int, piece: int) -> Row:
     names = dict.fromkeys(field.name for field in EVIDENCE_ROW)
-    told = {"role": "high_watermark", "source": "replication_offset", "broker_id": piece, "value": 570}
+    value = {"role": "high_watermark", "source": "replication_offset", "broker_id": piece, "value": 570}
     where = {"capture": "bench", "path": f"broker-{piece}/checkpoint", "sha256": "ab" * 32, "position": number}
-    return names | told | where | {"captured_at_ms": _START_MS}
+    return names | value | where | {"captured_at_ms": _START_MS}
 
 
 def _states(number: int) -> list[Row]:

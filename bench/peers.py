@@ -1,4 +1,4 @@
-"""What Kafka has for the same file: its tool that prints a log, and its own classes replaying one."""
+"""Kafka's own programs for the same file: the tool that prints a log, and Kafka's classes replaying one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PEERS = (DUMP_LOG, CLASSES)
 
 
 def peer(name: str, made: Input, maker: Maker, runs: int) -> dict[str, Any]:
-    """A peer's output written to a file, JVM start included.
+    """Time a peer that writes its output to a file, JVM start included.
 
-    DUMP_LOG prints every record; CLASSES prints, as JSON lines, a partition's state after every record that changes one
+    DUMP_LOG prints each record. CLASSES prints, as JSON lines, a partition's state after each record that changes one
     (PartitionRegistration).
     """
     log = str(made.path)

@@ -1,5 +1,5 @@
-"""Random states of partitions, and what triggers a change of them, as `replay.controller.partition_change_builder`
-takes them."""
+"""Random partition states, and the triggers of a change, as arguments of
+`replay.controller.partition_change_builder`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _MIN_ISR = 2
 
 
 def random_cases(count: int, seed: int) -> Cases:
-    """Three replicas, min ISR 2, ELR on: brokers stop and start; one partition of fifty is being reassigned."""
+    """Cases with three replicas, min ISR 2 and ELR: brokers stop and start; one partition in fifty is being
+    reassigned."""
     random = np.random.default_rng(seed)
     step = _BROKERS // _REPLICAS
     shape = (count, _REPLICAS)
@@ -47,7 +48,7 @@ def random_cases(count: int, seed: int) -> Cases:
         recovery=recovery,
         election=random.choice([ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN], size=count, p=[0.1, 0.8, 0.1]),
         acceptable=_members(replicas, alive),
-        # Who stopped leaves the ISR, or who caught up joins it.
+        # A broker that stopped leaves the ISR, or one that caught up joins it.
         target_isr=_members(replicas, np.where(random.random((count, 1)) < 0.5, in_sync & alive, in_sync | alive)),
         target_replicas=replicas,
         target_removing=removing,

@@ -1,7 +1,7 @@
-"""What stages work on, made outside of what is timed.
+"""Prepare the data of the stages, outside the timed code.
 
-A log's partition changes are laid down as Parquet, in buckets as the job divides them, by a process of its own
-(`python -m bench.prepared LOG FOLDER`), so that no stage's memory counts the making.
+A separate process (`python -m bench.prepared LOG FOLDER`) writes a log's partition changes as Parquet, in the same
+buckets as the job, so that no stage's memory includes this work.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STATE = "cluster-state.pickle"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An input (a file or a folder of a capture) and a folder for what is made of it."""
+    """An input (a file or a folder of a capture) and a folder for the files made from it."""
 
     source: Path
     folder: Path
@@ -56,33 +56,33 @@ class Prepared:
             return scan_files(capture.files)
 
     def ranges(self) -> Iterator[tuple[Any, ByteRange]]:
-        """Every range to decode, and the file that it is of, mapped into memory."""
+        """Each range to decode, and its file mapped into memory."""
         yield from _ranges(self.scanned())
 
     @property
     def has_changes(self) -> bool:
-        """Whether `prepare` was here."""
+        """Whether `prepare` was run for this folder."""
         return (self.folder / _STATE).exists()
 
     def state(self) -> ClusterState:
-        """The cluster that the log's records resolve to."""
+        """The cluster state from the log's records."""
         state: ClusterState = pickle.loads((self.folder / _STATE).read_bytes())
         return state
 
     def changes(self) -> Iterator[pa.Table]:
-        """CHANGES rows that count, bucket by bucket."""
+        """The CHANGES rows that count, bucket by bucket."""
         for file in sorted(self.folder.glob("changes-*.parquet")):
             yield pq.read_table(file, schema=CHANGES)
 
     def histories(self) -> Iterator[pa.Table]:
-        """Every bucket's tables.PARTITION_HISTORY, as the replay stage leaves it."""
+        """Each bucket's PARTITION_HISTORY, as the replay stage writes it."""
         state = self.state()
         for changes in self.changes():
             history = build_history(changes, state.topic_events, state.configs).table
             yield clip_validity(history, state.shape.runs, state.shape.log_end)
 
     def parquet(self) -> Path:
-        """The history as Parquet files in a folder."""
+        """The folder with the history as Parquet files."""
         folder = self.folder / "history"
         if not folder.exists():
             folder.mkdir()
@@ -92,7 +92,7 @@ class Prepared:
 
 
 def is_log(source: Path) -> bool:
-    """Whether the file holds a part of the log, not a snapshot. Errors: CaptureError when it holds neither."""
+    """Whether the file holds a segment of the log, not a snapshot. Errors: CaptureError when it holds neither."""
     if is_archive(source):
         raise CaptureError(f"{source}: an archive. Give one segment (.log) or snapshot (.checkpoint) of it.")
     with open_capture(source) as capture:
@@ -103,14 +103,14 @@ def is_log(source: Path) -> bool:
 
 
 def prepare(source: Path, folder: Path) -> None:
-    """Decode a log and lay down its changes in buckets of whole topics, and the cluster's state. Memory holds one range
-    at a time, and the records that are not of a partition."""
+    """Decode a log; write its changes, in buckets of whole topics, and the cluster's state. Memory holds one range at a
+    time, and the records that do not belong to a partition."""
     with open_capture(source) as capture:
         scanned = scan_files(capture.files)
     folder.mkdir(parents=True, exist_ok=True)
     records = sum(d.batch.record_count for d in scanned.batches)
     writer = _Buckets(folder, math.ceil(records / load_settings().replay.rows_per_bucket))
-    beside: list[dict[str, Any]] = []
+    cluster_records: list[dict[str, Any]] = []
     with ExitStack() as stack:
         stack.callback(writer.close)
         for data, work in _ranges(scanned):
@@ -119,8 +119,8 @@ def prepare(source: Path, folder: Path) -> None:
                 is_change = rows["partition_change"].is_valid()
                 writer.add(_changes(rows.filter(is_change)))
                 of_cluster = pc.is_in(rows["type"], value_set=pa.array(sorted(CLUSTER_TYPES)))
-                beside += rows.filter(pc.and_(of_cluster, pc.invert(is_change))).to_pylist()
-    state = _resolved(scanned, beside)
+                cluster_records += rows.filter(pc.and_(of_cluster, pc.invert(is_change))).to_pylist()
+    state = _resolved(scanned, cluster_records)
     for file in writer.files:
         pq.write_table(changes_that_count(pq.read_table(file, schema=CHANGES), state), file)
     (folder / _STATE).write_bytes(pickle.dumps(state))
@@ -143,7 +143,7 @@ def _resolved(scanned: Scanned, records: list[dict[str, Any]]) -> ClusterState:
 
 
 def _changes(records: pa.Table) -> pa.Table:
-    """Partition records as CHANGES rows."""
+    """The partition records as CHANGES rows."""
     change = records["partition_change"].combine_chunks()
     columns = dict(zip([field.name for field in change.type], change.flatten(), strict=True))
     columns |= {"controller_epoch": records["epoch"], "full": pc.equal(records["type"], "PARTITION_RECORD")}
@@ -153,7 +153,7 @@ def _changes(records: pa.Table) -> pa.Table:
 
 
 class _Buckets:
-    """CHANGES rows into one Parquet file a bucket; a topic is whole within one."""
+    """Writes CHANGES rows to one Parquet file per bucket; all rows of a topic are in one bucket."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.files = [folder / f"changes-{number:04d}.parquet" for number in range(max(1, count))]

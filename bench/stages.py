@@ -1,5 +1,7 @@
-"""The stages of the pipeline. One run of a stage is a row of works, and the time of their calls is what counts; what
-the stage does between them, such as reading the next bucket, does not.
+"""The stages of the pipeline.
+
+One run of a stage is a sequence of works. Only the time of their calls counts, not the time between them, such as that
+of reading the next bucket.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from replay.controller.partition_change_builder import Cases, predict
 from replay.controller.profiles import PROFILES
 from replay.partitions.reducer import build_history, in_order, reduce_state
 
-_CRC_FROM = 21  # of a batch: what its CRC32C covers begins with the attributes
+_CRC_FROM = 21  # of a batch: its CRC32C covers the attributes and what follows
 _SCALAR_ROWS = 50_000
 _CASES, _SCALAR_CASES = 1_000_000, 20_000
 _PROFILE = PROFILES["4.3"]
@@ -39,7 +41,8 @@ _PROFILE = PROFILES["4.3"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """call: what is timed. rows: what it works on, 0 where that is no rows; None: the call returns how many."""
+    """call: the function to time. rows: the number of rows it processes, 0 if it processes none; None: the call returns
+    the number."""
 
     call: Callable[[], Any]
     rows: int | None = 0
@@ -47,8 +50,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """run: the works of one run. floor: the stage that does no more than what this one cannot do without. replays:
-    it works on a log's partition changes, which are laid down for it first (bench/prepared.py)."""
+    """run: the works of one run. floor: the stage that does only the unavoidable work of this one. replays: it reads a
+    log's partition changes, which are prepared first (bench/prepared.py)."""
 
     run: Callable[[Prepared], Iterator[Work]]
     floor: str | None = None
@@ -73,7 +76,7 @@ def _crc(inputs: Prepared) -> Iterator[Work]:
 
 
 def _checked(data: bytes, batches: list[Batch]) -> int:
-    """How many records lie in batches whose CRC32C holds."""
+    """The number of records in batches whose CRC32C is right."""
     value = google_crc32c.value
     return sum(b.record_count for b in batches if value(data[b.position + _CRC_FROM : b.end]) == b.crc)
 
@@ -99,7 +102,7 @@ def _decoded(data: Any, work: ByteRange) -> int:
 
 
 def _offsets(inputs: Prepared) -> Iterator[Work]:
-    """As ingest does: every file of the capture at once."""
+    """As in ingest: all files of the capture at once."""
     names = load_settings().metrics.names()
     with open_capture(inputs.source) as capture:
         yield Work(lambda: len(read_offsets(capture.name, capture.files, names, 0).log_end_offsets), None)
@@ -112,7 +115,7 @@ def _reduce(inputs: Prepared) -> Iterator[Work]:
 
 
 def _state(inputs: Prepared) -> Iterator[Work]:
-    """The replayed state alone: rows are in order, and nothing is made of it yet."""
+    """Only the replayed state: rows are in order, and nothing is derived from it."""
     events = inputs.state().topic_events
     for changes in inputs.changes():
         whole = changes.combine_chunks()
@@ -120,7 +123,7 @@ def _state(inputs: Prepared) -> Iterator[Work]:
 
 
 def _sort(inputs: Prepared) -> Iterator[Work]:
-    """The floor of reducing and judging: a history has to be in order."""
+    """The floor of reduce and detect: a history must be in order."""
     for changes in inputs.changes():
         topic = changes["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         keys = (changes["offset"].to_numpy(), changes["partition"].to_numpy(), topic)
@@ -134,7 +137,7 @@ def _detect(inputs: Prepared) -> Iterator[Work]:
 
 
 def _scalar(inputs: Prepared) -> Iterator[Work]:
-    """The plain reducer that the tests hold the vectorised one to, on a part of the log."""
+    """The plain reducer that the tests compare the vectorised one with, on the first rows of the log."""
     from tests.support.scalar_reducer import reduce_rows
 
     rows = next(inputs.changes()).slice(0, _SCALAR_ROWS).to_pylist()
@@ -142,7 +145,7 @@ def _scalar(inputs: Prepared) -> Iterator[Work]:
 
 
 def _parquet(inputs: Prepared) -> Iterator[Work]:
-    """The floor of writing: the same rows as Parquet files, by one core, without Spark."""
+    """The floor of write: the same rows as Parquet files, on one core, without Spark."""
     for file in sorted(inputs.parquet().iterdir()):
         table = pq.read_table(file)
         yield Work(partial(pq.write_table, table, inputs.folder / "floor.parquet"), len(table))
@@ -165,18 +168,18 @@ def _cases(count: int) -> Cases:
 
 
 def _policies(inputs: Prepared) -> Iterator[Work]:
-    """What a controller decides: one profile's records for random cases, not those of a log."""
+    """The controller's decisions: one profile's records for random cases, not those of a log."""
     yield Work(partial(predict, _cases(_CASES), _PROFILE), _CASES)
 
 
 def _copy(inputs: Prepared) -> Iterator[Work]:
-    """The floor of deciding: every state and trigger has to be read."""
+    """The floor of policies: each state and trigger must be read."""
     columns = [getattr(_cases(_CASES), field.name) for field in fields(Cases)]
     yield Work(lambda: [column.copy() for column in columns], _CASES)
 
 
 def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
-    """The plain builder that the tests hold the vectorised one to."""
+    """The plain builder that the tests compare the vectorised one with."""
     from tests.support.scalar_builder import Case, build
 
     columns = [getattr(_cases(_SCALAR_CASES), field.name).tolist() for field in fields(Case)]
@@ -186,13 +189,13 @@ def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
 
 
 def _report(inputs: Prepared) -> Iterator[Work]:
-    """The page of a bad day: as many findings as it lists."""
+    """The page of an incident with as many findings as it lists."""
     report = made_up_report()
     yield Work(partial(render_report, report), len(report.findings))
 
 
 def _json(inputs: Prepared) -> Iterator[Work]:
-    """The floor of the page: the same rows as text."""
+    """The floor of report: the same rows as text."""
     report = made_up_report()
     yield Work(partial(as_json, report), len(report.findings))
 

@@ -1,4 +1,4 @@
-"""Results as Markdown."""
+"""Format results as Markdown."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bench.inputs import RANDOM, Input
 from bench.peers import PEERS
 
 Result = dict[str, Any]
-_TELLING_S = 0.05  # a message that took less is left out of the table; the JSON has it
+_MIN_LISTED_S = 0.05  # faster messages are left out of the table; the JSON has them
 
 
 def tables(figures: Sequence[Result], inputs: Mapping[str, Input], grown: Sequence[Result]) -> list[str]:
-    """Everything that is printed: inputs, stages, the messages and memory of `run`, growth."""
+    """All printed tables: inputs, stages, the messages and memory of `run`, growth."""
     lines = [*_inputs(inputs.values()), "", *_stages(figures)]
     for result in (r for r in figures if "runs" in r):
         lines += ["", f"{result['input']}: `{result['stage']}`, its last time", "", *_run(result["runs"][-1])]
@@ -23,7 +23,7 @@ def tables(figures: Sequence[Result], inputs: Mapping[str, Input], grown: Sequen
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """A table; nothing is written for None."""
+    """A table; None gives an empty cell."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     return lines + ["| " + " | ".join("" if c is None else str(c) for c in row) + " |" for row in rows]
 
@@ -54,11 +54,11 @@ def _share(share: float | None) -> str | None:
 
 
 def _run(run: Result) -> list[str]:
-    told = [(m["message"], f"{m['seconds']:.1f}") for m in run["messages"] if m["seconds"] >= _TELLING_S]
+    messages = [(m["message"], f"{m['seconds']:.1f}") for m in run["messages"] if m["seconds"] >= _MIN_LISTED_S]
     roles = {"driver": "driver (Python)", "jvm": "JVM", "worker": "largest Python worker", "workers": "all workers"}
     peaks = [(name, run["peak_mib"][role]) for role, name in {**roles, "all": "everything at once"}.items()]
     return [
-        *markdown(("message", "s until the next"), told),
+        *markdown(("message", "s until the next"), messages),
         "",
         *markdown(("peak memory", f"{run['memory']} MiB"), peaks),
     ]

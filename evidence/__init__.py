@@ -1,1 +1,1 @@
-"""Captured bytes and text in, Arrow tables out. Pure: imports neither Spark nor Delta, and opens evidence read-only."""
+"""Read captured bytes and text into Arrow tables. Imports neither Spark nor Delta; opens evidence read-only."""

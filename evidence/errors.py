@@ -1,4 +1,4 @@
-"""The error tree. Every message names the file, the byte position and the offset, and says what to do next."""
+"""The error tree. Each message names the file, the byte position and the offset, and what to do next."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 
 class KraftForensicsError(Exception):
-    """Something the user has to know; the CLI prints it without a traceback and exits with `exit_code`."""
+    """An error for the user: the CLI prints it without a traceback and exits with `exit_code`."""
 
     exit_code = 1
 
 
 def spelled_out(name: str) -> str:
-    """A file name as text that can be stored and printed: bytes that are not UTF-8 are spelled out as \\udc<hex>."""
+    """A file name as text that can be stored and printed: bytes that are not UTF-8 become \\udc<hex>."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -22,10 +22,10 @@ class CaptureError(KraftForensicsError):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of bytes that could not be used.
+    """A range of bytes that cannot be used.
 
-    position, length_bytes: where, in the file. offset: the metadata offset there, None if it cannot be told.
-    reason: a short code (docs/evidence.md explains them). message: one sentence for a person.
+    position, length_bytes: the range in the file. offset: the metadata offset there; None if unknown. reason: a short
+    code, listed in docs/evidence.md. message: one sentence for the user.
     """
 
     position: int
@@ -35,13 +35,13 @@ class Damage:
     message: str
 
     def describe(self, path: str) -> str:
-        """The message with the place in front: 'path: byte 12 (offset 3): what is wrong'."""
+        """The message after its place: 'path: byte 12 (offset 3): what is wrong'."""
         where = f"byte {self.position}" + ("" if self.offset is None else f" (offset {self.offset})")
         return f"{path}: {where}: {self.message}"
 
 
 class DecodeError(KraftForensicsError):
-    """Bytes that are not what they claim to be. `position` counts from the start of the buffer being decoded."""
+    """The bytes do not have the expected format. `position` counts from the start of the decoded buffer."""
 
     def __init__(self, reason: str, message: str, position: int) -> None:
         super().__init__(message)

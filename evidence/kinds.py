@@ -1,4 +1,4 @@
-"""What a captured file is, judged by its name and place; and which node and time its path speaks of."""
+"""The kind of a captured file, from its name and folder; the node id and capture time in its path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DESCRIBE_TOPIC_PARTITIONS = "describe_topic_partitions"
 DESCRIBE_LOG_DIRS = "describe_log_dirs"
 OTHER = "other"
 
-# Kinds that are registered and hashed, and not parsed.
+# Kinds that are registered and hashed, but not parsed.
 NOT_READ = (OTHER,)
 
 _BY_NAME = {
@@ -61,17 +61,17 @@ _EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
 _NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _MAX_INT32 = (1 << 31) - 1
-# What a replica's folder holds: segments, indexes and producer snapshots (named by an offset), and two small files.
+# Files in a replica's folder: segments, indexes and producer snapshots, each named by an offset, and two small files.
 _REPLICA_FILE = re.compile(r"[0-9]{20}\.|leader-epoch-checkpoint|partition\.metadata")
-# A replica that is being deleted, is stray, or moves to another log directory (Kafka's LogFileUtils).
+# The folder of a replica that is being deleted, is stray, or moves to another log directory (Kafka's LogFileUtils).
 _LEAVING_DIR = re.compile(r"(.+-[0-9]{1,10})\.[0-9a-f]+-(?:delete|stray|future)")
 _METRICS_SUFFIXES = (".prom", ".om", ".openmetrics")
-# Kafka's own names for files that are on their way out or not yet whole: never used as state.
+# Kafka's suffixes for files that are incomplete or about to be deleted; they are never used as state.
 _UNFINISHED = (".part", ".deleted", ".swap", ".cleaned")
 
 
 def classify(path: PurePosixPath) -> str:
-    """The kind of a captured file, by name and folder; OTHER for what is only registered and hashed."""
+    """The kind of a captured file, from its name and folder; OTHER for a file that is only registered and hashed."""
     name = path.name
     in_replica_dir = partition_of(path) is not None
     if is_unfinished(path):
@@ -88,26 +88,26 @@ def classify(path: PurePosixPath) -> str:
 
 
 def is_unfinished(path: PurePosixPath) -> bool:
-    """Whether a file's name says that it is not yet whole, or on its way out."""
+    """Whether the file name marks an incomplete file or one about to be deleted."""
     return path.name.endswith(_UNFINISHED)
 
 
 def is_segment(path: PurePosixPath) -> bool:
-    """Whether a file's name is that of a log segment: its base offset in 20 digits."""
+    """Whether the file name is that of a log segment: its base offset in 20 digits."""
     return _SEGMENT.fullmatch(path.name) is not None
 
 
 def checkpoint_name(name: str) -> tuple[int, int] | None:
-    """(end offset, epoch) that a snapshot's name says (Kafka's Snapshots.parse), or None."""
+    """(end offset, epoch) from a snapshot's file name (Kafka's Snapshots.parse), or None."""
     match = _CHECKPOINT.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
-    """(topic, partition) of the replica's log directory that a file lies in, or None (also for the metadata log, whose
-    segments are no replica's data).
+    """(topic, partition) of the replica's log directory that contains the file, or None.
 
-    A folder controller-<id> is a node's folder, not partition <id> of a topic `controller`.
+    None also for the metadata log: its segments are not replica data. A folder controller-<id> belongs to a node; it is
+    not partition <id> of a topic `controller`.
     """
     name = path.parent.name
     match = _PARTITION_DIR.fullmatch(name)
@@ -117,9 +117,9 @@ def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
 
 
 def captured_at(path: PurePosixPath) -> int | None:
-    """The epoch-milliseconds number in a path (snapshots/<ms>/..., cli/<ms>-tool.txt): when that capture began.
+    """The capture's start time, from an epoch-milliseconds number in the path: snapshots/<ms>/..., cli/<ms>-tool.txt.
 
-    The folder of a replica's log names no time, nor does a file in it: a topic may be called `metrics-1700000000000`.
+    The folder of a replica's log and its files are skipped: a topic may be named `metrics-1700000000000`.
     """
     parts = path.parent.parent.parts if _in_replica_log(path) else path.parts
     for part in reversed(parts):
@@ -129,9 +129,9 @@ def captured_at(path: PurePosixPath) -> int | None:
 
 
 def node_in_path(path: PurePosixPath) -> int | None:
-    """The node id that a folder name speaks of (broker-3, controllers/3000), innermost first, or None.
+    """The node id from a folder name (broker-3, controllers/3000), innermost first, or None.
 
-    The folder of a replica's log speaks of a topic, even if the topic is called `broker` or `kafka`.
+    The folder of a replica's log is skipped: it names a topic, even if the topic is called `broker` or `kafka`.
     """
     folder = path.parent.parent if _in_replica_log(path) else path.parent
     for part in reversed(folder.parts):
@@ -142,8 +142,11 @@ def node_in_path(path: PurePosixPath) -> int | None:
 
 
 def _in_replica_log(path: PurePosixPath) -> bool:
-    """Whether a file belongs to a replica's log. Its folder's name alone does not say so: `<ms>-broker-1` may be the
-    folder of a node, with files in it that no replica's folder has."""
+    """Whether a file belongs to a replica's log.
+
+    The folder name alone is not enough: `<ms>-broker-1` may be a node's folder, with files that no replica's folder
+    has.
+    """
     if _REPLICA_FILE.match(path.name) is None:
         return False
     leaving = _LEAVING_DIR.fullmatch(path.parent.name)
@@ -151,5 +154,5 @@ def _in_replica_log(path: PurePosixPath) -> bool:
 
 
 def node_id(text: str) -> int | None:
-    """A node id as Kafka allows it (0 to 2^31 - 1), or None."""
+    """A node id in Kafka's range (0 to 2^31 - 1), or None."""
     return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _MAX_INT32 else None

@@ -1,4 +1,4 @@
-"""Secrets never leave the decoder: SCRAM credentials, delegation token ids and password-typed configs are replaced."""
+"""Replace secrets before they leave the decoder: SCRAM credentials, delegation token ids, password-typed configs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _SECRET_FIELDS = {
     "DELEGATION_TOKEN_RECORD": ("tokenId",),
     "REMOVE_DELEGATION_TOKEN_RECORD": ("tokenId",),
 }
-# Kafka's configs of type PASSWORD, and what plugins call theirs: an unknown name that sounds secret is one.
+# Kafka's configs of type PASSWORD and the usual names in plugins. An unknown config whose name matches is treated as a
+# secret.
 _SECRET_CONFIG = re.compile(
     r"password|passwd|passphrase|secret|jaas\.config|keystore\.key|certificate\.chain|truststore\.certificates|"
     r"credential|private\.key|master\.key|token|api\.?key|access\.?key",
     re.IGNORECASE,
 )
-# Kafka's own configs that sound secret and are of another type (DelegationTokenManagerConfigs, PasswordEncoderConfigs,
-# SaslConfigs), with or without a listener's prefix.
+# Kafka's configs whose names match but whose type is not PASSWORD (DelegationTokenManagerConfigs,
+# PasswordEncoderConfigs, SaslConfigs), with or without a listener's prefix.
 _OPEN_CONFIG = re.compile(
     r"(listener\.name\.[^.]+\.([^.]+\.)?)?("
     r"delegation\.token\.(max\.lifetime|expiry\.time|expiry\.check\.interval)\.ms|"
@@ -28,35 +29,35 @@ _OPEN_CONFIG = re.compile(
 )
 
 
-# What a stretch that cannot be decoded may not show: the frames (version 1, type, version 0) of the record types that
-# carry secrets, and the words around secrets in text.
+# What undecodable bytes must not show: the frames (version 1, type, version 0) of the record types that carry secrets,
+# and the words around secrets in text.
 _SECRET_FRAME = re.compile(rb"\x01[\x0a\x0b\x1a]\x00")
 _SECRET_WORD = re.compile(rb"scram|delegation|salt|storedkey|serverkey", re.IGNORECASE)
 _MAGIC_AT, _CODEC_AT = 16, 22
 
 
 def may_hold_secrets(raw: bytes) -> bool:
-    """Whether bytes that nobody could decode may hold a secret. Compressed ones may always: nothing can be seen."""
+    """Whether undecodable bytes may hold a secret. Always true for compressed bytes, which cannot be searched."""
     compressed = len(raw) > _CODEC_AT and raw[_MAGIC_AT] == 2 and bool(raw[_CODEC_AT] & 0x07)
     text = raw.decode("latin-1")
     return compressed or any(p.search(raw) for p in (_SECRET_FRAME, _SECRET_WORD)) or bool(_SECRET_CONFIG.search(text))
 
 
 def excerpt(raw: bytes, limit: int = 60) -> str:
-    """The beginning of a line for an error message; `[redacted]` if the line may hold a secret."""
+    """The first `limit` bytes of a line for an error message; `[redacted]` if the line may hold a secret."""
     return REDACTED if may_hold_secrets(raw) else repr(raw[:limit])
 
 
 def is_secret_config(name: str) -> bool:
-    """True for a config whose value must not be shown."""
+    """Whether a config's value must not be shown."""
     return _SECRET_CONFIG.search(name) is not None and _OPEN_CONFIG.fullmatch(name) is None
 
 
 def redact(type_name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """A record's JSON form with its secrets replaced by `[redacted]`; null stays null (it says 'deleted').
+    """A record's JSON form with its secrets replaced by `[redacted]`; null stays null (it means 'deleted').
 
-    What cannot be told apart is held back as a whole: the raw bytes of a version that is not known, and unknown tagged
-    fields, of the record types that carry secrets.
+    For the record types that carry secrets, whatever cannot be decoded is replaced as a whole: the raw bytes of an
+    unknown version, and unknown tagged fields.
     """
     if type_name == "CONFIG_RECORD":
         fields: tuple[str, ...] = ("value",) if is_secret_config(data.get("name") or "") else ()

@@ -1,4 +1,4 @@
-"""JSON as Kafka writes it, and nothing else: exact integers, no key twice, no NaN, no bombs."""
+"""Strict JSON, as Kafka writes it: exact integers; no duplicate keys, NaN or excessive nesting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evidence.errors import DecodeError
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("an object has a key twice")
     return found
 
 
@@ -23,11 +23,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constan
 
 
 def read_object(text: bytes) -> dict[str, Any]:
-    """One JSON object. Errors: DecodeError saying what is wrong, without showing a value."""
+    """One JSON object. Errors: DecodeError with the problem, never with a value."""
     try:
         value = _DECODER.decode(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise DecodeError("bad_text", f"bytes that are not UTF-8, at {error.start}", error.start) from None
+        raise DecodeError("bad_text", f"not UTF-8 at byte {error.start}", error.start) from None
     except RecursionError:
         raise DecodeError("bad_json", "nested deeper than any metadata record", 0) from None
     except ValueError as error:
@@ -40,7 +40,7 @@ def read_object(text: bytes) -> dict[str, Any]:
 
 
 def _refuse_halves(value: dict[str, Any]) -> None:
-    """JSON can spell half a surrogate pair, which is no text and cannot be stored."""
+    """Refuse half a surrogate pair: JSON can escape it, but it is not text and cannot be stored."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""The Arrow schemas of everything that `evidence` produces: one place, from which the Delta tables are made too.
+"""Arrow schemas of the tables that `evidence` produces; the Delta tables are created from them.
 
-Null always means "the source does not say". Times are milliseconds since the Unix epoch (UTC), offsets and byte
-positions are int64, replica lists keep Kafka's order.
+Null always means that the source does not give the value. Times are milliseconds since the Unix epoch (UTC), offsets
+and byte positions are int64, replica lists keep Kafka's order.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ STRING_LIST = pa.list_(pa.string())
 
 
 def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
-    """A nullable Arrow field that carries its documentation; the comment becomes the Delta column's comment."""
+    """A nullable Arrow field with a comment; the comment is also that of the Delta column."""
     return pa.field(name, dtype, metadata={"comment": comment})
 
 
-# Where a row comes from: the columns that let every claim point at bytes.
+# Where a row comes from: each claim can be traced to its bytes.
 PROVENANCE = [
-    column("capture", pa.string(), "name of the capture (folder or archive) that first brought this row"),
+    column("capture", pa.string(), "name of the capture (folder or archive) that this row was first read from"),
     column("path", pa.string(), "file inside the capture"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
-    column("position", pa.int64(), "byte position in that file where the batch, line or file part begins"),
+    column("position", pa.int64(), "byte position in that file where the batch, line or section begins"),
 ]
 
-# What a PartitionRecord or PartitionChangeRecord says; a null field is one that the record leaves as it was.
+# The fields of a PartitionRecord or PartitionChangeRecord; null: the record does not change the field.
 PARTITION_CHANGE = pa.struct(
     [
         pa.field("topic_id", pa.string()),
@@ -48,13 +48,15 @@ EVIDENCE_FILES = pa.schema(
     [
         column("capture", pa.string(), "name of the capture"),
         column("path", pa.string(), "file inside the capture"),
-        column("kind", pa.string(), "what the file is, e.g. metadata_segment, metadata_checkpoint, leader_epoch"),
+        column("kind", pa.string(), "kind of the file, e.g. metadata_segment, metadata_checkpoint, leader_epoch"),
         column("sha256", pa.string(), "SHA-256 of the file, hex"),
         column("size_bytes", pa.int64(), "length of the file"),
-        column("node_id", pa.int32(), "node the file was copied from; null if nothing says"),
-        column("captured_at_ms", pa.int64(), "when the capture of this file began; null if nothing says"),
+        column("node_id", pa.int32(), "node the file was copied from; null if unknown"),
+        column("captured_at_ms", pa.int64(), "when the capture of this file began; null if unknown"),
         column(
-            "uncertainty_ms", pa.int64(), "the file was read within this many ms after that, by the capturer's clock"
+            "uncertainty_ms",
+            pa.int64(),
+            "the file was read within this many ms after captured_at_ms, by the capturer's clock",
         ),
         column(
             "last_timestamp_ms",
@@ -63,15 +65,15 @@ EVIDENCE_FILES = pa.schema(
         ),
         column("base_offset", pa.int64(), "first metadata offset in the file"),
         column("end_offset", pa.int64(), "metadata offset after the last one in the file (exclusive)"),
-        column("status", pa.string(), "ok, note, quarantined (some or all of it), registered (hashed, not parsed)"),
-        column("parsed_bytes", pa.int64(), "bytes that were understood"),
+        column("status", pa.string(), "ok, note, quarantined (partly or wholly), registered (hashed, not parsed)"),
+        column("parsed_bytes", pa.int64(), "bytes that were parsed"),
         column("quarantined_bytes", pa.int64(), "bytes that could not be used; see quarantine"),
         column(
             "trailing_bytes",
             pa.int64(),
-            "bytes declared to hold nothing that is read: torn tail, zeros, a file only registered",
+            "bytes that are not read: a torn tail, zeros, a file that is only registered",
         ),
-        column("note", pa.string(), "what a reader should know about this file"),
+        column("note", pa.string(), "remark on this file; null if there is none"),
     ]
 )
 
@@ -79,11 +81,11 @@ QUARANTINE = pa.schema(
     [
         *PROVENANCE,
         column("node_id", pa.int32(), "node the file was copied from"),
-        column("length_bytes", pa.int64(), "how many bytes are held back"),
-        column("offset", pa.int64(), "metadata offset at that place, as far as it is known"),
+        column("length_bytes", pa.int64(), "number of quarantined bytes"),
+        column("offset", pa.int64(), "metadata offset at that position; null if unknown"),
         column("reason", pa.string(), "short code, e.g. crc_mismatch, torn_batch, not_a_segment"),
-        column("message", pa.string(), "the whole error, with file, byte position and offset"),
-        column("raw", pa.binary(), "the bytes themselves, at most 1 MiB of them; null where they may hold a secret"),
+        column("message", pa.string(), "the full error, with file, byte position and offset"),
+        column("raw", pa.binary(), "the quarantined bytes, at most 1 MiB; null if they may hold a secret"),
     ]
 )
 
@@ -105,7 +107,7 @@ LOG_BATCHES = pa.schema(
 )
 
 _RECORD = [
-    column("offset", pa.int64(), "offset of the record; null where the source does not tell its place in the log"),
+    column("offset", pa.int64(), "offset of the record; null if the source does not give it"),
     column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch of its batch)"),
     column("timestamp_ms", pa.int64(), "timestamp of the record"),
     column(
@@ -113,7 +115,7 @@ _RECORD = [
     ),
     column("version", pa.int16(), "record version"),
     column("is_control", pa.bool_(), "true for a control record"),
-    column("payload", pa.string(), "the record as Kafka's JSON, secrets redacted"),
+    column("payload", pa.string(), "the record in Kafka's JSON form, secrets redacted"),
     column("partition_change", PARTITION_CHANGE, "typed fields of a partition record; null for every other type"),
     column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
     column("batch_crc", pa.int64(), "CRC32C of the record's batch"),
@@ -136,48 +138,51 @@ SNAPSHOT_RECORDS = pa.schema(
 
 LOG_END_OFFSETS = pa.schema(
     [
-        column("broker_id", pa.int32(), "the replica's broker (or controller); null if the source does not say"),
-        column("topic", pa.string(), "topic name as the source has it; null if it names only the id, or no partition"),
-        column("topic_id", pa.string(), "topic id, where the source or partition.metadata beside it names it"),
-        column("partition", pa.int32(), "partition"),
+        column("broker_id", pa.int32(), "the replica's broker (or controller); null if the source does not name it"),
+        column("topic", pa.string(), "topic name in the source; null if it gives only the id, or no partition"),
         column(
-            "source",
+            "topic_id",
             pa.string(),
-            "kind of the file that says so, e.g. jmx_exporter, replication_offset, replica_segment",
+            "topic id, from the source or the partition.metadata next to it; null if neither gives it",
         ),
-        column("captured_at_ms", pa.int64(), "earliest time the value was read; null if nothing says"),
+        column("partition", pa.int32(), "partition"),
+        column("source", pa.string(), "kind of the file, e.g. jmx_exporter, replication_offset, replica_segment"),
+        column("captured_at_ms", pa.int64(), "earliest time the value was read; null if unknown"),
         column("uncertainty_ms", pa.int64(), "the value was read within this many ms after captured_at_ms"),
         column("log_end_offset", pa.int64(), "log end offset of the replica"),
-        column("high_watermark", pa.int64(), "high watermark as this replica knew it"),
+        column("high_watermark", pa.int64(), "high watermark known to this replica"),
         column("log_start_offset", pa.int64(), "log start offset of the replica"),
         column("recovery_point_offset", pa.int64(), "offset up to which the replica's log was flushed"),
         column("leader_epoch", pa.int32(), "an epoch in the replica's leader-epoch-checkpoint"),
         column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
         column("last_written_leader_epoch", pa.int32(), "leader epoch of the last batch in the replica's log"),
-        column("current_leader_epoch", pa.int32(), "leader epoch that the replica knew of"),
+        column("current_leader_epoch", pa.int32(), "latest leader epoch that the replica knew"),
         column(
             "broker_epoch",
             pa.int64(),
-            "the broker's epoch: the metadata offset of its registration; of a replica_segment or recovery_point: that "
-            "of the session that stopped cleanly and left the log, or the recovery point, so, by the "
-            ".kafka_cleanshutdown of the same log directory; null without one",
+            "the broker's epoch: the metadata offset of its registration. For a replica_segment or recovery_point: "
+            "that of the session that last wrote it and stopped cleanly, from .kafka_cleanshutdown in the log "
+            "directory; null without that file",
         ),
-        column("offset_lag", pa.int64(), "kafka-log-dirs: how far the LEO is behind the high watermark; not a LEO"),
+        column(
+            "offset_lag",
+            pa.int64(),
+            "log_dirs, describe_log_dirs: how far the LEO is behind the high watermark; not a LEO",
+        ),
         column(
             "in_sync_replicas_count",
             pa.int32(),
-            "jmx_exporter: size of the ISR as this broker, which leads the partition, has it; never 0",
+            "jmx_exporter: size of the ISR according to this broker, which leads the partition; never 0",
         ),
         column(
             "under_min_isr",
             pa.bool_(),
-            "jmx_exporter: whether the leader itself counts fewer in-sync replicas than min.insync.replicas",
+            "jmx_exporter: whether the leader counts fewer in-sync replicas than min.insync.replicas",
         ),
         column(
             "process_start_ms",
             pa.int64(),
-            "jmx_exporter: when the process that was scraped was started, by its own clock; null if the text does not "
-            "say",
+            "jmx_exporter: start time of the scraped process, by its own clock; null if the text does not give it",
         ),
         *PROVENANCE,
     ]
@@ -186,7 +191,7 @@ LOG_END_OFFSETS = pa.schema(
 DESCRIBED_PARTITIONS = pa.schema(
     [
         column("source", pa.string(), "kind of the file: topics_describe or describe_topic_partitions"),
-        column("captured_at_ms", pa.int64(), "earliest time the state was read; null if nothing says"),
+        column("captured_at_ms", pa.int64(), "earliest time the state was read; null if unknown"),
         column("uncertainty_ms", pa.int64(), "the state was read within this many ms after captured_at_ms"),
         column("topic", pa.string(), "topic name"),
         column("topic_id", pa.string(), "topic id; null if the source does not print it"),
@@ -204,13 +209,13 @@ DESCRIBED_PARTITIONS = pa.schema(
 QUORUM_REPORTS = pa.schema(
     [
         column("source", pa.string(), "kind of the file: quorum_state, quorum_status or describe_quorum"),
-        column("node_id", pa.int32(), "node whose view this is; null if the source does not say"),
-        column("captured_at_ms", pa.int64(), "earliest time it was read; null if nothing says"),
-        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
-        column("quorum_cluster_id", pa.string(), "cluster id that the source names"),
+        column("node_id", pa.int32(), "node whose view this is; null if the source does not name it"),
+        column("captured_at_ms", pa.int64(), "earliest time the report was read; null if unknown"),
+        column("uncertainty_ms", pa.int64(), "the report was read within this many ms after captured_at_ms"),
+        column("quorum_cluster_id", pa.string(), "cluster id in the source"),
         column("leader_id", pa.int32(), "leader of the metadata quorum; -1 for none"),
-        column("leader_epoch", pa.int32(), "its epoch"),
-        column("voted_id", pa.int32(), "candidate that this node voted for in that epoch; -1 for none"),
+        column("leader_epoch", pa.int32(), "epoch of that leader"),
+        column("voted_id", pa.int32(), "candidate that this node voted for in leader_epoch; -1 for none"),
         column("high_watermark", pa.int64(), "metadata offsets below this are committed"),
         column("voters", INT32_LIST, "voters, ascending; null if the source does not name them"),
         column("observers", INT32_LIST, "observers, ascending; null if the source does not name them"),
@@ -220,9 +225,9 @@ QUORUM_REPORTS = pa.schema(
 
 CAPTURES = pa.schema(
     [
-        column("kafka_release", pa.string(), "Kafka release, as the manifest says; null if it does not"),
-        column("clock_error_ms", pa.int64(), "how far the capturer's clock may have been from the controllers'"),
-        column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: as the settings say"),
+        column("kafka_release", pa.string(), "Kafka release, from the manifest; null if it does not name one"),
+        column("clock_error_ms", pa.int64(), "largest difference between the capturer's clock and the controllers'"),
+        column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: the setting applies"),
         *PROVENANCE,
     ]
 )

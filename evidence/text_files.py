@@ -1,7 +1,7 @@
-"""The small text files beside Kafka's logs: properties, offset checkpoints, leader epochs, partition.metadata.
+"""Small text files next to Kafka's logs: properties, offset checkpoints, leader epochs, partition.metadata.
 
-Facts: Kafka's CheckpointFile (a version line, a count line, then one entry a line), OffsetCheckpointFile
-("topic partition offset"), LeaderEpochCheckpointFile ("epoch startOffset"), PartitionMetadataFile.
+Sources: Kafka's CheckpointFile (a version line, a count line, then one entry per line), OffsetCheckpointFile ("topic
+partition offset"), LeaderEpochCheckpointFile ("epoch startOffset"), PartitionMetadataFile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT = re.compile(rb"-?\d{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry of a checkpoint file: its byte position in the file, its length without the line end, its words."""
+    """An entry of a checkpoint file. position: byte position in the file; length_bytes: without the line end."""
 
     position: int
     length_bytes: int
@@ -43,8 +43,10 @@ def partition_topic_id(data: bytes) -> str | None:
 
 
 def text_lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    """(byte position, line without its end, whether it has one) of every line. Kafka and exporters end every line:
-    one without an end was cut off, and its last number may lack digits."""
+    """(byte position, line without its end, whether it has an end) of each line.
+
+    Kafka and exporters end every line. A line without an end was cut off, and its last number may lack digits.
+    """
     position = 0
     for raw in data.split(b"\n"):
         ended = position + len(raw) < len(data)
@@ -58,10 +60,10 @@ def _is_int64(word: bytes) -> bool:
 
 
 def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]]:
-    """Entries of a checkpoint file whose last `numbers` words are integers; damage for every line that is not one.
+    """Entries of a checkpoint file whose last `numbers` words are integers, and damage for each bad line.
 
-    An empty file is legal: Kafka creates it before it writes the first entry. A last line that does not end is damage
-    even if it reads well: of `orders 0 1234` a torn copy may hold `orders 0 12`.
+    An empty file is legal: Kafka creates it before it writes the first entry. A last line without a line end is damage
+    even if it parses: a torn copy of `orders 0 1234` may hold `orders 0 12`.
     """
     entries: list[Line] = []
     damage: list[Damage] = []
@@ -76,13 +78,13 @@ def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]
     for position, text, ended in lines[2:]:
         words = text.split()
         if not ended:
-            damage.append(Damage(position, len(text), None, "cut_line", f"a line without its end: {excerpt(text)}"))
+            damage.append(Damage(position, len(text), None, "cut_line", f"a line without a line end: {excerpt(text)}"))
         elif len(words) >= numbers and all(_is_int64(w) for w in words[-numbers:]):
             entries.append(Line(position, len(text), words))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))
     if len(entries) + len(damage) != int(count):
-        message = f"{len(entries)} entries, the file's head promises {int(count)}"
+        message = f"{len(entries)} entries, the file's head gives {int(count)}"
         damage.append(Damage(0, 0, None, "checkpoint_count", message))
     return entries, damage
 

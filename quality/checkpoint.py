@@ -9,17 +9,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-# Must be set before the import: the library would otherwise try to send usage events.
+# Set before the import: otherwise the library tries to send usage events.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 
 
 def run_suite(frame: DataFrame, suite: gx.ExpectationSuite, docs: Path) -> list[dict[str, Any]]:
-    """Validate `frame` and write Data Docs below `docs` (docs/index.html).
+    """Validate `frame` and write Data Docs to `docs` (docs/index.html).
 
-    Returns one dict an expectation: suite, table, expectation, column, success, unexpected_count, element_count,
-    details (JSON text). Raises nothing for unmet expectations: they are results.
+    Returns one dict per expectation: suite, table, expectation, column, success, unexpected_count, element_count,
+    details (JSON text). An unmet expectation is a result, not an error.
     """
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
@@ -37,7 +37,8 @@ def run_suite(frame: DataFrame, suite: gx.ExpectationSuite, docs: Path) -> list[
     checkpoint = gx.Checkpoint(
         name=suite.name,
         validation_definitions=[context.validation_definitions.add(definition)],
-        # Counts only: sampling the values of a broken invariant (always "false") would cost a Spark job an expectation.
+        # Counts only: sampling the values of a broken invariant (always "false") would cost a Spark job per
+        # expectation.
         result_format={"result_format": "BASIC", "partial_unexpected_count": 0},
     )
     outcome = context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": frame})

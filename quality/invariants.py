@@ -1,7 +1,7 @@
-"""Invariants of a partition's state as boolean columns: what an expectation then asks to be true.
+"""Invariants of a partition's state as boolean columns, which the expectations require to be true.
 
-The names are those of replay.invariants.catalogue.INVARIANTS and docs/invariants.md, and mean the same: here the ones
-that a single row tells, there all of them, with where each was broken and for how long.
+Names and meanings are those of replay.invariants.catalogue.INVARIANTS and docs/invariants.md. This module has those
+that can be checked on a single row; the catalogue has all, with where each was broken and for how long.
 
 Sources: KIP-966 (ELR and ISR are disjoint; a non-empty ELR means |ISR| < min ISR), KIP-704 (a RECOVERING leader has an
 ISR of one), PartitionRegistration (leader in ISR; directories match replicas).
@@ -28,7 +28,7 @@ INVARIANTS: dict[str, Column] = {
 
 
 def with_invariants(history: DataFrame) -> DataFrame:
-    """partition_history without removed rows, with one boolean column for every entry of INVARIANTS."""
+    """partition_history without removed rows, with one boolean column for each entry of INVARIANTS."""
     columns = (
         "cluster_id",
         "topic_id",

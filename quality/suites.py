@@ -14,7 +14,7 @@ _AT_LEAST = {"leader": -1, "leader_epoch": 0, "partition_epoch": 0, "min_isr": 1
 
 
 def partition_history_suite() -> gx.ExpectationSuite:
-    """What every row of partition_history must be, whatever happened to the cluster."""
+    """The expectations that each row of partition_history must meet, whatever happened to the cluster."""
     expectations: list[Expectation] = [gxe.ExpectColumnValuesToNotBeNull(column=c) for c in _PRESENT]
     expectations += [
         gxe.ExpectCompoundColumnsToBeUnique(column_list=["cluster_id", "topic_id", "partition", "offset"]),

@@ -1,4 +1,4 @@
-"""What became of every byte of a captured file, and the provenance columns of rows made from it."""
+"""The byte account of each captured file, and the provenance columns of the rows read from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_RAW_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What became of a file's bytes: parsed + quarantined + trailing = its length."""
+    """How a file's bytes were used: parsed + quarantined + trailing = the file's length."""
 
     parsed_bytes: int
     quarantined_bytes: int = 0
@@ -26,7 +26,7 @@ class Account:
 
 
 def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
-    """Of each folder of segments (of one kind) the last: the one with the log's end. All others were closed."""
+    """The paths of the last segment (of one kind) in each folder: it holds the log's end. All others were closed."""
     last: dict[PurePosixPath, str] = {}
     for path in sorted(f.path for f in files if f.kind == kind):
         last[PurePosixPath(path).parent] = path
@@ -48,7 +48,7 @@ def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) 
 
 
 def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
-    """What tables.QUARANTINE says of one stretch of a file: with its raw bytes, unless they may hold a secret."""
+    """The tables.QUARANTINE columns of one damaged range. raw: its bytes, or None if they may hold a secret."""
     raw = data[damage.position : damage.position + damage.length_bytes]
     return {
         "position": damage.position,

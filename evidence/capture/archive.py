@@ -1,7 +1,7 @@
-"""Unpack an archive of evidence into a private folder, member by member, within bounds.
+"""Unpack an archive of evidence into a private folder, one member at a time, within limits.
 
-An archive may come from anywhere: nothing in it leads out of the folder, nothing but regular files is made, and what
-comes out is counted while it comes, since what headers promise cannot be trusted.
+An archive may come from anyone. No member is written outside the folder, only regular files are created, and output
+bytes are counted while they are written, because the sizes in the headers cannot be trusted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MAX_TOTAL_BYTES = 64 << 30
 MAX_RATIO = 1000
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
 
-# A pax header's time with a fraction of a second.
+# The time in a pax header, with a fraction of a second.
 _EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
-# Extra fields of a zip's entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
+# Extra fields of a zip entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
 _EXTRA = struct.Struct("<HH")
 _EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
@@ -54,25 +54,25 @@ _UNREADABLE = (
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is taken for an archive, by its name."""
+    """Whether the file name is that of an archive."""
     return path.name.lower().endswith(SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """refused: (member, reason) of what was left out. modified: when the archive says that a file was written last, by
-    where it lies now; of a file that is not in it nothing says so."""
+    """refused: (member, reason) of each member left out. modified: by unpacked path, when the archive says the file was
+    last written; files for which the archive has no time are missing."""
 
     refused: list[tuple[str, str]]
     modified: dict[Path, Modified]
 
 
 def unpack(archive: Path, folder: Path, limit_bytes: int | None = None, named: str | None = None) -> Unpacked:
-    """Write the archive's regular files below `folder`.
+    """Write the archive's regular files into `folder`.
 
-    limit_bytes: how much may come out of it; None: the least of 64 GiB and 1000 x the archive (at least 1 GiB).
-    named: what messages call it, where that is not its path.
-    Errors: CaptureError when the archive is damaged, cut off, or unpacks to more than that.
+    limit_bytes: the largest total output; None: the smaller of 64 GiB and 1000 x the archive (at least 1 GiB). named:
+    the archive's name in messages; None: its path.
+    Errors: CaptureError when the archive is damaged, cut off, or unpacks to more than the limit.
     """
     if limit_bytes is None:
         limit_bytes = min(MAX_TOTAL_BYTES, MAX_RATIO * max(archive.stat().st_size, 1 << 20))
@@ -89,10 +89,8 @@ def unpack(archive: Path, folder: Path, limit_bytes: int | None = None, named: s
 
 
 class Names:
-    """The names that are taken in a private folder; refused: (name, reason) of those that are left out.
-
-    inside: what they are names of, for the reasons: an archive, a capture.
-    """
+    """The names taken in a private folder; refused: (name, reason) of the others. inside: 'archive' or 'capture', for
+    the reasons."""
 
     def __init__(self, inside: str) -> None:
         self.inside = inside
@@ -101,20 +99,20 @@ class Names:
         self.refused: list[tuple[str, str]] = []
 
     def take(self, name: str, reason: str | None = None) -> bool:
-        """Take a name, or note why it is left out. reason: why it would be even with a good name."""
+        """Take a name, or record why it is left out. reason: why it is left out even if the name is good."""
         reason = _name_refusal(name, self.inside) or reason or self._conflict(name)
         if reason:
             self.refused.append((spelled_out(name), reason))
         return reason is None
 
     def _conflict(self, name: str) -> str | None:
-        # As file systems compare names that ignore case and normalise: such names would overwrite each other there.
-        key = tuple(unicodedata.normalize("NFC", part).casefold() for part in PurePosixPath(name).parts)
+        # Some file systems ignore case and normalise Unicode; names that are equal there would overwrite each other.
+        key = tuple(unicodedata.normalize("NFC", component).casefold() for component in PurePosixPath(name).parts)
         parents = {key[:length] for length in range(1, len(key))}
         if key in self.files:
-            return f"the name stands twice in the {self.inside}"
+            return f"the name occurs twice in the {self.inside}"
         if key in self.folders or parents & self.files:
-            return "the name is a file and a folder at once"
+            return "the name is both a file and a folder"
         self.files.add(key)
         self.folders |= parents
         return None
@@ -125,7 +123,7 @@ class _Source(Protocol):
 
 
 class _Counted(io.BufferedIOBase):
-    """A stream whose output is charged to the archive's budget."""
+    """A stream whose output counts against the archive's limit."""
 
     def __init__(self, stream: _Source, work: _Unpacking) -> None:
         self.stream = stream
@@ -133,10 +131,10 @@ class _Counted(io.BufferedIOBase):
         self.count = 0
 
     def read(self, size: int | None = None, /) -> bytes:
-        part = self.stream.read(size or _CHUNK_BYTES)
-        self.count += len(part)
-        self.work.spend(len(part))
-        return part
+        chunk = self.stream.read(size or _CHUNK_BYTES)
+        self.count += len(chunk)
+        self.work.spend(len(chunk))
+        return chunk
 
 
 class _Unpacking:
@@ -153,7 +151,7 @@ class _Unpacking:
         self.left_bytes -= count
         if self.left_bytes < 0 or self.members > MAX_MEMBERS:
             raise CaptureError(
-                f"{self.named}: the archive unpacks to more than is allowed: it may be a decompression bomb. "
+                f"{self.named}: the archive unpacks to more than the limit: it may be a decompression bomb. "
                 "If it is not, unpack it yourself and name the folder."
             )
 
@@ -172,9 +170,9 @@ class _Unpacking:
                         self._write(member.name, source, _tar_time(member))
                 while counted.read():
                     pass
-                # Every tar ends with blocks of zeros: one that ends with a member has lost what came behind it.
+                # Every tar ends with blocks of zeros. One that ends with a member was cut off.
                 if tar.offset >= counted.count:
-                    raise tarfile.ReadError("it ends without its end mark: it was cut off")
+                    raise tarfile.ReadError("the end-of-archive blocks are missing: it was cut off")
 
     def unpack_zip(self) -> None:
         with zipfile.ZipFile(self.archive) as zipped:
@@ -190,14 +188,14 @@ class _Unpacking:
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as out:
-            while part := source.read(_CHUNK_BYTES):
-                out.write(part)
+            while chunk := source.read(_CHUNK_BYTES):
+                out.write(chunk)
         if modified is not None:
             self.modified[target] = modified
 
 
 def _tar_time(member: tarfile.TarInfo) -> Modified | None:
-    """A member's time: in whole seconds, but for a pax header with a fraction."""
+    """A member's modification time: whole seconds, unless a pax header has a fraction."""
     exact = _EXACT_TIME.fullmatch(member.pax_headers.get("mtime", ""))
     if exact and exact[2].strip("0"):
         at_ms = int(exact[1]) * 1000 + int(exact[2][:3].ljust(3, "0"))
@@ -206,8 +204,8 @@ def _tar_time(member: tarfile.TarInfo) -> Modified | None:
 
 
 def _zip_time(info: zipfile.ZipInfo) -> Modified | None:
-    """An entry's time: the extended timestamp of Info-ZIP (seconds, UTC) where it has one, else its own: local time of
-    some zone in steps of two seconds."""
+    """An entry's modification time: Info-ZIP's extended timestamp (seconds, UTC) if it has one, else the entry's own,
+    which is local time of an unknown zone in steps of two seconds."""
     extra = info.extra
     while len(extra) >= _EXTRA.size:
         kind, size = _EXTRA.unpack_from(extra)
@@ -223,7 +221,7 @@ def _zip_time(info: zipfile.ZipInfo) -> Modified | None:
 
 @contextmanager
 def _open_tar(archive: Path) -> Iterator[_Source]:
-    """The tar's bytes, decompressed as its first bytes ask for."""
+    """The tar's bytes, decompressed according to its first bytes."""
     with archive.open("rb") as raw:
         magic = raw.read(6)
         raw.seek(0)
@@ -240,10 +238,10 @@ def _open_tar(archive: Path) -> Iterator[_Source]:
 def _name_refusal(name: str, inside: str) -> str | None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
-        return f"a path that leads out of the {inside}"
+        return f"a path outside the {inside}"
     if not path.parts:
         return "no name"
-    sizes = [len(part.encode("utf-8", "surrogateescape")) for part in path.parts]
+    sizes = [len(component.encode("utf-8", "surrogateescape")) for component in path.parts]
     if max(sizes) > _MAX_NAME_BYTES or sum(sizes) + len(sizes) > _MAX_PATH_BYTES:
         return f"a name longer than {_MAX_NAME_BYTES} bytes, or a path longer than {_MAX_PATH_BYTES}"
     return None
@@ -255,7 +253,7 @@ def _zip_refusal(info: zipfile.ZipInfo) -> str | None:
         return "not a regular file"
     if info.flag_bits & 0x1:
         return "encrypted"
-    # Python's zipfile does not bound what one read of the other methods returns (CPython gh-156002).
+    # For other methods Python's zipfile does not limit what one read returns (CPython gh-156002).
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return f"compressed with method {info.compress_type}: repack it with deflate"
     return None

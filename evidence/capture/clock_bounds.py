@@ -1,9 +1,8 @@
-"""What the evidence itself says of when a file was read, and of how far two clocks are apart. Pure: numbers in, numbers
-out.
+"""When a file was read at the latest, and how far two clocks differ, from the evidence itself. Pure arithmetic.
 
-An archive keeps when each member was written. A copy is written after its source was read, and is stamped by the
-capturer's clock, as the capture time in its path is: a value was read by then. A copy that keeps its source's time
-(`cp -p`) says as much where that time is not before the capture time: nothing was written to the source afterwards.
+An archive keeps each member's modification time. A copy is written after its source was read. It is stamped by the
+capturer's clock, like the capture time in its path, so the value was read by then. A copy that keeps its source's time
+(`cp -p`) gives the same bound if that time is not before the capture time: the source was not written afterwards.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any
 
 from evidence.limits import MAX_TIME_MS
 
-# A kernel stamps a file with the time of its last tick.
+# The kernel stamps a file with the time of its last tick.
 TICK_MS = 10
-# Copying that ended later than this after the capture time was not that round's: the copy was copied again.
+# A copy written later than this after the capture time is a copy of a copy, not part of the round of copying.
 SLOW_ROUND_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Modified:
-    """When a member of an archive was written last: at at_ms (ms since the Unix epoch) or less than granularity_ms
-    after it. has_zone: False for the time in a zip's own entry, local time of a zone that nothing names."""
+    """When a member of an archive was last written: from at_ms (ms since the Unix epoch) to less than granularity_ms
+    after it. has_zone: False for the time in a zip's own entry, which is local time of an unknown zone."""
 
     at_ms: int
     granularity_ms: int
@@ -31,18 +30,18 @@ class Modified:
 
 
 def of_seconds(seconds: int) -> Modified | None:
-    """A time that is kept in whole seconds; None for one that cannot be. An even number may have come through a file
-    system or archive that keeps only those (FAT, zip), an odd one has not."""
+    """A time kept in whole seconds; None if it is out of range. An even number may have passed through a file system or
+    archive with a two-second step (FAT, zip); an odd number has not."""
     at_ms = seconds * 1000
     return Modified(at_ms, 1000 if seconds % 2 else 2000) if 0 <= at_ms <= MAX_TIME_MS else None
 
 
 def round_ms(captured_at_ms: int, assumed_ms: int, modified: Modified | None) -> int:
-    """How long after captured_at_ms, by the same clock, a file was read at the latest. At least 0.
+    """The longest time between captured_at_ms and the read of the file, by the same clock. At least 0.
 
-    assumed_ms: how long a round of copying is said to have taken. It holds where `modified` is None, before
-    captured_at_ms (a source's time that was kept) or more than a minute after it. Else the file was read by then: that
-    may be sooner than assumed, and where it is later the round was slow.
+    assumed_ms: the assumed duration of a round of copying. It is returned if `modified` is None, is before
+    captured_at_ms (the source's time was kept), or is more than a minute after it. Otherwise the file was read by
+    `modified`. That may be earlier than assumed; if it is later, the round was slow.
     """
     if modified is None:
         return assumed_ms
@@ -51,21 +50,20 @@ def round_ms(captured_at_ms: int, assumed_ms: int, modified: Modified | None) ->
         return assumed_ms
     read_by = modified.at_ms + granularity + TICK_MS - captured_at_ms
     if read_by <= assumed_ms:
-        # A time without a zone may be off by hours: it can be there by chance.
+        # A time without a zone may be off by hours and fall into the range by chance.
         return read_by if modified.has_zone else assumed_ms
     return read_by if modified.at_ms - captured_at_ms <= SLOW_ROUND_MS else assumed_ms
 
 
 def minimum_clock_error_ms(files: Iterable[Mapping[str, Any]]) -> int:
-    """How far the controllers' clocks were at least ahead of the capturer's; 0 where nothing shows that they were.
+    """The least by which the controllers' clocks were ahead of the capturer's; 0 if nothing shows that they were.
 
-    files: with captured_at_ms and uncertainty_ms (when the file was read, by the capturer's clock) and
-    last_timestamp_ms (the last record timestamp in it, by the clock of the controller that was active), as
-    tables.EVIDENCE_FILES has them. One with a null says nothing, nor does a timestamp that is no time (negative, or
-    after the year 9999).
-    A record is in the log at its timestamp at the earliest. So a copy that was read by captured_at_ms + uncertainty_ms
-    and holds a later record was read when the controller's clock showed more than the capturer's; or the round took
-    longer than it is said to have, which is as bad for what rests on its times. Nothing bounds the error from above.
+    files: rows of tables.EVIDENCE_FILES with captured_at_ms and uncertainty_ms (when the file was read, by the
+    capturer's clock) and last_timestamp_ms (the last record timestamp in it, by the clock of the active controller).
+    Rows with a null are skipped, as are timestamps out of range (negative, or after the year 9999).
+    A record is in the log at its timestamp at the earliest. If a copy was read by captured_at_ms + uncertainty_ms and
+    holds a later record, the controller's clock was ahead of the capturer's. Or the round took longer than stated,
+    which has the same effect on its times. Nothing bounds the error from above.
     """
     least = 0
     for file in files:

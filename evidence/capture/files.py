@@ -1,8 +1,8 @@
-"""A capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file, opened read-only.
+"""Open a capture read-only: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file.
 
-An archive is unpacked into a fresh private folder, member by member and within bounds (evidence/capture/archive.py);
-what must not be unpacked is reported, not followed. What a URL names is first copied into such a folder
-(evidence/capture/remote.py). Nothing of a capture is ever written to.
+An archive is unpacked into a new private folder within limits (evidence/capture/archive.py). Members that must not be
+unpacked, and links, are reported and not followed. A URL is first copied into such a folder
+(evidence/capture/remote.py). Nothing is ever written to a capture.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from evidence.text_files import read_properties
 class EvidenceFile:
     """One file of a capture. local: where its bytes can be read; path: its name inside the capture.
 
-    captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: how far that clock may be from the
-    controllers'. snapshot_duration_ms: how long copying took; None: as the settings say. modified_ns: its modification
-    time when it was hashed; None: `read` does not compare it. modified: when the archive that it is from says that the
-    copy was written; None: a file from elsewhere, whose own time may be that of any later copy.
+    captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: the largest difference between that
+    clock and the controllers'. snapshot_duration_ms: how long copying took; None: use the settings. modified_ns: its
+    modification time when it was hashed; None: `read` does not check it. modified: when the archive says that the copy
+    was written; None for files that are not from an archive: their own time may be that of any later copy.
     """
 
     local: Path
@@ -49,21 +49,21 @@ class EvidenceFile:
     modified: Modified | None = None
 
     def read_within_ms(self, assumed_ms: int) -> int | None:
-        """How long after captured_at_ms, by the capturer's clock, it was read at the latest; None if nothing names that
-        time. assumed_ms: how long a round of copying took where the manifest does not say."""
+        """The longest time between captured_at_ms and the read of the file, by the capturer's clock; None if the
+        capture time is unknown. assumed_ms: how long a round of copying took if the manifest does not name it."""
         if self.captured_at_ms is None:
             return None
         duration_ms = assumed_ms if self.snapshot_duration_ms is None else self.snapshot_duration_ms
         return round_ms(self.captured_at_ms, duration_ms, self.modified)
 
     def read(self) -> bytes:
-        """The file's bytes. Errors: CaptureError when the file cannot be read or is not what was hashed any more."""
+        """The file's bytes. Errors: CaptureError when the file cannot be read or changed since it was hashed."""
         with self.unchanged():
             return self.local.read_bytes()
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """For a file that is read otherwise. Errors: as `read`, when the block ends."""
+        """For code that reads the file itself. Errors: as `read`, when the block ends."""
         with _readable(self.local):
             yield
             now = self.local.stat()
@@ -73,7 +73,8 @@ class EvidenceFile:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """An opened capture. refused: (name, reason) of what was not taken: links, special files, members of an archive."""
+    """An opened capture. refused: (name, reason) of each entry left out: links, special files, members of an
+    archive."""
 
     name: str
     cluster_id: str | None
@@ -83,12 +84,12 @@ class Capture:
 
     @property
     def manifest_file(self) -> EvidenceFile | None:
-        """The file that `manifest` was read from: the one in the top folder."""
+        """The file `manifest` was read from, in the top folder."""
         return next((f for f in self.files if f.path in NAMES), None)
 
     @property
     def nodes(self) -> set[int]:
-        """Every node that a file is from."""
+        """Each node that at least one file is from."""
         return {f.node_id for f in self.files if f.node_id is not None}
 
 
@@ -100,7 +101,8 @@ def capture_name(location: Location) -> str:
 
 
 def check_location(location: Location) -> None:
-    """Errors: CaptureError when nothing is there, or a URL's store cannot be asked."""
+    """Check that the location exists. Errors: CaptureError when it does not, or when a URL's store cannot be
+    reached."""
     if isinstance(location, Remote):
         remote.check(location)
     elif not location.exists():
@@ -111,11 +113,11 @@ def check_location(location: Location) -> None:
 
 @contextmanager
 def open_capture(location: Location) -> Iterator[Capture]:
-    """Open, hash and classify everything in a capture; private copies, of an archive's members and of what a URL names,
-    are gone when the block ends.
+    """Open a capture; hash and classify its files. Private copies (of archives and URLs) are removed when the block
+    ends.
 
     Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
-    or changes meanwhile, or files of more than one cluster; for a URL as of remote.stage.
+    or changes meanwhile, or files of more than one cluster; for a URL as remote.stage.
     """
     if isinstance(location, Remote):
         with _private_folder() as folder:
@@ -135,7 +137,7 @@ def open_capture(location: Location) -> Iterator[Capture]:
 
 @contextmanager
 def _opened(local: Path, location: Location, refused: list[tuple[str, str]]) -> Iterator[Capture]:
-    """local: where what the location names can be read."""
+    """Open the local copy. local: where the location's bytes can be read."""
     if local.is_dir():
         yield _register(location, local, refused)
     elif archive.is_archive(local):
@@ -162,8 +164,7 @@ def _single_file(location: Location, local: Path) -> Capture:
 
 
 def _kind(path: PurePosixPath, local: Path) -> str:
-    """What a file is: by its name and folder, else by what it begins with. The output of a tool may be called
-    anything."""
+    """The kind of a file, from its name and folder, else from its first bytes: a tool's output may have any name."""
     kind = kinds.classify(path)
     if kind != kinds.OTHER or kinds.is_unfinished(path):
         return kind
@@ -183,7 +184,7 @@ def _entry(local: Path, path: str, kind: str) -> EvidenceFile:
 
 def _changed(local: Path) -> CaptureError:
     return CaptureError(
-        f"{local}: the file changed while it was read. Evidence must stand still: copy the node's files first, "
+        f"{local}: the file changed while it was read. Evidence must not change: copy the node's files first, "
         "then name the copy."
     )
 
@@ -205,7 +206,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _strip_single_folder(folder: Path) -> Path:
-    """An archive that holds one folder is that folder: the same capture has the same paths, packed or not."""
+    """The only folder in an archive, else the archive's root, so that paths are the same packed and unpacked."""
     entries = list(folder.iterdir())
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
 
@@ -231,11 +232,11 @@ def _register(
 
 
 def the_cluster(named: set[str], capture: str) -> str | None:
-    """The cluster that a capture's files name, None if they name none. Errors: CaptureError when they name several."""
+    """The cluster id in a capture's files; None if they name none. Errors: CaptureError when they name several."""
     if len(named) > 1:
         raise CaptureError(
             f"{capture}: files of {len(named)} clusters ({', '.join(sorted(named))}) in one capture. "
-            "Offsets of different clusters must not be mixed: capture each cluster on its own."
+            "Offsets of different clusters must not be mixed: capture each cluster separately."
         )
     return next(iter(named), None)
 
@@ -243,7 +244,7 @@ def the_cluster(named: set[str], capture: str) -> str | None:
 def _placed(
     entry: EvidenceFile, path: PurePosixPath, nodes: dict[PurePosixPath, int], manifest: Manifest
 ) -> EvidenceFile:
-    """The file with its node and time: what a file beside it says, then the manifest, then its path."""
+    """The file with its node and time. A file next to it takes precedence, then the manifest, then the path."""
     named = next((nodes[p] for p in path.parents if p in nodes), None)
     listed = manifest.node_of(path)
     node = named if named is not None else listed.id if listed else kinds.node_in_path(path)
@@ -265,13 +266,13 @@ def _placed(
 def _manifest(root: Path, location: Location) -> Manifest | None:
     found = [name for name in NAMES if (root / name).is_file()]
     if len(found) > 1:
-        raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}: which of them holds? Leave one.")
+        raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}. Keep one.")
     with _readable(location):
         return read_manifest((root / found[0]).read_bytes(), f"{location}/{found[0]}") if found else None
 
 
 def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
-    """The regular files below `root`, sorted; and (name, reason) of everything else. Links are not followed."""
+    """The regular files in `root`, sorted, and (name, reason) of everything else. Links are not followed."""
 
     def unreadable(error: OSError) -> None:
         raise CaptureError(f"{error.filename}: cannot be read: {error.strerror}. Check the permissions.") from error
@@ -290,7 +291,7 @@ def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
 
 
 def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int], set[str]]:
-    """Node ids by folder, from meta.properties and server.properties; and every cluster id that is named."""
+    """Node ids by folder, from meta.properties and server.properties, and each cluster id they name."""
     nodes: dict[PurePosixPath, int] = {}
     clusters: set[str] = set()
     for local in found:

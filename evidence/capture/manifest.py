@@ -1,5 +1,6 @@
-"""The capture manifest: what the person who captured knows and the files cannot tell. `capture.toml` or `capture.json`
-in the capture's top folder; docs/evidence.md has an example.
+"""Read the capture manifest: facts that the files do not hold, from the person who made the capture.
+
+It is `capture.toml` or `capture.json` in the capture's top folder; docs/evidence.md has an example.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _milliseconds(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """A config value as Kafka's properties files have it."""
+    """A config value as in Kafka's properties files."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -42,12 +43,12 @@ Configs = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
 class _Facts(BaseModel):
-    """What may be said of the whole capture or of one node.
+    """Facts about the whole capture or one node.
 
     captured_at: when copying began (ms since the Unix epoch, or a date with a zone); a number of milliseconds in a
-    file's path is closer and wins. snapshot_duration_ms: how long one round of copying took. clock_error_ms: how far
-    the clock may have been from the controllers' clocks. Both are at most 365 days, and no time is after the year 9999.
-    configs: static configs; a captured server.properties wins.
+    file's path takes precedence. snapshot_duration_ms: how long one round of copying took. clock_error_ms: the largest
+    difference from the controllers' clocks. Both are at most 365 days, and no time is after the year 9999. configs:
+    static configs; a captured server.properties takes precedence.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -60,50 +61,50 @@ class _Facts(BaseModel):
 
 
 class Node(_Facts):
-    """[[nodes]]: a node's folder inside the capture, and what holds for it."""
+    """[[nodes]]: a node's folder inside the capture, and the facts about that node."""
 
     id: Annotated[int, Field(ge=0, lt=1 << 31)]
     path: str | None = None
 
     def holds(self, path: PurePosixPath) -> bool:
-        """Whether a file lies in this node's folder."""
+        """Whether a file is in this node's folder."""
         return self.path is not None and path.is_relative_to(PurePosixPath(self.path))
 
 
 class Manifest(_Facts):
-    """The whole file."""
+    """The whole manifest."""
 
     cluster_id: str | None = None
     nodes: tuple[Node, ...] = ()
 
     def node_of(self, path: PurePosixPath) -> Node | None:
-        """The node whose folder a file lies in; of nested folders the innermost."""
+        """The node whose folder contains the file; the innermost if folders are nested."""
         found = [n for n in self.nodes if n.holds(path)]
         return max(found, key=lambda n: len(PurePosixPath(n.path or "").parts), default=None)
 
     def facts_of(self, path: PurePosixPath, node_id: int | None) -> tuple[_Facts, ...]:
-        """What holds for a file, the closest first."""
+        """The facts that apply to a file, the most specific first."""
         node = self.node_of(path) or next((n for n in self.nodes if n.id == node_id), None)
         return (self,) if node is None else (node, self)
 
     def static_configs(self, nodes: set[int]) -> dict[int, dict[str, str]]:
-        """Static configs by node, for `nodes` and those that the manifest names itself."""
+        """Static configs by node, for `nodes` and for the nodes in the manifest."""
         own = {n.id: n.configs for n in self.nodes}
         return {node: {**self.configs, **own.get(node, {})} for node in sorted(nodes | set(own))}
 
 
 def read_manifest(data: bytes, path: str) -> Manifest:
-    """Errors: CaptureError naming the file and the entry that is wrong: a manifest is written by hand."""
+    """Parse a manifest. Errors: CaptureError naming the file and the bad entry, as a manifest is written by hand."""
     try:
         text = data.decode("utf-8")
         values = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
-        # Strict, but as JSON: lists for tuples are fine, "3" for 3 is not.
+        # Strict, but with JSON's types: a list for a tuple is accepted, "3" for 3 is not.
         return Manifest.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        place = ".".join(map(str, first["loc"])) or "the file"
         raise CaptureError(
-            f"{path}: {place}: {first['msg']} (docs/evidence.md says what a manifest may hold)"
+            f"{path}: {place}: {first['msg']} (docs/evidence.md lists what a manifest may contain)"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise CaptureError(f"{path}: not a manifest that can be read: {error}") from error
+        raise CaptureError(f"{path}: the manifest cannot be read: {error}") from error

@@ -1,8 +1,8 @@
-"""Captures on an object store or web server: copied, through fsspec, to a private folder, and read there (ADR 9).
+"""Copy a capture from an object store or web server to a private folder, through fsspec (ADR 9).
 
-Credentials, endpoint and region come from where fsspec and the store's own client look for them (AWS_*, ~/.aws,
-FSSPEC_*). A URL may hold secrets: what is shown or stored of it is `str(remote)`, and of a client's error its class
-alone, since its words may quote a signed request.
+fsspec and the store's own client find credentials, endpoint and region (AWS_*, ~/.aws, FSSPEC_*). A URL may hold
+secrets, so only `str(remote)` is shown or stored. Of a client's error only the class is shown: its message may quote a
+signed request.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTA
 _SPELLINGS = {"s3a": "s3", "s3n": "s3"}  # Hadoop's
 _LOCAL = ("file", "local")
 _WEB = ("http", "https")
-# Here the name in front of the @ is a container's; a password would follow a colon.
+# Here the name before the @ is a container's; a password would follow a colon.
 _AT_IS_A_CONTAINER = ("abfs", "abfss")
-# One request an object: all of its bytes are of one version, and no part of a large one is held in memory.
+# One request per object: all bytes are of one version, and no chunk of a large object is held in memory.
 _OPTIONS: dict[str, dict[str, Any]] = {"s3": {"max_concurrency": 1}}
 _PACKAGES = {"s3": "Install s3fs: pip install 'kraft-forensics[s3]'"}
 _PARALLEL = 16
-# What stores call an object's size, checksum, time and version.
+# The stores' names for an object's size, checksum, time and version.
 _IDENTITY = {"size", "etag", "md5hash", "generation", "lastmodified", "last_modified", "last-modified", "updated"}
 _NAMED_PARTS = 3
 
@@ -37,9 +37,9 @@ Info = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A URL that names a capture: a folder (all objects below a prefix), an archive or a single file.
+    """A URL that names a capture: a folder (all objects with that prefix), an archive or a single file.
 
-    url: as fsspec takes it, secrets included: never to be shown.
+    url: as fsspec takes it, with secrets: never show it.
     """
 
     url: str = field(repr=False)
@@ -59,12 +59,12 @@ class Remote:
 
     @property
     def parts(self) -> list[str]:
-        """The host, bucket or container, and the names below it."""
-        return [part for part in str(self).partition("://")[2].split("/") if part]
+        """The host, bucket or container, and the path components after it."""
+        return [name for name in str(self).partition("://")[2].split("/") if name]
 
     @property
     def name(self) -> str:
-        """The last part, as of a path."""
+        """The last component, as Path.name."""
         return self.parts[-1] if self.parts else ""
 
 
@@ -72,7 +72,7 @@ Location = Path | Remote
 
 
 def location(given: str | Location) -> Location:
-    """What names a capture: a URL, or else a path. s3a:// and s3n:// are s3://."""
+    """A URL as Remote, anything else as Path. s3a:// and s3n:// become s3://."""
     match = _URL.fullmatch(given) if isinstance(given, str) else None
     if match is None:
         return given if isinstance(given, Remote) else Path(given)
@@ -81,28 +81,30 @@ def location(given: str | Location) -> Location:
 
 
 def check(remote: Remote) -> None:
-    """One or two requests. Errors: CaptureError when nothing is there, or it cannot be reached."""
+    """Check that the URL exists, in one or two requests. Errors: CaptureError when it does not, or cannot be
+    reached."""
     _Store(remote).info()
 
 
 def size_bytes(remote: Remote) -> int:
-    """Bytes of an object, or of everything below a prefix. Errors: as `check`."""
+    """The size of an object, or of all objects with the prefix. Errors: as `check`."""
     return sum(info.get("size") or 0 for info in _Store(remote).objects().values())
 
 
 def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
-    """Copy what is there below `folder`; return where it lies, a file or a folder, and (name, reason) of what was not
-    copied, since it would lead out of the folder or onto another.
+    """Copy the capture into `folder`.
 
-    Errors: CaptureError for what cannot be reached or read, arrives cut off, changes meanwhile, or is beyond the limits
-    of archives (1,000,000 objects, 64 GiB).
+    Returns the path of the copy (a file or a folder) and (name, reason) of each object that was not copied: its name
+    would place it outside the folder or over another file.
+    Errors: CaptureError for an object that cannot be reached or read, arrives truncated or changes meanwhile, and for
+    more than the limits of archives (1,000,000 objects, 64 GiB).
     """
     store = _Store(remote)
     found = store.objects()
     _within_limits(remote, found)
     names = Names("capture")
     if list(found) == [store.path]:
-        name = "/".join(remote.parts[-_NAMED_PARTS:])  # what a log is, its folder says
+        name = "/".join(remote.parts[-_NAMED_PARTS:])  # a log is classified by its folder's name
         if not names.take(name):
             raise CaptureError(f"{remote}: {names.refused[0][1]}. Give the object another name.")
         root, targets = folder / name, {store.path: folder / name}
@@ -113,8 +115,8 @@ def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
     changed = _changed(found, store.objects())
     if changed is not None:
         raise CaptureError(
-            f"{store.shown(changed)}: the object changed while the capture was copied. Evidence must stand still: "
-            "copy what was captured to a place of its own, then name that."
+            f"{store.shown(changed)}: the object changed while the capture was copied. Evidence must not change: "
+            "copy the capture to its own prefix, then name that."
         )
     return root, names.refused
 
@@ -122,7 +124,7 @@ def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
 def _refusal(path: str, info: Info) -> str | None:
     if info["type"] != "file" or path.endswith("/"):
         return "not a regular file"
-    return "a name that stands for a version of another object" if "?versionId=" in path else None
+    return "a name that refers to a version of another object" if "?versionId=" in path else None
 
 
 def _within_limits(remote: Remote, found: dict[str, Info]) -> None:
@@ -130,12 +132,12 @@ def _within_limits(remote: Remote, found: dict[str, Info]) -> None:
     if len(found) > MAX_MEMBERS or total > MAX_TOTAL_BYTES:
         raise CaptureError(
             f"{remote}: {len(found)} objects, {total} bytes: more than {MAX_MEMBERS} or {MAX_TOTAL_BYTES >> 30} GiB. "
-            "Is it the capture's own folder? If it is, copy it to a disk and name that folder."
+            "Check that the URL names only the capture; if it does, copy it to a disk and name that folder."
         )
 
 
 def _changed(before: dict[str, Info], after: dict[str, Info]) -> str | None:
-    """The first object that is not what it was, is new or is gone."""
+    """The first object that changed, is new or is missing."""
 
     def identity(info: Info | None) -> Info | None:
         return info and {key: value for key, value in info.items() if key.lower() in _IDENTITY}
@@ -144,7 +146,7 @@ def _changed(before: dict[str, Info], after: dict[str, Info]) -> str | None:
 
 
 class _Store:
-    """fsspec's file system for a URL. A connection of its own: nothing that was listed before is remembered."""
+    """fsspec's file system for a URL, with its own connection and without cached listings."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
@@ -159,8 +161,8 @@ class _Store:
             return dict(self.fs.info(self.path))
 
     def objects(self) -> dict[str, Info]:
-        """By their full paths: the object that the URL names, else every one below it. What stands for a folder (no
-        bytes, a name that ends with a slash) is left out, as in archives."""
+        """Objects by full path: the one object that the URL names, else all with the prefix. Placeholders for folders
+        (no bytes, a name that ends with a slash) are left out, as in archives."""
         self.fs.invalidate_cache()
         info = self.info()
         if info["type"] == "file":
@@ -173,11 +175,11 @@ class _Store:
         return path.removeprefix(self.path.rstrip("/") + "/")
 
     def shown(self, path: str) -> str:
-        """An object, as it may be shown."""
+        """An object's name in messages, without secrets."""
         return str(self.remote) if path == self.path else f"{self.remote}/{spelled_out(self.name_of(path))}"
 
     def copy(self, targets: dict[str, Path], found: dict[str, Info]) -> None:
-        """Some objects at a time where fsspec's implementation knows how to; an error names the object."""
+        """Copy objects, several at a time if fsspec's implementation supports it. Errors name the object."""
 
         def one(path: str) -> None:
             target = targets[path]
@@ -187,17 +189,17 @@ class _Store:
             size, arrived = found[path].get("size"), target.stat().st_size
             if size not in (None, arrived):
                 raise CaptureError(
-                    f"{self.shown(path)}: {arrived} bytes arrived, and the store names {size}: the download was cut "
+                    f"{self.shown(path)}: {arrived} bytes arrived, the store reports {size}: the download was cut "
                     "off, or the object changed. Try again."
                 )
 
         with ThreadPoolExecutor(_PARALLEL if self.fs.async_impl else 1) as pool:
             for _ in pool.map(one, targets):
-                pass  # an error is raised here, and what has not begun is not begun any more
+                pass  # an error is raised here; copies that have not started are cancelled
 
 
 def _file_system(remote: Remote) -> Any:
-    """The class that fsspec has for a scheme. Errors: CaptureError when there is none, or its package is missing."""
+    """fsspec's class for a scheme. Errors: CaptureError when there is none, or its package is missing."""
     import fsspec  # here, since few commands need it
     from fsspec.registry import known_implementations
 
@@ -209,11 +211,13 @@ def _file_system(remote: Remote) -> Any:
         named = known_implementations[remote.scheme].get("err") or "The package for this store is not installed"
         raise CaptureError(f"{remote}: {_PACKAGES.get(remote.scheme, named).rstrip('.')}.") from None
     except ValueError:
-        raise CaptureError(f"{remote}: fsspec knows no store {remote.scheme}://. s3:// is one that it knows.") from None
+        raise CaptureError(
+            f"{remote}: fsspec does not support {remote.scheme}://. Use a scheme that it supports, such as s3://."
+        ) from None
 
 
 class _Border:
-    """Where fsspec's errors, and those of the clients below it, become the project's, without their words."""
+    """Convert errors of fsspec and its clients to CaptureError, without their messages."""
 
     def __init__(self, shown: str) -> None:
         self.shown = shown
@@ -227,20 +231,21 @@ class _Border:
 
 
 def _reason(error: Exception) -> str:
-    """A sentence that quotes nothing. s3fs keeps botocore's error as the cause, fsspec's HTTP aiohttp's."""
+    """A sentence that quotes nothing from the error. s3fs keeps botocore's error as the cause, fsspec's HTTP file
+    system aiohttp's."""
     origin = error.__cause__ or error
     code = getattr(origin, "response", None) or {}
     code = code.get("Error", {}).get("Code", "") if isinstance(code, dict) else ""
     status = getattr(origin, "status", None)
     kind = type(origin).__name__
     if "Credential" in kind:
-        return "no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or what the store has."
+        return "no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or the store's variables."
     if code == "NoSuchBucket":
         return "no such bucket. Check the name, and the endpoint (AWS_ENDPOINT_URL) and region."
     if isinstance(error, PermissionError) or status in (401, 403):
-        return "no permission to read it, or the credentials are wrong. It takes the right to list and to get objects."
+        return "no permission to read it, or wrong credentials. Listing and reading objects must be allowed."
     if isinstance(error, FileNotFoundError) and (error is origin or code or status):
         return "no such object or folder. Name a capture: a folder, an archive or a log segment."
     if isinstance(error, OSError) and error.errno:
         kind += f", {os.strerror(error.errno)}"
-    return f"cannot be read ({kind}). Check endpoint, region, network, and the space in the temporary folder."
+    return f"cannot be read ({kind}). Check the endpoint, region, network, and free space in the temporary folder."

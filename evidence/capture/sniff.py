@@ -1,4 +1,4 @@
-"""What a text file is, by its first bytes: for the output of tools, which may be called anything."""
+"""Detect the kind of a text file from its first bytes. For the output of tools, which may have any name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD_BYTES = 64 << 10
 _BATCH_LINE = rb"baseOffset: \d+ lastOffset: "
 _PAYLOAD = rb'\{"type":"[A-Z_]+_RECORD","version":\d+,'
 _OFFSET_LINE = rb"[a-zA-Z0-9._-]{1,249}:\d{1,10}:-?\d*\r?"
-# Whole lines that nothing else has; the first that fits decides.
+# Lines that occur in one kind only; the first match decides.
 _LINES = (
     (kinds.DUMP_LOG, rb"Dumping \S.*\r?$|" + _BATCH_LINE + rb"|(\| .*payload: )?" + _PAYLOAD),
     (kinds.TOPICS_DESCRIBE, rb"\s*Topic: \S+\s+(TopicId: \S+\s+)?(PartitionCount: ?\d|Partition: ?\d)"),
@@ -22,7 +22,7 @@ _LINES = (
 _LINE_KINDS = [(kind, re.compile(rb"^(?:" + pattern + rb")", re.MULTILINE)) for kind, pattern in _LINES]
 _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
-# Of JSON: field names that only this answer has together.
+# JSON field names that only this response has together.
 _JSON_KINDS = (
     (kinds.LOG_DIRS, (b'"brokers"', b'"logDirs"')),
     (kinds.REPLICA_LOG_INFO, (b'"topicPartitionLogInfoList"',)),
@@ -34,7 +34,7 @@ _JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
 
 
 def sniff(head: bytes) -> str | None:
-    """The kind that the first HEAD_BYTES of a file show, or None."""
+    """The kind of a file, from its first HEAD_BYTES bytes, or None."""
     head = head.removeprefix(b"\xef\xbb\xbf")
     start = b"\n".join(head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])
     for kind, pattern in _LINE_KINDS:

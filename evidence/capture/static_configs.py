@@ -1,4 +1,4 @@
-"""Static configs: captured server.properties, and what the manifest adds for files that were not captured."""
+"""Static configs: from captured server.properties, and from the manifest for nodes whose file was not captured."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Row = dict[str, Any]
 
 
 def static_configs(capture: Capture) -> list[Row]:
-    """A row (node_id, name, value, provenance) for each config; secrets redacted. A node's own file wins over the
-    manifest. A properties file of an unknown node is left out: its configs would be nobody's."""
+    """A row (node_id, name, value, provenance) for each config; secrets redacted. A node's own file takes precedence
+    over the manifest. A properties file of an unknown node is left out, as no node can be assigned to it."""
     rows = list(_captured(capture))
     known = {(row["node_id"], row["name"]) for row in rows}
     return rows + [row for row in _from_manifest(capture) if (row["node_id"], row["name"]) not in known]

@@ -1,8 +1,8 @@
-"""The lines that `kafka-dump-log --cluster-metadata-decoder` prints: what each is, and what it says.
+"""Parse the lines of `kafka-dump-log --cluster-metadata-decoder`: their kind and their fields.
 
-Facts: Kafka's DumpLogSegments (4.3.1, run; and its source of October 2024), its JSON by the generated JsonConverter
-classes: a tagged field with its default is left out, bytes are base64, NaN and the infinities are strings.
-Every function takes one line without its end and raises DecodeError (or says so by its result), whatever the bytes.
+Sources: Kafka's DumpLogSegments (4.3.1, as run, and its source of October 2024); JSON from the generated JsonConverter
+classes: a tagged field with its default is left out, bytes are base64, NaN and the infinities are strings. Each
+function takes one line without its end, accepts any bytes, and raises only DecodeError.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BATCH_MARK = b"baseOffset: "
 BOOTSTRAP = "bootstrap.checkpoint"
 _STARTS = (b"Log starting offset: ", b"Snapshot end offset: ", b"KRaft bootstrap snapshot")
 _START = re.compile(rb"Log starting offset: (\d{1,19})|Snapshot end offset: (\d{1,19}), epoch: (\d{1,10})")
-# What a batch line still holds when its beginning was damaged.
+# Words that a batch line still has when its beginning is damaged.
 _BATCH_WORDS = (b" partitionLeaderEpoch: ", b" isvalid: ", b" lastOffset: ")
-# What else the tool, its index dumps and the JVM print, to stdout and stderr.
+# Other lines that the tool, its index dumps and the JVM print to stdout and stderr.
 _KNOWN = re.compile(
     rb"Found \d+ invalid bytes at the end of |Non-consecutive offsets in |  \d+ is followed by \d+$|"
     rb"Ignoring unknown file |Mismatches in :|  Index offset: \d+, log offset: \d+$|Found timestamp mismatch in :|"
@@ -46,7 +46,7 @@ _KNOWN = re.compile(
 )
 _MAX_HEAD_BYTES = 4096
 _INT = re.compile(rb"-?[0-9]{1,19}")
-_UNTOLD = b" controlType: LEADER_CHANGE(2)"
+_CONTROL_TYPE_ONLY = b" controlType: LEADER_CHANGE(2)"
 _RECORD_NAMES = (b"offset:", b"keySize:", b"valueSize:", b"sequence:")
 _UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 _INT_BITS = {"INT8": 7, "INT16": 15, "INT32": 31, "INT64": 63}
@@ -57,7 +57,7 @@ Shape = Callable[[Any], Any]
 
 
 def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(start, end without the line end, start of the next line) of every line in data[start:end)."""
+    """(start, end without the line end, start of the next line) of each line in data[start:end)."""
     while start < end:
         newline = data.find(b"\n", start, end)
         following = end if newline < 0 else newline + 1
@@ -67,7 +67,7 @@ def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def kind_of(data: bytes, start: int, stop: int) -> str:
-    """What the line data[start:stop) is, by how it begins; UNKNOWN for one that the tool does not print."""
+    """The kind of the line data[start:stop), from its beginning; UNKNOWN if the tool does not print such a line."""
     if stop - start > MAX_LINE_BYTES:
         return UNKNOWN
     if data.startswith(b"|", start, stop):
@@ -89,7 +89,7 @@ def kind_of(data: bytes, start: int, stop: int) -> str:
 
 
 def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
-    """A line 'Dumping <path>' -> (the file's base name, (end offset, epoch) if that is the name of a snapshot)."""
+    """A line 'Dumping <path>' -> (the file's base name, (end offset, epoch) if it is a snapshot's name)."""
     base = line.removeprefix(b"Dumping ").replace(b"\\", b"/").rsplit(b"/", 1)[-1]
     name = spelled_out(base.decode("utf-8", "surrogateescape"))
     named = checkpoint_name(name)
@@ -97,7 +97,8 @@ def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
 
 
 def parse_start(line: bytes) -> tuple[str, tuple[int, int] | None] | None:
-    """The line behind 'Dumping ...' -> (Kafka's name for such a file, (end offset, epoch) of a snapshot)."""
+    """The line after 'Dumping ...' -> (Kafka's name for such a file, (end offset, epoch) of a snapshot); None for any
+    other line."""
     if line == b"KRaft bootstrap snapshot":
         return BOOTSTRAP, None
     found = _START.fullmatch(line)
@@ -116,14 +117,15 @@ def _number(word: bytes, name: bytes, low: int, high: int) -> int:
 
 
 def parse_batch(line: bytes, position: int) -> tuple[Batch, bool]:
-    """A batch line -> the batch (its text's extent not yet known) and what the tool says about its CRC.
+    """A batch line -> (the batch, without its extent in the text; whether the tool found its CRC valid).
 
-    The base timestamp is not printed: the largest stands for it, as a KRaft controller gives a batch only one.
+    The tool does not print the base timestamp. The largest timestamp replaces it: a KRaft controller gives all records
+    of a batch the same one. Errors: DecodeError.
     """
     words = line[:_MAX_HEAD_BYTES].split(b" ")
     fields = dict(zip(words[::2], words[1::2], strict=False))
     if len(words) != 2 * len(fields) or len(line) > _MAX_HEAD_BYTES:
-        raise DecodeError("bad_batch_line", "a batch line whose words do not pair", 0)
+        raise DecodeError("bad_batch_line", "a batch line that is not made of name-value pairs", 0)
     clock = b"LogAppendTime:" if b"LogAppendTime:" in fields else b"CreateTime:"
     wanted = {b"isTransactional:": {b"true": 0x10, b"false": 0}, b"isControl:": {b"true": 0x20, b"false": 0}}
     try:
@@ -139,7 +141,7 @@ def parse_batch(line: bytes, position: int) -> tuple[Batch, bool]:
         flags = sum(values[fields[name]] for name, values in wanted.items())
         is_valid = {b"true": True, b"false": False}[fields[b"isvalid:"]]
     except KeyError as error:
-        raise DecodeError("bad_batch_line", f"a batch line without a good {str(error)[:60]}", 0) from None
+        raise DecodeError("bad_batch_line", f"a batch line without a valid {str(error)[:60]}", 0) from None
     except ValueError:
         raise DecodeError("bad_batch_line", "a compression codec that does not exist", 0) from None
     if count != last - base + 1 or (codec == 0 and count > (size - HEAD_BYTES) // 7):
@@ -150,20 +152,21 @@ def parse_batch(line: bytes, position: int) -> tuple[Batch, bool]:
     return Batch(position, size, base, last, epoch, crc, attributes, timestamp, timestamp, count), is_valid
 
 
-def is_untold(line: bytes) -> bool:
-    """Whether a control record's line does not hold the record: empty by --skip-record-metadata, or (releases before
-    4.x) a LeaderChange by its type only."""
-    return not line or line.endswith(_UNTOLD)
+def is_control_without_record(line: bytes) -> bool:
+    """Whether a control record's line lacks the record: it is empty (--skip-record-metadata), or has only the type (a
+    LeaderChange, releases before 4.x)."""
+    return not line or line.endswith(_CONTROL_TYPE_ONLY)
 
 
 def claimed_offset(line: bytes) -> int | None:
-    """The offset that a record line names, or None."""
+    """The offset in a record line, or None."""
     word = line[10 : line.find(b" ", 10)] if line.startswith(b"| offset: ") else b""
     return int(word) if word.isdigit() and len(word) <= 19 else None
 
 
 def parse_record(line: bytes, batch: Batch) -> tuple[int, str, int, dict[str, Any]]:
-    """A record line of `batch` -> (timestamp in ms, type, version, data). Its offset is not looked at."""
+    """A record line of `batch` -> (timestamp in ms, type, version, data). Its offset is not read. Errors:
+    DecodeError."""
     timestamp, body = batch.max_timestamp_ms, line[2:]
     if not line.startswith(b"| payload: "):
         timestamp, body = _record_head(line, batch)
@@ -181,19 +184,19 @@ def parse_record(line: bytes, batch: Batch) -> tuple[int, str, int, dict[str, An
 def _record_head(line: bytes, batch: Batch) -> tuple[int, bytes]:
     head, found, body = line.partition(b" headerKeys: [] ")
     if not found and line.endswith(b" headerKeys: []"):
-        raise DecodeError("no_payload", "the text does not hold the record (made without a decoder)", 0)
+        raise DecodeError("no_payload", "the record is not in the text (the tool was run without a decoder)", 0)
     if not found and b" headerKeys: [" in line and b" headerKeys: []" not in line:
-        raise DecodeError("not_kraft", "the record has headers: no KRaft controller writes that", 0)
+        raise DecodeError("not_kraft", "the record has headers, which no KRaft controller writes", 0)
     words = head[:_MAX_HEAD_BYTES].split(b" ")
     clock = b"LogAppendTime:" if batch.log_append_time else b"CreateTime:"
     if len(words) != 11 or (words[1], *words[5::2]) != _RECORD_NAMES or words[3] != clock:
         raise DecodeError("bad_record_line", f"not a record line: {_short(head)}", 0)
     timestamp, key_size, value_size = words[4], words[6], words[8]
     if not all(_INT.fullmatch(word) for word in words[2::2]) or not -MAX_INT64 - 1 <= int(timestamp) <= MAX_INT64:
-        raise DecodeError("bad_record_line", f"a record line with a bad number: {_short(head)}", 0)
+        raise DecodeError("bad_record_line", f"a record line with an invalid number: {_short(head)}", 0)
     if (int(key_size) >= 0) != batch.is_control:
         key = "no key in a control batch" if batch.is_control else "a key"
-        raise DecodeError("not_kraft", f"the record has {key}: no KRaft controller writes that", 0)
+        raise DecodeError("not_kraft", f"the record has {key}, which no KRaft controller writes", 0)
     if int(value_size) < 0:
         raise DecodeError("bad_value", f"value length {int(value_size)}", 0)
     return int(timestamp), body
@@ -204,18 +207,19 @@ def _short(text: bytes) -> str:
 
 
 def payload_of(line: bytes) -> bytes:
-    """The JSON of a line that belongs to no batch: the line itself, or what stands behind 'payload: '."""
+    """The JSON of a line that belongs to no batch: the line itself, or the text after 'payload: '."""
     return line.partition(b" payload: ")[2] if line.startswith(b"|") else line
 
 
 def parse_payload(text: bytes) -> tuple[str, int, dict[str, Any]]:
-    """A payload {"type": ..., "version": ..., "data": {...}} -> (type, version, data in the byte decoder's order)."""
+    """A payload {"type": ..., "version": ..., "data": {...}} -> (type, version, data in the byte decoder's order).
+    Errors: DecodeError."""
     if text.startswith(b"Error at "):
         reason = "unknown_record" if b"Unknown metadata id" in text else "undecoded"
         raise DecodeError(reason, f"kafka-dump-log could not decode the record: {_short(text)}", 0)
     value = read_object(text)
     if value.keys() != {"type", "version", "data"}:
-        raise DecodeError("bad_payload", "a payload has type, version and data, and nothing else", 0)
+        raise DecodeError("bad_payload", "a payload must have exactly type, version and data", 0)
     return _shaped("metadata", value["type"], value["version"], value["data"])
 
 
@@ -231,7 +235,7 @@ def _shaped(kind: str, name: Any, version: Any, data: Any) -> tuple[str, int, di
     shape = versions.get(version) if versions is not None and type(version) is int else None
     if shape is None:
         what = f"record type {str(name)[:60]!a}, version {str(version)[:20]!a}"
-        raise DecodeError("unknown_record", f"{what} is not known, and the text does not hold its bytes", 0)
+        raise DecodeError("unknown_record", f"{what} is unknown, and its bytes are not in the text", 0)
     return name, version, shape(data)
 
 
@@ -271,7 +275,7 @@ def _struct(record: str, where: str, fields: list[dict[str, Any]]) -> Shape:
                 if found != default:
                     values[name] = found
         if left:
-            raise _bad(where, f"has {left} more fields than this version of the record")
+            raise _bad(where, f"has {left} more fields than this record version")
         return values
 
     return shape
@@ -318,7 +322,7 @@ def _primitive(name: str, kind: str) -> Shape:
 
     def shape(value: Any) -> Any:
         if not check(value):
-            raise _bad(name, f"is no {kind}")
+            raise _bad(name, f"is not a valid {kind}")
         return value
 
     return shape
@@ -327,7 +331,7 @@ def _primitive(name: str, kind: str) -> Shape:
 def _integer(name: str, kind: str, low: int, high: int) -> Shape:
     def shape(value: Any) -> int:
         if type(value) is not int or not low <= value <= high:
-            raise _bad(name, f"is no {kind}")
+            raise _bad(name, f"is not a valid {kind}")
         return value
 
     return shape
@@ -338,7 +342,7 @@ def _is_string(value: Any) -> bool:
         return False
     try:
         return len(value if value.isascii() else value.encode()) <= _MAX_STRING_BYTES
-    except UnicodeEncodeError:  # half of a surrogate pair: no text that Kafka wrote
+    except UnicodeEncodeError:  # half of a surrogate pair: not text that Kafka wrote
         return False
 
 

@@ -1,29 +1,29 @@
-"""Text of `kafka-dump-log --cluster-metadata-decoder` -> the logs, batches and records that the bytes would give.
+"""Frame the text of `kafka-dump-log --cluster-metadata-decoder`: the same logs, batches and records as in the bytes.
 
-Three shapes: everything; --skip-record-metadata (no offsets in the record lines, control records as empty lines);
-and JSON payload lines alone, whose offsets are unknown. One text may hold several dumps. Lines:
-evidence/dump_log/lines.py. What no shape holds: unknown tagged fields and the bytes of unknown records. What a terminal
-without UTF-8 printed as `?` cannot be told from a real `?`.
+The text has one of three forms: everything; --skip-record-metadata (no offsets in the record lines, control records as
+empty lines); or JSON payload lines alone, whose offsets are unknown. One text may hold several dumps. Lines:
+evidence/dump_log/lines.py. No form holds unknown tagged fields or the bytes of unknown records. A `?` that a terminal
+without UTF-8 printed cannot be distinguished from a real `?`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from evidence.dump_log import lines as lines
+from evidence.dump_log import lines
 from evidence.errors import Damage, DecodeError
 from evidence.wire.batches import Batch
 
 _MAX_LACKS = 3
 _BOM = b"\xef\xbb\xbf"
-_NOT_UNDERSTOOD = f"not what kafka-dump-log prints, or a line of more than {lines.MAX_LINE_BYTES} bytes"
+_NOT_UNDERSTOOD = f"not a line that kafka-dump-log prints, or longer than {lines.MAX_LINE_BYTES} bytes"
 
 
 @dataclass(slots=True)
 class DumpedLog:
-    """One dumped file. name: its base name, "" if not told. snapshot: (end offset, epoch), None for a log.
+    """One dumped file. name: its base name, "" if unknown. snapshot: (end offset, epoch), None for a log.
 
-    lacks: what of the file the text does not hold, as a sentence, or None.
+    lacks: what is missing from the text, as a sentence, or None.
     """
 
     name: str
@@ -34,7 +34,7 @@ class DumpedLog:
 
 @dataclass(slots=True)
 class DumpScan:
-    """What a text holds: parsed + quarantined + trailing bytes = its length.
+    """The content of a text: parsed + quarantined + trailing bytes = its length.
 
     unplaced: [start, end) of payload lines without batches, for read_unplaced. note: a sentence, or None.
     """
@@ -50,32 +50,38 @@ class DumpScan:
 
 @dataclass(slots=True)
 class _OpenBatch:
-    """The batch whose lines are being read. head None: its line is damaged, or the tool found its CRC wrong."""
+    """The batch whose lines are being read.
+
+    head: None if its line is damaged or the tool found its CRC wrong. printed: record lines with content; omitted:
+    control lines without their record; blank: empty lines; first_line, last_line: [start, end) of the first and last
+    printed line.
+    """
 
     position: int
     head: Batch | None
     reason: str
     message: str
-    told: int = 0
-    untold: int = 0
+    printed: int = 0
+    omitted: int = 0
     blank: int = 0
-    first: tuple[int, int] = (0, 0)
-    last: tuple[int, int] = (0, 0)
+    first_line: tuple[int, int] = (0, 0)
+    last_line: tuple[int, int] = (0, 0)
 
 
 @dataclass(slots=True)
 class _OpenLog:
-    """The dump that is being read; damage_from: the index of the first damage that lies in it."""
+    """The dump that is being read. damage_from: the index of its first damage; omitted_control: control records that
+    are not in the text, of batches_with_omitted batches."""
 
     log: DumpedLog
     position: int
     damage_from: int
     is_started: bool = False
     is_bootstrap: bool = False
-    told_control: int = 0
-    told_data: int = 0
-    untold: int = 0
-    untold_batches: int = 0
+    printed_control: int = 0
+    printed_data: int = 0
+    omitted_control: int = 0
+    batches_with_omitted: int = 0
     first: _OpenBatch | None = None
     last: _OpenBatch | None = None
     problem: str | None = None
@@ -90,14 +96,14 @@ class _Scanner:
         self.bare: list[tuple[int, int]] = []
         self.log: _OpenLog | None = None
         self.batch: _OpenBatch | None = None
-        self.cut_at: int | None = None
+        self.cut_line_at: int | None = None
 
     def scan(self) -> DumpScan:
         data, end = self.data, len(self.data)
         for start, stop, following in lines.spans(data, len(_BOM) if data.startswith(_BOM) else 0, end):
             kind = lines.kind_of(data, start, stop)
             if following == end and data[end - 1] != 10 and self._is_cut(kind, start, stop):
-                self.cut_at = start
+                self.cut_line_at = start
                 break
             self._take(kind, start, stop, following)
         self._close_log(end)
@@ -107,12 +113,14 @@ class _Scanner:
             self.damage.sort(key=lambda d: d.position)
         unplaced = (self.bare[0][0], self.bare[-1][1]) if self.bare and not self.logs else None
         quarantined = sum(d.length_bytes for d in self.damage)
-        trailing = 0 if self.cut_at is None else end - self.cut_at
-        note = f"the text is cut off in the line at byte {self.cut_at}" if trailing else None if end else "empty file"
+        trailing = 0 if self.cut_line_at is None else end - self.cut_line_at
+        note = (
+            f"the text is cut off in the line at byte {self.cut_line_at}" if trailing else None if end else "empty file"
+        )
         return DumpScan(self.logs, unplaced, self.damage, end - quarantined - trailing, quarantined, trailing, note)
 
     def _is_cut(self, kind: str, start: int, stop: int) -> bool:
-        """Whether the last line, which does not end, is only the beginning of one."""
+        """Whether the last line, which has no line end, is incomplete."""
         line = self.data[start:stop]
         try:
             if kind == lines.BATCH:
@@ -147,12 +155,12 @@ class _Scanner:
             self._unknown(start, following)
 
     def _count(self, start: int, stop: int, batch: _OpenBatch) -> None:
-        if batch.head and batch.head.is_control and lines.is_untold(self.data[start:stop]):
-            batch.untold += 1
+        if batch.head and batch.head.is_control and lines.is_control_without_record(self.data[start:stop]):
+            batch.omitted += 1
         else:
-            batch.first = batch.first if batch.told else (start, stop)
-            batch.last = (start, stop)
-            batch.told += 1
+            batch.first_line = batch.first_line if batch.printed else (start, stop)
+            batch.last_line = (start, stop)
+            batch.printed += 1
 
     def _bare(self, start: int, following: int) -> None:
         if self.bare and self.bare[-1][1] == start:
@@ -162,17 +170,17 @@ class _Scanner:
     def _known(self, start: int, stop: int) -> None:
         if self.log is None:
             return
-        line, told = self.data[start:stop], None
+        line, missing = self.data[start:stop], None
         if line.startswith((b"Exception in thread ", b"\tat ")):
-            told = "kafka-dump-log stopped with an exception: later batches are not in the text"
+            missing = "kafka-dump-log stopped with an exception: later batches are not in the text"
         elif line.startswith(b"Found ") and b" invalid bytes " in line:
-            told = f"the last {line[6:25].split()[0].decode()} bytes of the file were no whole batch"
-        if told and told not in self.log.lacks and len(self.log.lacks) < _MAX_LACKS:
-            self.log.lacks.append(told)
+            missing = f"the last {line[6:25].split()[0].decode()} bytes of the file were not a whole batch"
+        if missing and missing not in self.log.lacks and len(self.log.lacks) < _MAX_LACKS:
+            self.log.lacks.append(missing)
 
     def _unknown(self, start: int, following: int) -> None:
         if self.batch and self.batch.head is None:
-            return  # the damaged batch is quarantined whole
+            return  # the damaged batch is quarantined as a whole
         last = self.damage[-1] if self.damage else None
         if last and last.reason == "not_understood" and last.position + last.length_bytes == start:
             self.damage.pop()
@@ -185,12 +193,12 @@ class _Scanner:
         self.damage.append(Damage(start, end - start, offset, reason, message))
 
     def _start(self, start: int, stop: int, following: int) -> None:
-        told = lines.parse_start(self.data[start:stop])
-        if told is None:
+        start_line = lines.parse_start(self.data[start:stop])
+        if start_line is None:
             self._unknown(start, following)
             return
-        name, snapshot = told
-        if self.log is None or self.log.is_started or self.log.first:  # its "Dumping" line is lost
+        name, snapshot = start_line
+        if self.log is None or self.log.is_started or self.log.first:  # its "Dumping" line is missing
             self._open_log(start, name, None)
         assert self.log
         self.log.is_started, self.log.is_bootstrap = True, name == lines.BOOTSTRAP
@@ -222,24 +230,24 @@ class _Scanner:
         head = batch.head
         if head is None:
             before = log.log.batches[-1].last_offset + 1 if log.log.batches else None
-            stop = end if self.cut_at is None or end < len(self.data) else self.cut_at
+            stop = end if self.cut_line_at is None or end < len(self.data) else self.cut_line_at
             self._quarantine(batch.position, stop, before, batch.reason, batch.message)
             return
         log.log.batches.append(replace(head, extent_bytes=end - batch.position))
-        held = batch.told
+        found = batch.printed
         if not head.is_control:
-            log.told_data += batch.told
-        elif not batch.told and not batch.untold:  # --skip-record-metadata; empty lines are easily lost
-            log.untold += min(batch.blank, head.record_count)
-            log.untold_batches += batch.blank > 0
+            log.printed_data += batch.printed
+        elif not batch.printed and not batch.omitted:  # --skip-record-metadata; empty lines are easily lost
+            log.omitted_control += min(batch.blank, head.record_count)
+            log.batches_with_omitted += batch.blank > 0
             return
         else:
-            log.told_control += batch.told
-            log.untold += batch.untold
-            log.untold_batches += batch.untold > 0
-            held += batch.untold
-        if held != head.record_count:
-            log.problem = f"{held} of {head.record_count} records of the batch at offset {head.base_offset} are there"
+            log.printed_control += batch.printed
+            log.omitted_control += batch.omitted
+            log.batches_with_omitted += batch.omitted > 0
+            found += batch.omitted
+        if found != head.record_count:
+            log.problem = f"the batch at offset {head.base_offset} has {found} of its {head.record_count} records"
 
     def _close_log(self, end: int) -> None:
         self._close_batch(end)
@@ -249,48 +257,51 @@ class _Scanner:
         self.logs.append(log.log)
         problem = None if log.is_bootstrap else self._snapshot_problem(log)
         if problem:
-            message = f"the snapshot is not whole: {problem}; it is not used as state"
+            message = f"the snapshot is incomplete: {problem}; it is not used as state"
             del self.damage[log.damage_from :]
             self._quarantine(log.position, end, None, "bad_snapshot", message)
             if end == len(self.data):
-                self.cut_at = None
+                self.cut_line_at = None
             log.log.batches, log.lacks = [], [message]
         elif log.is_bootstrap:
-            log.log.batches, log.lacks = [], ["the records of bootstrap.checkpoint are no part of the log: not read"]
-        elif log.untold:
-            batches = f"{log.untold} control records of {log.untold_batches} batches are not in the text"
-            log.lacks.insert(0, f"{batches} ({'an older release' if log.told_control else '--skip-record-metadata'})")
-        if any(not b.is_control for b in log.log.batches) and not log.told_data:
-            log.lacks.insert(0, "no metadata record is in the text (made without --cluster-metadata-decoder?)")
+            log.log.batches, log.lacks = [], ["the records of bootstrap.checkpoint are not part of the log: not read"]
+        elif log.omitted_control:
+            counts = f"{log.omitted_control} control records of {log.batches_with_omitted} batches are not in the text"
+            log.lacks.insert(0, f"{counts} ({'an older release' if log.printed_control else '--skip-record-metadata'})")
+        if any(not b.is_control for b in log.log.batches) and not log.printed_data:
+            log.lacks.insert(0, "no metadata record is in the text (run without --cluster-metadata-decoder?)")
         log.log.lacks = "; ".join(log.lacks) or None
 
     def _snapshot_problem(self, log: _OpenLog) -> str | None:
-        """What makes the snapshot unusable (compare evidence.metadata_log.scan.scan_snapshot), None if nothing does."""
+        """Why the snapshot is unusable, or None. Compare evidence.metadata_log.scan._scan_snapshot."""
         first, last = log.first, log.last
-        begins = first is not None and self.data.find(b" SnapshotHeader {", *first.first) >= 0
+        begins = first is not None and self.data.find(b" SnapshotHeader {", *first.first_line) >= 0
         if log.log.snapshot is None:
             is_snapshot = begins or log.log.name.endswith(".checkpoint")
             return "the text does not name its end offset" if is_snapshot else None
         if first is None or last is None:
-            return "it holds no batch"
+            return "it has no batch"
         damage = self.damage[log.damage_from :]
         if damage:
             return damage[0].message
-        if self.cut_at is not None:
+        if self.cut_line_at is not None:
             return "the text is cut off in it"
         if log.problem:
             return log.problem
         heads = log.log.batches
-        if not heads[0].is_control or (log.told_control and not begins):
+        if not heads[0].is_control or (log.printed_control and not begins):
             return "it does not begin with a snapshot header"
-        if not heads[-1].is_control or (log.told_control and self.data.find(b" SnapshotFooter {", *last.last) < 0):
+        if not heads[-1].is_control or (
+            log.printed_control and self.data.find(b" SnapshotFooter {", *last.last_line) < 0
+        ):
             return "it does not end with a snapshot footer"
         return None
 
 
 def scan_dump(data: bytes) -> DumpScan:
-    """Which dumps and batches a text holds, every byte accounted for. Never raises, whatever the bytes.
+    """Find the dumps and batches in a text. Each byte is accounted for. Never raises, for any bytes.
 
-    A batch that the tool calls invalid is quarantined with its records; a snapshot that is not whole, as a whole.
+    A batch that the tool calls invalid is quarantined with its records; an incomplete snapshot is quarantined as a
+    whole.
     """
     return _Scanner(data).scan()

@@ -1,8 +1,7 @@
-"""Compiled loop over the heads of uncompressed batches, CRC32C included: what `batches.read_head` checks, many times as
-fast where batches are small.
+"""Compiled loop over the heads of uncompressed batches, with CRC32C: the checks of evidence.wire.batches.read_head,
+many times as fast for small batches.
 
-Source: Kafka's DefaultRecordBatch; the CRC is that of RFC 3720 (polynomial 0x1EDC6F41, reflected), eight bytes at a
-time.
+Sources: Kafka's DefaultRecordBatch; the CRC of RFC 3720 (polynomial 0x1EDC6F41, reflected), eight bytes at a time.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Columns of a table of heads; times in ms, sizes in bytes.
 POSITION, SIZE, BASE_OFFSET, EPOCH, CRC, BASE_TIMESTAMP, COUNT, STATE = range(8)
 HEAD_FIELDS = 8
-# What a head's state says: its records may be walked; the same once its CRC was checked; left to the reader.
+# The state of a head: its records can be parsed; they can be parsed once the CRC is checked; left to the Python reader.
 PLAIN, PLAIN_UNCHECKED, LEFT_BATCH = range(3)
 
 _HEAD_BYTES = 61
 _MIN_LENGTH = 49
 _MAX_BATCH_BYTES = 64 << 20
 _LEAST_RECORD_BYTES = 7
-# A longer batch's CRC is left to google-crc32c, which is faster once it is called.
+# The CRC of a longer batch is left to google-crc32c, which is faster despite the call.
 _OWN_CRC_BYTES = 2048
-# Base timestamps below this, and as large deltas, cannot lead out of 64 bits.
+# A sum of a base timestamp and a delta that are both below this cannot overflow 64 bits.
 _SAFE_TIME = 1 << 61
 # Compression (0-2), timestamp type (3) and control (5) bits of the attributes.
 _UNUSUAL = 0x2F
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled on first use (some ten seconds), and kept on disk where there is a place for it."""
+    """Compile the function on first use (about ten seconds) and cache it on disk if that is possible."""
     try:
         result: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:
@@ -47,14 +46,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A part of compiled functions of the same file: numba keeps what it compiled until that very file changes, also
-    when a constant that it imports does."""
+    """Inline the function into compiled functions of the same file. numba's cache is only invalidated when that file
+    changes, not when a file that it imports from does."""
     result: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
     return result
 
 
 def _crc_tables() -> Array:
-    """The eight tables of CRC32C: of a byte, and of a byte with 1 to 7 zero bytes behind it."""
+    """The eight CRC32C tables: of a byte, and of a byte followed by 1 to 7 zero bytes."""
     tables = np.zeros((8, 256), dtype=np.uint32)
     value = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -113,9 +112,9 @@ def _big(data: Array, at: int, size: int) -> Any:
 
 @compiled
 def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes: int, out: Array) -> Any:
-    """Read the heads of batches that begin in data[position:end) into `out`, until it is full or holds so many records
-    or bytes. Returns (how many heads, the position behind the last); stops in front of anything `read_head` would
-    refuse."""
+    """Read the heads of batches that begin in data[position:end) into `out`, until it is full or max_records or
+    max_bytes are reached. Returns (number of heads, the position after the last batch). Stops before anything that
+    evidence.wire.batches.read_head would reject."""
     begin, records = position, 0
     for i in range(len(out)):
         left = len(data) - position

@@ -1,8 +1,7 @@
-"""Ranges of batches -> Arrow, column by column: what `decode_range` gives row by row, many times as fast.
+"""Decode ranges of batches into Arrow by column: the rows of `decode_range`, many times as fast.
 
-Large ranges of uncompressed batches go through compiled loops (evidence/metadata_log/partition_kernel.py) as far as
-these are sure of what they see; what is left, and every small range, is read by evidence/wire/records.py. Both ways
-give the same rows.
+Large ranges of uncompressed batches go through compiled loops (evidence/metadata_log/partition_kernel.py), which skip
+whatever is in doubt. evidence/wire/records.py reads the skipped records and all small ranges. Both give the same rows.
 """
 
 from __future__ import annotations
@@ -32,15 +31,17 @@ DAMAGE = pa.struct(
         for name in ("position", "length_bytes", "offset", "reason", "message", "raw")
     ]
 )
-# A record (the columns of snapshot_records; holds: see ByteRange), or a damage and null for everything but the file.
+# A record (the columns of snapshot_records; holds: see ByteRange), or a damage, with null for all columns but those of
+# the file.
 DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), pa.field("damage", DAMAGE)])
 
-# Fewer bytes are decoded before the compiled loops are loaded, which takes about a second; or, where they are, started.
+# Smaller ranges are decoded without the compiled loops: loading these takes about a second, and starting them costs
+# time even if they are loaded.
 COMPILED_FROM_BYTES = 512 << 10
 LOADED_FROM_BYTES = 8 << 10
 _CHUNK_ROWS = 20_000
-# Batches are taken together until they hold so many records or bytes; an Arrow batch has at most this many rows, and
-# its records at most this many bytes.
+# Batches are grouped until they hold so many records or bytes. An Arrow batch has at most _MAX_ROWS rows, and its
+# records at most _MAX_BYTES bytes.
 _GROUP_RECORDS, _GROUP_BYTES = 32_768, 4 << 20
 _MAX_ROWS, _MAX_BYTES = 65_536, 8 << 20
 _LIST_NAMES = (
@@ -58,10 +59,11 @@ _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_s
 def decode_arrow(
     data: bytes, work: ByteRange, capture: str, compiled_from: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """DECODED batches of a range, in no particular order. data: the whole file; compiled_from: from how many bytes on
-    the compiled loops are used, None: where it pays.
+    """DECODED batches of a range, in no particular order.
 
-    Errors: CaptureError when the file is not what was framed any more.
+    data: the whole file, or read_byte_range's view of it. compiled_from: the number of bytes from which the compiled
+    loops are used; None: chosen by speed.
+    Errors: CaptureError when the file changed since it was framed.
     """
     if compiled_from is None:
         is_loaded = "evidence.metadata_log.partition_kernel" in sys.modules
@@ -73,7 +75,7 @@ def decode_arrow(
 
 
 def arrow_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as record batches of bounded size."""
+    """The rows as record batches of limited size."""
     rows = iter(rows)
     while chunk := list(islice(rows, _CHUNK_ROWS)):
         yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
@@ -89,7 +91,7 @@ def _rows(items: Iterable[Row | Damage], data: bytes, work: ByteRange, capture: 
 
 
 class CompiledDecoder:
-    """Decodes one range; see decode_arrow. compiled_rows: how many rows the compiled loops have given so far."""
+    """Decodes one range; see decode_arrow. compiled_rows: number of rows from the compiled loops so far."""
 
     def __init__(self, data: bytes, work: ByteRange, capture: str) -> None:
         from evidence.metadata_log import batch_kernel, json_kernel, partition_kernel
@@ -97,39 +99,45 @@ class CompiledDecoder:
         self.batches, self.records, self.text = batch_kernel, partition_kernel, json_kernel
         self.data, self.work, self.capture = data, work, capture
         self.bytes = np.frombuffer(data, dtype=np.uint8)
-        self.bytes.flags.writeable = False  # one type of array for the compiled loops, whatever holds the bytes
+        self.bytes.flags.writeable = False  # the compiled loops get one array type, for any buffer
         self.compiled_rows = 0
-        same: Row = {"capture": capture, "path": work.path, "sha256": work.sha256, "holds": work.holds, "damage": None}
-        same |= {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
-        same["is_control"] = False
-        self.scalars = {name: pa.scalar(value, DECODED.field(name).type) for name, value in same.items()}
-        self.same: dict[str, pa.Array] = {}
+        constant: Row = {
+            "capture": capture,
+            "path": work.path,
+            "sha256": work.sha256,
+            "holds": work.holds,
+            "damage": None,
+        }
+        constant |= {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
+        constant["is_control"] = False
+        self.scalars = {name: pa.scalar(value, DECODED.field(name).type) for name, value in constant.items()}
+        self.constants: dict[str, pa.Array] = {}
 
     def decode(self) -> Iterator[pa.RecordBatch]:
-        """Everything in the range: compiled rows, and what the reader gives for the rest."""
+        """All rows and damage of the range, from the compiled loops and, for the rest, from the Python reader."""
         waiting: list[Row | Damage] = []
-        for part in self._parts():
-            if isinstance(part, pa.RecordBatch):
-                self.compiled_rows += part.num_rows
-                yield part
+        for item in self._items():
+            if isinstance(item, pa.RecordBatch):
+                self.compiled_rows += item.num_rows
+                yield item
                 continue
-            waiting.append(part)
+            waiting.append(item)
             if len(waiting) == _CHUNK_ROWS:
                 yield from self._read(waiting)
                 waiting = []
         yield from self._read(waiting)
 
-    def _parts(self) -> Iterator[pa.RecordBatch | Row | Damage]:
+    def _items(self) -> Iterator[pa.RecordBatch | Row | Damage]:
         kernel, position = self.batches, self.work.start
         while position < self.work.end:
-            found, behind = self._heads(position)
+            found, following = self._heads(position)
             if not len(found):
-                # Not what the compiled loop knows as a batch: the reader says what it is, or that it is none.
+                # Not a batch that the compiled loop accepts: the Python reader decodes it or raises.
                 batch = self._head(position)
                 yield from self._whole(batch)
                 position = batch.end
                 continue
-            position = behind
+            position = following
             is_left = found[:, kernel.STATE] == kernel.LEFT_BATCH
             plain = found[~is_left]
             resume = np.zeros(3, dtype=np.int64)
@@ -142,19 +150,19 @@ class CompiledDecoder:
                 yield from self._whole(self._head(start))
 
     def _heads(self, position: int) -> tuple[Array, int]:
-        """The heads of some batches from `position` on, and the position behind them."""
+        """The heads of some batches from `position` on, and the position after them."""
         kernel = self.batches
         found = np.empty((_GROUP_RECORDS, kernel.HEAD_FIELDS), dtype=np.int64)
-        count, behind = kernel.find_heads(self.bytes, position, self.work.end, _GROUP_RECORDS, _GROUP_BYTES, found)
+        count, following = kernel.find_heads(self.bytes, position, self.work.end, _GROUP_RECORDS, _GROUP_BYTES, found)
         found = found[:count]
         for i in np.flatnonzero(found[:, kernel.STATE] == kernel.PLAIN_UNCHECKED).tolist():
             start, size = found[i, kernel.POSITION].item(), found[i, kernel.SIZE].item()
             if google_crc32c.value(self.data[start + 21 : start + size]) != found[i, kernel.CRC]:
                 return found[:i], start
-        return found, behind
+        return found, following
 
     def _records(self, plain: Array, resume: Array) -> tuple[pa.RecordBatch, Array]:
-        """DECODED rows of batches, and which records are left (partition_kernel.Columns.left)."""
+        """DECODED rows of batches, and the records that are left (partition_kernel.Columns.left)."""
         kernel = self.records
         rows = min(int(plain[:, self.batches.COUNT].sum()), _MAX_ROWS)
         size = min(int(plain[:, self.batches.SIZE].sum()), _MAX_BYTES)
@@ -176,7 +184,7 @@ class CompiledDecoder:
         text.resize(int(ends[-1]), shrink_to_fit=True)
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
         types = pa.array(["NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD"])
-        arrays = self._same(count) | {
+        arrays = self._constants(count) | {
             "offset": pa.array(longs[kernel.OFFSET]),
             "epoch": pa.array(columns.ints[kernel.BATCH_EPOCH, :count]),
             "timestamp_ms": pa.array(longs[kernel.TIMESTAMP]),
@@ -191,12 +199,12 @@ class CompiledDecoder:
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in DECODED.names], schema=DECODED)
         return batch, columns.left[:left].copy()
 
-    def _same(self, count: int) -> dict[str, pa.Array]:
-        """The columns that have one value in all of the range."""
-        if not self.same or len(self.same["holds"]) < count:
+    def _constants(self, count: int) -> dict[str, pa.Array]:
+        """The columns that have one value in the whole range."""
+        if not self.constants or len(self.constants["holds"]) < count:
             room = (count // 4096 + 1) * 4096
-            self.same = {name: pa.repeat(value, room) for name, value in self.scalars.items()}
-        return {name: array.slice(0, count) for name, array in self.same.items()}
+            self.constants = {name: pa.repeat(value, room) for name, value in self.scalars.items()}
+        return {name: array.slice(0, count) for name, array in self.constants.items()}
 
     def _change(self, columns: Any, count: int) -> pa.Array:
         """The partition_change column."""
@@ -206,7 +214,7 @@ class CompiledDecoder:
         ends = columns.ends[:, : count + 1]
         uuids = int(ends[kernel.DIRECTORIES, -1])
         fields = {
-            "topic_id": _strings(columns.topics, _every(count)),
+            "topic_id": _strings(columns.topics, _uuid_offsets(count)),
             "partition": pa.array(columns.ints[kernel.PARTITION, :count]),
         }
         for which, name in enumerate(_SCALAR_NAMES, kernel.LEADER):
@@ -214,7 +222,7 @@ class CompiledDecoder:
             fields[name] = pa.Array.from_buffers(pa.int32(), count, [valid[which], pa.py_buffer(values)])
         fields["leader_recovery_state"] = fields["leader_recovery_state"].cast(pa.int8())
         elements = [pa.array(values[: ends[which, -1]].copy()) for which, values in enumerate(columns.numbers)]
-        elements.append(_strings(columns.directories[: kernel.UUID_TEXT // 2 * uuids].copy(), _every(uuids)))
+        elements.append(_strings(columns.directories[: kernel.UUID_TEXT // 2 * uuids].copy(), _uuid_offsets(uuids)))
         for which, name in enumerate(_LIST_NAMES):
             dtype = tables.PARTITION_CHANGE.field(name).type
             buffers = [valid[which], pa.py_buffer(ends[which])]
@@ -223,7 +231,7 @@ class CompiledDecoder:
         return pa.Array.from_buffers(tables.PARTITION_CHANGE, count, [valid[kernel.CHANGE_VALID]], children=children)
 
     def _left(self, plain: Array, left: Array) -> Iterator[Row | Damage]:
-        """What the compiled loop left of some batches (partition_kernel.Columns.left), by the reader."""
+        """What the compiled loop left of some batches (partition_kernel.Columns.left), decoded by the Python reader."""
         batch = None
         for head, number, position, body, end in left.tolist():
             start = plain[head, self.batches.POSITION].item()
@@ -250,8 +258,8 @@ class CompiledDecoder:
         return next(heads(self.data, position, self.work.end, self.work.path))
 
 
-def _every(count: int) -> Array:
-    """Offsets of so many UUIDs as text."""
+def _uuid_offsets(count: int) -> Array:
+    """The string offsets of `count` UUIDs as text."""
     return np.arange(0, 22 * (count + 1), 22, dtype=np.int32)
 
 

@@ -18,11 +18,12 @@ Row = dict[str, Any]
 
 
 def inspect_file(path: Path, show_secrets: bool = False) -> Iterator[Row]:
-    """One dict a record, in file order: offset, timestamp (ms), leaderEpoch, type, version, data (Kafka's own JSON
-    field names and forms), file, position (bytes); damage in its place: file, position, offset, error, reason.
+    """One dict per record, in file order: offset, timestamp (ms), leaderEpoch, type, version, data (Kafka's JSON field
+    names and forms), file, position (bytes). A damage, in its place: file, position, offset, error, reason.
 
-    A segment, a snapshot, or the text of kafka-dump-log; offset, timestamp and leaderEpoch are None for bare payload
-    lines. Errors: KraftForensicsError when the file cannot be read.
+    The file is a segment, a snapshot, or the text of kafka-dump-log; offset, timestamp and leaderEpoch are None for
+    bare payload lines.
+    Errors: KraftForensicsError when the file cannot be read.
     """
     try:
         data = path.read_bytes()

@@ -1,6 +1,6 @@
 """Compiled loop that writes Kafka's JSON form of the rows that `partition_kernel.parse` found.
 
-The text is what `evidence/metadata_log/rows.py` `to_json` gives for the same record, byte by byte.
+The text equals that of `to_json` in evidence/metadata_log/rows.py for the same record, byte for byte.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from evidence.metadata_log.partition_kernel import (
     UUID_TEXT,
 )
 
-# Names of the JSON form with what stands in front of the values: those of the fields by their numbers, then the two
-# that every record begins with.
+# JSON names with the characters around them: first the fields, by number, then the two that begin each record.
 JSON_NAMES = (
     b',"replicas":[',
     b',"isr":[',
@@ -52,17 +51,17 @@ JSON_NAMES = (
 _PARTITION_NAME, _TOPIC_NAME = 11, 12
 _NAMES = np.frombuffer(b"".join(name.ljust(SLACK) for name in JSON_NAMES), dtype=np.uint8)
 _NAME_LENGTHS = np.array([len(name) for name in JSON_NAMES], dtype=np.int64)
-# In which order each kind of record has its fields.
+# The order of the fields for each kind of record.
 _ORDER = np.zeros((3, 11), dtype=np.int64)
 _SCALARS = (LEADER, LEADER_EPOCH, PARTITION_EPOCH)
 _ORDER[FULL] = (REPLICAS, ISR, REMOVING, ADDING, *_SCALARS, DIRECTORIES, RECOVERY, ELR, LAST_KNOWN_ELR)
 _ORDER[CHANGE] = (ISR, LEADER, REPLICAS, REMOVING, ADDING, RECOVERY, ELR, LAST_KNOWN_ELR, DIRECTORIES, *_SCALARS[1:])
-# No record's JSON form has more bytes for each of its own: an empty list in a tagged field takes 3 and gives 28.
+# Bytes of JSON for each byte of a record, at most: an empty list in a tagged field takes 3 bytes and gives 28.
 _GROWTH = 10
 
 
 def json_room(size: int) -> int:
-    """Bytes that the text of records that take `size` bytes needs at most."""
+    """The most bytes that the JSON of records of `size` bytes can take."""
     return size * _GROWTH + len(_NAMES)
 
 
@@ -79,8 +78,8 @@ def write_json(
     text: Array,
     text_ends: Array,
 ) -> None:
-    """The text of the first `rows` rows of partition_kernel.Columns, one behind the other; text_ends: where each ends,
-    behind a 0."""
+    """Write the JSON of the first `rows` rows of partition_kernel.Columns to `text`, without separators. text_ends: a
+    0, then the end of each row's text."""
     to = 0
     text_ends[0] = 0
     for i in range(rows):
@@ -126,7 +125,7 @@ def write_json(
 
 @inlined
 def _copy(source: Array, at: int, out: Array, to: int) -> None:
-    """SLACK bytes, of which the caller counts as many as it needs."""
+    """Copy SLACK bytes; the caller advances by as many as it needs."""
     u, v = np.uint64(at), np.uint64(to)
     for k in range(SLACK):
         out[v + np.uint64(k)] = source[u + np.uint64(k)]

@@ -1,9 +1,9 @@
-"""Compiled loops over the records of uncompressed batches: partition records straight into the buffers of columns.
+"""Compiled loops over the records of uncompressed batches: partition records straight into column buffers.
 
-Only what is beyond doubt is read here: PartitionRecord and PartitionChangeRecord, versions 0 to 2, with known tagged
-fields in ascending order and nothing unusual about them, and NoOpRecord. Everything else is left to
-evidence/wire/records.py, which is the reference. Sources: as there; the field layout is that of
-evidence/wire/schemas/metadata_records.json. Every read is checked against the end of what holds it.
+They read only what is beyond doubt: PartitionRecord and PartitionChangeRecord, versions 0 to 2, with known tagged
+fields in ascending order and nothing unusual, and NoOpRecord. Everything else is left to evidence/wire/records.py, the
+reference. Sources: as there; the field layout is that of evidence/wire/schemas/metadata_records.json. Each read is
+checked against the end of its container.
 """
 
 from __future__ import annotations
@@ -25,43 +25,42 @@ from evidence.metadata_log.batch_kernel import (
     inlined,
 )
 
-# What a record turned out to be.
+# The kind of a record.
 NO_OP, CHANGE, FULL = 0, 1, 2
-# The fields of a partition record that may be absent, and their bits in Columns.given; all but the last four are lists:
-# rows of Columns.ends and, but for DIRECTORIES, of Columns.numbers.
+# The fields of a partition record that may be missing, and their bits in Columns.given. All but the last four are
+# lists: rows of Columns.ends and, except DIRECTORIES, of Columns.numbers.
 REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES, LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY = (
     range(11)
 )
 LISTS, FIELDS = 7, 11
-# Rows of Columns.ints, behind one for each of the last four fields; of Columns.longs; of Columns.flags, behind one for
-# each field that says whether it is not null.
+# Rows of Columns.ints, after one for each of the last four fields; of Columns.longs; of Columns.flags, after one for
+# each field that is 1 if the field is not null.
 PARTITION, BATCH_EPOCH, INTS = 4, 5, 6
 OFFSET, TIMESTAMP, FIRST_OFFSET, BATCH_CRC, AT = range(5)
 CHANGE_VALID, KIND, VERSION = range(FIELDS, FIELDS + 3)
 FLAGS = FIELDS + 3
-# The bit of Columns.given for directories that are not the record's own.
+# The bit of Columns.given for directories that were filled in because the record has none.
 FILLED = 1 << FIELDS
-# Columns of Columns.left: the head's number, the record's (-1: the whole batch), where its length prefix, its body and
-# the record behind it begin.
+# Columns of Columns.left: the number of the head, the number of the record (-1: the whole batch), the positions of the
+# record's length prefix, its body and the next record.
 LEFT_FIELDS = 5
 UUID_TEXT = 22
-# What may be read and written behind a copied text.
+# Bytes that may be read and written after a copied text.
 SLACK = 32
 
 _BAD = -1
 _HEAD_BYTES = 61
 _SAFE_DELTA = 1 << 61
 _NO_LEADER, _NO_RECOVERY = -2, -1
-# What one record says, before it is known to be sound: where each list's elements begin, or the value of each other
-# field; how many elements it has, or 0, _BAD where it is absent; and the rest.
+# The fields of one record before it is accepted: for a list the position of its elements, else the value; then for each
+# field the number of elements or 0, _BAD if the field is missing; then the rest.
 _COUNTS = FIELDS
 _PARTITION, _TOPIC_AT, _KIND, _VERSION, _DELTA, _FOUND = range(2 * FIELDS, 2 * FIELDS + 6)
 
 
 class Columns(NamedTuple):
-    """Buffers of a table of records; the last index is the row, but for what has many elements a row: those of a list
-    end at ends[list, row + 1], in numbers[list] or, of DIRECTORIES, in directories. UUIDs are UUID_TEXT bytes of text.
-    """
+    """Buffers of a table of records. The last index is the row, except for elements of lists: those of a row end at
+    ends[list, row + 1] in numbers[list] or, for DIRECTORIES, in directories. UUIDs are UUID_TEXT bytes of text."""
 
     longs: Array
     ints: Array
@@ -75,7 +74,7 @@ class Columns(NamedTuple):
 
 
 def columns(rows: int, size: int) -> Columns:
-    """Room for so many records that take `size` bytes. What is not written costs no memory."""
+    """Room for `rows` records of `size` bytes in all. Pages that are not written cost no memory."""
     return Columns(
         longs=np.empty((5, rows), dtype=np.int64),
         ints=np.empty((INTS, rows), dtype=np.int32),
@@ -89,7 +88,7 @@ def columns(rows: int, size: int) -> Columns:
     )
 
 
-# Two letters of URL-safe base64 for every 12 bits.
+# Two letters of URL-safe base64 for each 12 bits.
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _LETTERS = np.frombuffer(b"".join(bytes((a, b)) for a in _ALPHABET for b in _ALPHABET), dtype=np.uint16)
 _PAIRS = UUID_TEXT // 2
@@ -97,7 +96,7 @@ _PAIRS = UUID_TEXT // 2
 
 @inlined
 def _uvarint(data: Array, at: int, end: int, max_bytes: int) -> Any:
-    """(value, position behind it); position _BAD when it ends early or is too long."""
+    """(value, position after it); position _BAD if it ends early or is too long."""
     value = np.int64(0)
     shift = 0
     for _ in range(max_bytes):
@@ -114,7 +113,7 @@ def _uvarint(data: Array, at: int, end: int, max_bytes: int) -> Any:
 
 @inlined
 def _varint(data: Array, at: int, end: int, max_bytes: int) -> Any:
-    """As `_uvarint`, of a zigzag varint."""
+    """As `_uvarint`, for a zigzag varint."""
     value, at = _uvarint(data, at, end, max_bytes)
     return (value >> 1) ^ -(value & 1), at
 
@@ -129,7 +128,7 @@ def _int32(data: Array, at: int) -> Any:
 
 @inlined
 def _is_framed(data: Array, at: int, end: int, count: int) -> bool:
-    """Whether data[at:end) is so many records, their lengths written as Kafka's writer does."""
+    """Whether data[at:end) is exactly `count` records, with length prefixes as Kafka's writer writes them."""
     for _ in range(count):
         length, body = _varint(data, at, end, 5)
         if body == _BAD or length < 1 or body + length > end or (body - at > 1 and data[body - 1] == 0):
@@ -154,9 +153,11 @@ def parse(
     directories: Array,
     left: Array,
 ) -> Any:
-    """Read records of the batches `heads` (batch_kernel.find_heads) from `resume` (head, record in it, its position) on
-    until there are no more, the columns (Columns, in its order) are full or `room` bytes are read. Returns (rows
-    written, records left); `resume` then says where to go on.
+    """Read records of the batches `heads` (from batch_kernel.find_heads) into the columns (Columns, in its order).
+
+    Starts at `resume` (head, record in it, its position). Stops at the last record, when the columns are full, or after
+    `room` bytes.
+    Returns (rows written, records left); `resume` is then where to continue.
     """
     i, lefts, taken = 0, 0, 0
     found = np.zeros(_FOUND, dtype=np.int64)
@@ -208,8 +209,8 @@ def parse(
                     _uuid(data, found[DIRECTORIES] + 16 * k, directories, to)
                     to += 1
                 if kind == FULL:
-                    # A recovery state of 0 is the default, which Kafka's JSON form leaves out. Directories that are
-                    # absent or empty mean MIGRATING, the zero UUID (see decode.partition_change).
+                    # A recovery state of 0 is the default, which Kafka's JSON form leaves out. Missing or empty
+                    # directories mean MIGRATING, the zero UUID (see rows.partition_change).
                     bits ^= (found[RECOVERY] == 0) << RECOVERY
                     if found[_COUNTS + DIRECTORIES] <= 0:
                         bits |= FILLED
@@ -228,8 +229,8 @@ def parse(
 
 @inlined
 def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool:
-    """Whether data[at:end), a record without its length, is one that this module reads; what it says is put in `found`.
-    number: of the record in its batch."""
+    """Whether data[at:end), a record without its length prefix, is one that this module reads; its fields are put in
+    `found`. number: its number in the batch."""
     found[_DELTA], at = _varint(data, at + 1, end, 9)
     if at == _BAD or found[_DELTA] >= _SAFE_DELTA or found[_DELTA] <= -_SAFE_DELTA:
         return False
@@ -242,8 +243,8 @@ def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool
     size, at = _varint(data, at, end, 5)
     if at == _BAD or size < 0 or at + size > end:
         return False
-    headers, behind = _varint(data, at + size, end, 5)
-    if behind != end or headers != 0:
+    headers, following = _varint(data, at + size, end, 5)
+    if following != end or headers != 0:
         return False
     end = at + size
     frame, at = _uvarint(data, at, end, 5)
@@ -275,7 +276,7 @@ def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool
 
 @inlined
 def _plain_fields(data: Array, at: int, end: int, version: int, found: Array) -> Any:
-    """The fields of a PartitionRecord behind its topic id; returns the position behind them, or _BAD."""
+    """Read the fields of a PartitionRecord after its topic id. Returns the position after them, or _BAD."""
     for which in range(ADDING + 1):
         at = _list(data, at, end, which, found)
         if found[_COUNTS + which] < 0:
@@ -294,7 +295,7 @@ def _plain_fields(data: Array, at: int, end: int, version: int, found: Array) ->
 
 @inlined
 def _list(data: Array, at: int, end: int, which: int, found: Array) -> Any:
-    """A compact array, nullable; returns the position behind it, or _BAD."""
+    """Read a nullable compact array. Returns the position after it, or _BAD."""
     size, at = _uvarint(data, at, end, 5)
     if at == _BAD or size == 0:
         return at
@@ -307,8 +308,8 @@ def _list(data: Array, at: int, end: int, which: int, found: Array) -> Any:
 
 @inlined
 def _tagged(data: Array, at: int, end: int, full: bool, version: int, found: Array) -> Any:
-    """The tagged fields: all of them known to the version, each once, in ascending order; returns the position behind
-    them, or _BAD."""
+    """Read the tagged fields, which must be known to the version, unique and in ascending order. Returns the position
+    after them, or _BAD."""
     count, at = _uvarint(data, at, end, 5)
     last = np.int64(-1)
     for _ in range(count):
@@ -340,7 +341,7 @@ def _tagged(data: Array, at: int, end: int, full: bool, version: int, found: Arr
 
 @inlined
 def _field(tag: int, full: bool, version: int) -> int:
-    """The field that a tag means; FIELDS for none that is known."""
+    """The field of a tag; FIELDS for an unknown tag."""
     if full:
         if tag == 0:
             return RECOVERY
@@ -360,7 +361,7 @@ def _field(tag: int, full: bool, version: int) -> int:
 
 @inlined
 def _uuid(data: Array, at: int, out: Array, to: int) -> None:
-    """URL-safe base64 of 16 bytes without padding, as the `to`-th element; at _BAD: of the zero UUID."""
+    """Write 16 bytes as URL-safe base64 without padding to element `to`; the zero UUID if `at` is _BAD."""
     v = np.uint64(to) * np.uint64(_PAIRS)
     if at == _BAD:
         for k in range(_PAIRS):

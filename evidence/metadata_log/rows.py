@@ -1,4 +1,4 @@
-"""Decode ranges of batches into Arrow: tables.METADATA_RECORDS / SNAPSHOT_RECORDS rows and the damage beside them."""
+"""Decode ranges of batches into rows of tables.METADATA_RECORDS / SNAPSHOT_RECORDS, and damage."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LOG, SNAPSHOT, PAYLOADS = "log", "snapshot", "payloads"
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Consecutive batches of one file, [start, end) in bytes: the unit of work of one decoding task.
+    """Consecutive batches of one file, [start, end) in bytes: the unit of work of a decoding task.
 
-    kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields name it; null for
-    bootstrap.checkpoint, which is of no place in the log) or PAYLOADS (records without offsets).
+    kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields identify it; null for
+    bootstrap.checkpoint, which has no place in the log) or PAYLOADS (records without offsets).
     """
 
     local: str
@@ -41,16 +41,16 @@ class ByteRange:
 
 
 def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
-    """Everything to decode: distinct batches of the log, distinct snapshots, records without a place."""
+    """All ranges to decode: distinct batches of the log, distinct snapshots, records without offsets."""
     work = byte_ranges(scanned.batches, split_bytes)
-    seen: set[str] = set()
-    for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in seen):
-        seen.add(snapshot.file.sha256)
+    done: set[str] = set()
+    for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in done):
+        done.add(snapshot.file.sha256)
         end, epoch = snapshot.end_offset, snapshot.epoch
         ranges = byte_ranges([DistinctBatch(b, snapshot.file) for b in snapshot.batches], split_bytes)
         work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
-    for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in seen):
-        seen.add(file.sha256)
+    for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in done):
+        done.add(file.sha256)
         work.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, start, stop, PAYLOADS))
     return work
 
@@ -71,10 +71,10 @@ def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) ->
 
 
 def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[str, Any] | Damage]:
-    """tables.SNAPSHOT_RECORDS rows of a range, damage in its place. data: the whole file.
+    """tables.SNAPSHOT_RECORDS rows of a range, with damage in its place. data: the whole file.
 
-    The two snapshot columns are null for records of the log; what tells a place is null for payloads.
-    Errors: CaptureError when the file is not what was framed any more.
+    The two snapshot columns are null for records of the log; offset, epoch, timestamp and batch are null for payloads.
+    Errors: CaptureError when the file changed since it was framed.
     """
     if work.holds == PAYLOADS:
         for line in read_unplaced(data, work.start, work.end):
@@ -91,15 +91,15 @@ def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[st
 def read_range(
     data: bytes, start: int, end: int, kind: str = kinds.METADATA_SEGMENT, path: str = "the file"
 ) -> Iterator[tuple[Batch, Record | Damage]]:
-    """Every record (or damage) of the batches that lie in data[start:end), of a segment or of kafka-dump-log's text.
+    """Each record (or damage) of the batches in data[start:end), of a segment or of kafka-dump-log's text.
 
-    Errors: CaptureError when there is no batch where one was framed: the file changed meanwhile.
+    Errors: CaptureError when a framed batch is missing: the file changed meanwhile.
     """
     if kind == kinds.DUMP_LOG:
         try:
             dumped = batches_in(data, start, end)
         except DecodeError as error:
-            raise CaptureError(f"{path}: no batch where one was: the file changed ({error})") from error
+            raise CaptureError(f"{path}: a framed batch is missing: the file changed ({error})") from error
         for batch in dumped:
             for item in read_dumped(data, batch):
                 yield batch, item
@@ -157,7 +157,7 @@ def to_json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-_PLACE = ("offset", "epoch", "batch_base_offset", "batch_crc")
+_LOG_COLUMNS = ("offset", "epoch", "batch_base_offset", "batch_crc")
 
 
 def _unplaced_row(
@@ -167,7 +167,7 @@ def _unplaced_row(
     record = Record(0, 0, 0, type_name, version, data, position, is_control=False, is_known=True)
     return {
         "timestamp_ms": None,
-        **dict.fromkeys(_PLACE),
+        **dict.fromkeys(_LOG_COLUMNS),
         "type": type_name,
         "version": version,
         "is_control": False,
@@ -200,11 +200,11 @@ def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Recor
     }
 
 
-def file_part(path: Path, start: int, end: int) -> Any:
-    """A file's bytes [start, end) at their places in something that is sliced as `bytes` is; zeros in front of them,
-    and in place of what the file does not have any more."""
-    part = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-    with path.open("rb") as file, memoryview(part) as places:
+def read_byte_range(path: Path, start: int, end: int) -> Any:
+    """A file's bytes [start, end) at the same indexes of a buffer that is sliced like `bytes`; zeros before them, and
+    for bytes that the file no longer has."""
+    buffer = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    with path.open("rb") as file, memoryview(buffer) as view:
         file.seek(start)
-        file.readinto(places[start:end])
-    return part
+        file.readinto(view[start:end])
+    return buffer

@@ -1,8 +1,7 @@
-"""Metadata logs and snapshots of a capture, as bytes or as kafka-dump-log's text: which batches they hold, which bytes
-could not be used.
+"""Frame the metadata logs and snapshots of a capture, from bytes or kafka-dump-log's text: batches and damage.
 
-The same batch held by several nodes is one batch with several holders. Records are decoded later, once per distinct
-batch (evidence/metadata_log/rows.py).
+A batch that several nodes hold is one batch with several holders. Records are decoded later, once per distinct batch
+(evidence/metadata_log/rows.py).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from evidence.wire.records import Record, read_records
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The batches of one log that a file holds. lacks: what the file does not say of them (kafka-dump-log's text)."""
+    """The batches of one log in a file. lacks: what is missing from the file (kafka-dump-log's text), or None."""
 
     file: EvidenceFile
     batches: list[Batch]
@@ -35,8 +34,8 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole snapshot; its name says end offset (exclusive) and epoch. Both are None for bootstrap.checkpoint: what
-    the first controller writes into an empty log."""
+    """A complete snapshot; its name gives end offset (exclusive) and epoch. Both are None for bootstrap.checkpoint,
+    which the first controller writes into an empty log."""
 
     file: EvidenceFile
     batches: list[Batch]
@@ -46,7 +45,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A stretch [start, end) of bytes with records of the metadata log whose offsets nothing tells."""
+    """A range [start, end) of bytes with records of the metadata log whose offsets are unknown."""
 
     file: EvidenceFile
     start: int
@@ -64,13 +63,13 @@ class Scanned:
 
     @cached_property
     def batches(self) -> list[DistinctBatch]:
-        """Every batch once. Of a batch that several files hold, the fullest counts: bytes, then the fuller text."""
+        """Each distinct batch. If several files hold it, the fullest is used: bytes, then the text that lacks least."""
         return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctBatch:
-    """A batch, the file that its rows point at, and every node that holds it."""
+    """A batch, the file that its rows refer to, and each node that holds it."""
 
     batch: Batch
     file: EvidenceFile
@@ -78,8 +77,7 @@ class DistinctBatch:
 
 
 def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
-    """Frame every metadata segment, snapshot and dump; other files are left alone. A file is read whole, one at a
-    time."""
+    """Frame each metadata segment, snapshot and dump; skip other files. Files are read whole, one at a time."""
     scanned = Scanned()
     files = list(files)
     newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
@@ -94,8 +92,8 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
 
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
-    """Frame a segment. A name that is not its first offset is reported, the bytes are trusted. A log whose records have
-    another frame version is refused as a whole: nothing in it can be read as what it seems to say."""
+    """Frame a segment. If the file name differs from its first offset, report that and trust the bytes. A log whose
+    records have another frame version is refused as a whole, as none of its records can be decoded reliably."""
     data = file.read()
     scan = scan_batches(data)
     if refusal := _other_frame(data, scan.batches):
@@ -111,14 +109,15 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None
     path = PurePosixPath(file.path)
     if scan.batches and kinds.is_segment(path) and int(path.stem) != scan.batches[0].base_offset:
         first = scan.batches[0].base_offset
-        message = f"the name says base offset {int(path.stem)}, the first batch has {first}; the bytes are trusted"
+        message = f"the name gives base offset {int(path.stem)}, the first batch has {first}; the bytes are trusted"
         damage.append(Damage(0, 0, first, "name_mismatch", message))
     scanned.accounts[file.path] = _account(scan, damage)
     scanned.logs.append(Log(file, scan.batches))
 
 
 def _other_frame(data: bytes, batches: list[Batch]) -> str | None:
-    """Why the first record that is not a control record refuses the whole file, or None."""
+    """The message that refuses the whole file for its records' frame version, or None. It is decided by the first
+    record that is not a control record."""
     first = next((b for b in batches if not b.is_control), None)
     found = read_records(data, first) if first else iter(())
     item = next((i for i in found if isinstance(i, Record) or i.length_bytes), None)
@@ -126,7 +125,7 @@ def _other_frame(data: bytes, batches: list[Batch]) -> str | None:
 
 
 def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
-    """Frame a snapshot. One without its header first and its footer last is quarantined whole: it is not a state.
+    """Frame a snapshot. Without a header first and a footer last it is quarantined as a whole: it is not a state.
 
     Source: Kafka's SnapshotFileReader / RecordsSnapshotReader; KIP-630 for the layout.
     """
@@ -134,14 +133,14 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     scan = scan_batches(data)
     problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
     if problem is not None:
-        message = f"the snapshot is not whole: {problem}; it is not used as state"
+        message = f"the snapshot is incomplete: {problem}; it is not used as state"
         damage = Damage(0, len(data), None, "bad_snapshot", message)
         scanned.accounts[file.path] = Account(0, len(data), note=scan.note, damage=[damage])
         return
     end_offset, epoch = kinds.checkpoint_name(PurePosixPath(file.path).name) or (None, None)
     remarks: list[Damage] = []
     if epoch is not None and scan.batches[-1].epoch != epoch:
-        message = f"the name says epoch {epoch}, the batches have {scan.batches[-1].epoch}; the name is trusted"
+        message = f"the name gives epoch {epoch}, the batches have {scan.batches[-1].epoch}; the name is trusted"
         remarks.append(Damage(0, 0, end_offset, "snapshot_name_mismatch", message))
     scanned.accounts[file.path] = _account(scan, remarks)
     scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
@@ -149,7 +148,7 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
 
 def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
     if not batches:
-        return "it holds no batch"
+        return "it has no batch"
     first = next(iter(read_records(data, batches[0])), None)
     *_, last = [None, *read_records(data, batches[-1])]
     if not isinstance(first, Record) or first.type != "SNAPSHOT_HEADER":
@@ -166,7 +165,7 @@ def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
     lacks = [log.lacks for log in scan.logs if log.lacks]
     if scan.unplaced:
         scanned.unplaced.append(Unplaced(file, *scan.unplaced))
-        lacks.append("bare payloads: neither offsets nor epochs nor times; the records cannot be placed in the log")
+        lacks.append("bare payloads: no offsets, epochs or times; the records cannot be placed in the log")
     flipped: list[Damage] = []
     for log in scan.logs:
         if log.snapshot is None:
@@ -183,7 +182,7 @@ def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
 
 
 def _with_flipped(damage: list[Damage], flipped: list[Damage], end: int) -> list[Damage]:
-    """Damage together with batches that were taken out afterwards: what is damaged inside of one goes with it."""
+    """The damage together with batches that were removed afterwards; damage inside a removed batch is part of it."""
     flipped = sorted(
         (replace(f, length_bytes=min(f.length_bytes, end - f.position)) for f in flipped), key=lambda f: f.position
     )
@@ -202,7 +201,7 @@ def _account(scan: Scan, damage: Sequence[Damage]) -> Account:
 
 
 def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
-    """Every batch once, in (epoch, base offset) order, with its holders. The first log that has it counts."""
+    """Each batch once, in (epoch, base offset) order, with its holders. The first log that holds it is used."""
     found: dict[tuple[int, int, int], DistinctBatch] = {}
     for log in logs:
         for batch in log.batches:
@@ -213,7 +212,7 @@ def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
 
 
 def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
-    """tables.LOG_BATCHES, one row a distinct batch."""
+    """tables.LOG_BATCHES, one row per distinct batch."""
     rows = [
         {
             "base_offset": d.batch.base_offset,
@@ -237,8 +236,11 @@ def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
 def file_row(
     capture: str, file: EvidenceFile, account: Account | None, logs: Sequence[Log], assumed_ms: int = 0
 ) -> dict[str, object]:
-    """The tables.EVIDENCE_FILES row. account None: a file that is only registered: all of it is declared not to be
-    read. logs: those that the file holds. assumed_ms: how long a round of copying took, where nothing else says."""
+    """The tables.EVIDENCE_FILES row of a file.
+
+    account: None for a file that is only registered: all its bytes are trailing. logs: those in the file. assumed_ms:
+    how long a round of copying took if nothing else gives it.
+    """
     account = account or Account(0, trailing_bytes=file.size_bytes, is_read=False)
     batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
     return {

@@ -1,5 +1,6 @@
-"""Texts as Kafka and the JMX exporter write them, read as columns. A text with anything unusual in it is not read here
-(None): the readers that go line by line are the reference, and whatever is in doubt is theirs.
+"""Read clean texts of Kafka and the JMX exporter as columns, many rows at a time.
+
+A text with anything unusual gives None. It is left to the readers that go line by line, which are the reference.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import FUTURE_LABELS, IN_SYNC_REPLICAS_COUNT, OF_LEADERS, UNDER_MIN_ISR, MetricNames
 
 _LINE_END = ord("\n")
-# No more digits than an int32 and an int64 hold, whatever they are.
+# At most as many digits as always fit an int32 and an int64.
 _TOPIC, _PARTITION, _OFFSET = rb"[a-zA-Z0-9._-]{1,249}", rb"[0-9]{1,9}", rb"[0-9]{1,18}"
 _CHECKPOINT = re.compile(rb"0\n([0-9]{1,9})\n((?:%s %s %s\n)++)" % (_TOPIC, _PARTITION, _OFFSET))
-# As Java prints a double; of digits alone there are no more than a double holds exactly.
+# As Java prints a double; if it is digits only, no more than a double holds exactly.
 _DOUBLE = rb"[0-9]{1,15}(?:\.[0-9]{1,17})?(?:E[0-9]{1,2})?"
 _METRIC = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="')
-# Values from here on cannot be.
+# Values from here on are impossible.
 _BEYOND = {IN_SYNC_REPLICAS_COUNT: 2.0**31, UNDER_MIN_ISR: 2.0}
 _BEYOND_OFFSETS = 2.0**63
 _NO_ESCAPES = rb"[ !#-\[\]-~]*"
 
 
 def clean_checkpoint(data: bytes, column: str) -> pa.RecordBatch | None:
-    """A checkpoint file ("topic partition offset" a line) with one entry or more and nothing wrong. Columns: topic,
-    partition, the one that is named, position; typed as in ENCODED."""
+    """A checkpoint file ("topic partition offset" per line) with at least one entry and no error; else None.
+
+    Columns: topic, partition, `column`, position; typed as in ENCODED.
+    """
     found = _CHECKPOINT.fullmatch(data)
     if found is None:
         return None
@@ -45,22 +48,24 @@ def clean_checkpoint(data: bytes, column: str) -> pa.RecordBatch | None:
 
 
 def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
-    """An exporter's text in which every sample of the metrics in `names` is plain: all of one metric have the same
-    labels in one order, without escapes, a value that can be, and no timestamp. Columns: topic, partition, position,
-    and for each metric that the text has the one of its field; typed as in ENCODED. A text that has none of the metrics
-    gives no rows."""
+    """An exporter's text in which each sample of the metrics in `names` is plain; else None.
+
+    Plain: all samples of a metric have the same labels in the same order, without escapes; the value is possible; there
+    is no timestamp. Columns: topic, partition, position, and one for each metric in the text; typed as in ENCODED. A
+    text with none of the metrics gives no rows.
+    """
     fields = {metric.encode(): field for metric, field in names.fields().items()}
     if not all(map(_METRIC.fullmatch, fields)):
         return None
     found = [_samples_of(metric, field, data, names) for metric, field in fields.items()]
     if any(samples is None for samples in found):
         return None
-    return _below_each_other([samples for samples in found if samples is not None and samples.topics])
+    return _as_rows([samples for samples in found if samples is not None and samples.topics])
 
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The samples of one metric: topics as the text has them, the others arrays of int64."""
+    """The samples of one metric. topics: as in the text; the other arrays: int64."""
 
     field: str
     topics: Sequence[bytes] = ()
@@ -70,10 +75,10 @@ class _Samples:
 
 
 def _samples_of(metric: bytes, field: str, data: bytes, names: MetricNames) -> _Samples | None:
-    """All samples of a metric; None if one is not plain, or anything else but a comment names the metric."""
+    """All samples of a metric; None if one is not plain, or the metric's name occurs elsewhere, except in comments."""
     if metric not in data:
         return _Samples(field)
-    # An exporter prints them one below the other: the rest of the text is not looked at.
+    # An exporter prints a metric's samples consecutively, so the rest of the text is skipped.
     begin, end = data.find(metric + b"{"), data.find(b"\n", data.rfind(metric)) + 1
     sample = _like_the_first(data, metric, begin, names) if begin >= 0 else None
     found = list(sample.finditer(data, begin, end)) if sample else []
@@ -83,19 +88,19 @@ def _samples_of(metric: bytes, field: str, data: bytes, names: MetricNames) -> _
 
 
 def _mentions_at_most(metric: bytes, data: bytes) -> int:
-    """As `_mentions`, with those of metrics whose names go on behind this one's, which takes less time."""
+    """As `_mentions`, but also counts metrics whose names begin with this one's; faster."""
     return data.count(metric) - data.count(b"# HELP " + metric) - data.count(b"# TYPE " + metric)
 
 
 def _mentions(metric: bytes, data: bytes) -> int:
-    """How often a text names a metric, but for its HELP and TYPE comments."""
+    """The number of times a text names a metric, without its HELP and TYPE comments."""
     whole = metric + rb"(?![a-zA-Z0-9_:])"
     return len(re.findall(whole, data)) - len(re.findall(rb"# (?:HELP|TYPE) " + whole, data))
 
 
 def _like_the_first(data: bytes, metric: bytes, begin: int, names: MetricNames) -> re.Pattern[bytes] | None:
-    """A line with the labels of the metric's first sample; None where these are not plain, or so long that the pattern
-    would take its time."""
+    """A pattern for lines with the labels of the metric's first sample; None if the labels are not plain, or so long
+    that the pattern would be slow."""
     first = re.compile(metric + rb"\{([^\n]{1,1000})\} ").match(data, begin)
     labels = [label.decode() for label in _LABEL.findall(first[1])] if first else []
     known = {names.topic_label: rb"(?P<topic>%s)" % _TOPIC, names.partition_label: rb"(?P<partition>%s)" % _PARTITION}
@@ -107,7 +112,7 @@ def _like_the_first(data: bytes, metric: bytes, begin: int, names: MetricNames) 
 
 
 def _plain(data: bytes, field: str, found: list[re.Match[bytes]]) -> _Samples | None:
-    """The samples that were found; None if one does not begin its line or has a value that cannot be."""
+    """The samples of the matches; None if one does not begin its line or has an impossible value."""
     topics, partitions, values = zip(*(m.group("topic", "partition", "value") for m in found), strict=True)
     starts, numbers = np.array([match.start() for match in found]), _numbers(float, values)
     begin_lines = (starts == 0) | (np.frombuffer(data, dtype=np.uint8)[starts - 1] == _LINE_END)
@@ -116,8 +121,9 @@ def _plain(data: bytes, field: str, found: list[re.Match[bytes]]) -> _Samples | 
     return _Samples(field, topics, _numbers(int, partitions), starts, numbers.astype(np.int64))
 
 
-def _below_each_other(found: list[_Samples]) -> pa.RecordBatch:
-    """The samples in the order of the text, but for those of a leader where this broker does not lead."""
+def _as_rows(found: list[_Samples]) -> pa.RecordBatch:
+    """The samples in the order of the text, without a leader's metrics for partitions that this broker does not
+    lead."""
     if not found:
         return pa.RecordBatch.from_pylist([], schema=ENCODED)
     found = sorted(found, key=lambda s: int(s.positions[0]))
@@ -133,8 +139,8 @@ def _below_each_other(found: list[_Samples]) -> pa.RecordBatch:
     if follows.any():
         places = rows["topic"].indices.to_numpy().astype(np.int64) << 32 | partitions
         kept = ~np.isin(places, places[follows])
-        for field, said in of.items():
-            kept |= said & (field not in OF_LEADERS)
+        for field, is_of_field in of.items():
+            kept |= is_of_field & (field not in OF_LEADERS)
         rows, positions = rows.filter(pa.array(kept)), positions[kept]
     in_order = (positions[1:] > positions[:-1]).all()
     return rows if in_order else rows.take(pa.array(np.argsort(positions)))

@@ -1,9 +1,8 @@
-"""What a broker's metrics say of its replicas, from the text that a JMX exporter serves (Prometheus or OpenMetrics text
-format).
+"""Read a broker's metrics about its replicas from a JMX exporter's text (Prometheus or OpenMetrics text format).
 
-Facts: kafka.log's LogEndOffset and LogStartOffset are of every replica. kafka.cluster's InSyncReplicasCount and
+Facts: kafka.log's LogEndOffset and LogStartOffset exist for each replica. kafka.cluster's InSyncReplicasCount and
 UnderMinIsr (Kafka's Partition) are the leader's own view; a broker that does not lead shows 0 for both. Exporter rules
-differ from site to site, so the metric and label names are configurable: MetricNames.
+differ between sites, so the metric and label names are configurable: MetricNames.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from evidence.text_files import text_lines
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 FUTURE_LABELS = ("is-future", "is_future", "isFuture")
 IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR = "in_sync_replicas_count", "under_min_isr"
-# The metrics of a leader: of a partition that this broker does not lead they say nothing.
+# The leader's metrics: they are meaningless for a partition that this broker does not lead.
 OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
-# field -> (the largest value, what a value is); other fields are offsets.
-_VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "no number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
+# field -> (the largest value, the error message for others); other fields are offsets.
+_VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
 _OFFSET = (MAX_INT64, "not an offset")
 _PARTITION = re.compile(r"[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """How this site's exporter spells what is read. Several spellings of a metric may be given."""
+    """The site's names of the metrics and labels that are read. A metric may have several names."""
 
     log_end_offset: tuple[str, ...] = ("kafka_log_Log_LogEndOffset", "kafka_log_log_logendoffset")
     log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
@@ -47,7 +46,7 @@ class MetricNames:
     process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
 
     def fields(self) -> dict[str, str]:
-        """Metric -> Sample.field, of every metric with a value for each partition."""
+        """Metric -> Sample.field, for each metric that has a value per partition."""
         return {
             **dict.fromkeys(self.log_end_offset, "log_end_offset"),
             **dict.fromkeys(self.log_start_offset, "log_start_offset"),
@@ -59,7 +58,7 @@ class MetricNames:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One replica's value. field: 'log_end_offset', 'log_start_offset', 'in_sync_replicas_count' or 'under_min_isr'
-    (value 0 or 1); position: the byte position of its line."""
+    (value 0 or 1). position: the byte position of its line."""
 
     position: int
     field: str
@@ -74,10 +73,9 @@ class Sample:
 
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
-    """The samples of the metrics in `names`, others left aside; damage for each line of those that cannot be read.
+    """The samples of the metrics in `names`, and damage for each of their lines that cannot be read.
 
-    The samples of the leader's metrics are left out for each partition for which the text shows an InSyncReplicasCount
-    of 0: this broker did not lead it.
+    The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
     """
     wanted = names.fields()
     samples: list[Sample] = []
@@ -100,14 +98,14 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Da
 
 
 def process_start_ms(data: bytes, names: MetricNames) -> int | None:
-    """When the process that serves an exporter's text was started (process_start_time_seconds), by its own clock, in ms
-    since the Unix epoch. None: the text does not say, shows different times, or nothing between 1970 and 9999."""
+    """The start time of the scraped process (process_start_time_seconds), by its own clock, in ms since the Unix epoch.
+    None if the text has no such time, different ones, or one outside 1970 to 9999."""
     found = {ms for line in _lines_of(data, names.process_start_time_seconds) if (ms := _start_ms(line)) is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def _lines_of(data: bytes, metrics: tuple[str, ...]) -> Iterator[bytes]:
-    """The whole lines that begin with one of the metrics."""
+    """The complete lines that begin with one of the metrics."""
     for metric in metrics:
         for found in re.finditer(rb"%s(?![a-zA-Z0-9_:])[^\n]*\n" % re.escape(metric.encode()), data):
             before = data[data.rfind(b"\n", 0, found.start()) + 1 : found.start()]
@@ -126,19 +124,19 @@ def _start_ms(line: bytes) -> int | None:
 
 
 def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample | None:
-    """The sample of a line; None for a future replica, which is not yet one (KIP-113)."""
+    """The sample of a line; None for a future replica, which does not count yet (KIP-113)."""
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
     if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
         return None
     value = int(sample.value)
-    most, otherwise = _VALUES.get(field, _OFFSET)
-    if value != sample.value or not 0 <= value <= most:
-        raise ValueError(f"{sample.value} is {otherwise}")
+    maximum, problem = _VALUES.get(field, _OFFSET)
+    if value != sample.value or not 0 <= value <= maximum:
+        raise ValueError(f"{sample.value} is {problem}")
     for label in (names.topic_label, names.partition_label):
         if label not in sample.labels:
-            raise ValueError(f"it has no label {label!r}; the names of metrics and labels are settings")
+            raise ValueError(f"label {label!r} is missing; metric and label names are settings")
     topic, partition = sample.labels[names.topic_label], sample.labels[names.partition_label]
     if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
-        raise ValueError(f"topic {topic!r}, partition {partition!r} is no partition")
+        raise ValueError(f"topic {topic!r}, partition {partition!r} is not a partition")
     return Sample(position, field, topic, int(partition), value)

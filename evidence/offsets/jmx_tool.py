@@ -1,10 +1,12 @@
-"""Log-end offsets from what Kafka's JmxTool printed (org.apache.kafka.tools.JmxTool), in any of its report formats.
+"""Read log end offsets from the output of Kafka's JmxTool (org.apache.kafka.tools.JmxTool), in any report format.
 
-Facts, of 4.3.1. original: a header line of quoted names, "time" first, then "<object name>:<attribute>" in order; one
-line of unquoted values for each report. The beans are looked up once: a partition that comes later has no column, one
-that goes ends the tool. Names are quoted but not escaped; a value of an ObjectName that needs it is (ObjectName.quote).
-csv, tsv, properties: a line for each value, `name,"value"`, `name<tab>value` or `name=value`; a report begins with its
-time.
+Facts, for 4.3.1:
+
+* original: a header line of quoted names, "time" first, then "<object name>:<attribute>" in order; then one line of
+  unquoted values per report. The beans are looked up once: a later partition gets no column, and a removed one ends the
+  tool. Names are quoted but not escaped; values in an ObjectName are, if needed (ObjectName.quote).
+* csv, tsv, properties: one line per value, `name,"value"`, `name<tab>value` or `name=value`; a report begins with its
+  time.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ _PROPERTY = re.compile(rf'([^=,:"]+)=({_QUOTED}|[^=,:"]*)(?:,|$)')
 _UNQUOTE = re.compile(r'\\([\\"*?n])|([^\\"*?])')
 _PARTITION = re.compile(r"[0-9]{1,10}")
 _VALUE = re.compile(rb"[0-9]{1,19}")
-# Times from 2001 to 2286 have 13 digits; digits of another length are a date (--date-format yyyyMMddHHmmss has 14): no
-# time beyond limits.MAX_TIME_MS passes.
+# Times from 2001 to 2286 have 13 digits. Another number of digits is a date (--date-format yyyyMMddHHmmss has 14). No
+# time beyond limits.MAX_TIME_MS is accepted.
 _TIME_MS = re.compile(rb"[0-9]{13}")
 _HEADER = b'"time"'
 _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
@@ -33,10 +35,10 @@ _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
 
 @dataclass(frozen=True, slots=True)
 class JmxSample:
-    """One replica's value in one report: field is 'log_end_offset' or 'log_start_offset'.
+    """One replica's value in one report. field: 'log_end_offset' or 'log_start_offset'.
 
-    position: the byte position of the report's line. captured_at_ms: the tool's clock, ms since the Unix epoch; None
-    where --date-format printed a date, whose format and time zone the file does not tell.
+    position: the byte position of the report's line. captured_at_ms: by the tool's clock, ms since the Unix epoch; None
+    if --date-format printed a date, whose format and time zone the file does not give.
     """
 
     position: int
@@ -57,7 +59,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A report of a line for each value: what stands between name and value, and the report's time."""
+    """A report with one line per value: the separator between name and value, and the report's time."""
 
     separator: bytes
     captured_at_ms: int | None
@@ -71,10 +73,10 @@ class _Header:
 
 
 def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
-    """The offsets of every report, other beans' columns left aside; damage for each line that cannot be read.
+    """The offsets of each report, and damage for each line that cannot be read. Other beans are skipped.
 
-    Files that were put one behind the other may be read at once: each header holds for the lines below it.
-    Errors: none are raised.
+    Concatenated files are supported: each header applies to the lines after it.
+    Errors: none.
     """
     samples: list[JmxSample] = []
     damage: list[Damage] = []
@@ -98,7 +100,7 @@ def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
             elif raw and report is not None and not _TIME_LINE.fullmatch(raw):
                 samples += _read_value(raw, position, report)
         except ValueError as error:
-            message = f"not a line of JmxTool's, {error}: {excerpt(raw)}"
+            message = f"not a line that JmxTool prints ({error}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
     return samples, damage
 
@@ -110,7 +112,7 @@ def _read_header(text: str) -> _Header:
         names.append(match[1])
         at = match.end()
     if at != len(text) or text.endswith(","):
-        raise ValueError(f"its names cannot be told apart from character {at} on")
+        raise ValueError(f"its names cannot be separated from character {at} on")
     columns: list[_Column] = []
     error = None
     for index, name in enumerate(names):
@@ -125,7 +127,7 @@ def _read_header(text: str) -> _Header:
 
 
 def _column(name: str, index: int) -> _Column | None:
-    """The replica that a column is about; None for another bean, and for a future replica, not yet one (KIP-113)."""
+    """The replica of a column; None for another bean, and for a future replica, which does not count yet (KIP-113)."""
     bean, _, attribute = name.rpartition(":")
     domain, _, rest = bean.partition(":")
     if domain != "kafka.log" or attribute != "Value":
@@ -136,23 +138,23 @@ def _column(name: str, index: int) -> _Column | None:
         return None
     topic, partition = properties.get("topic", ""), properties.get("partition", "")
     if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
-        raise ValueError(f"column {index}: topic {topic!r}, partition {partition!r} is no partition")
+        raise ValueError(f"column {index}: topic {topic!r}, partition {partition!r} is not a partition")
     return _Column(index, field, topic, int(partition))
 
 
 def _unquoted(value: str) -> str:
-    """A property's value as it was before ObjectName.quote."""
+    """The value of a property before ObjectName.quote."""
     if not value.startswith('"'):
         return value
-    parts = list(_UNQUOTE.finditer(value, 1, len(value) - 1))
-    if sum(len(part[0]) for part in parts) != len(value) - 2:
-        raise ValueError(f"{value!r} is not quoted as an ObjectName is")
-    return "".join("\n" if part[1] == "n" else part[1] or part[2] for part in parts)
+    pieces = list(_UNQUOTE.finditer(value, 1, len(value) - 1))
+    if sum(len(piece[0]) for piece in pieces) != len(value) - 2:
+        raise ValueError(f"{value!r} is not quoted like an ObjectName")
+    return "".join("\n" if piece[1] == "n" else piece[1] or piece[2] for piece in pieces)
 
 
 def _read_report(raw: bytes, position: int, header: _Header | None) -> list[JmxSample]:
     if header is None:
-        raise ValueError("there is neither a header nor a report's time above it")
+        raise ValueError("no header and no report time before it")
     words = raw.split(b",")
     if len(words) != header.fields:
         raise ValueError(f"{len(words)} fields, the header has {header.fields}")
@@ -164,7 +166,7 @@ def _read_report(raw: bytes, position: int, header: _Header | None) -> list[JmxS
 
 
 def _read_value(raw: bytes, position: int, report: _Report) -> list[JmxSample]:
-    """The sample of a line `name<separator>value`, none for another bean."""
+    """The sample of a line `name<separator>value`; empty for another bean."""
     name, separator, value = raw.rpartition(report.separator)
     if not separator:
         raise ValueError("no name and value")

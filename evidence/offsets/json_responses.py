@@ -1,8 +1,8 @@
-"""Kafka's answers as JSON: kafka-log-dirs, and responses of the protocol as Kafka's own JsonConverter writes them.
+"""Read JSON: the output of kafka-log-dirs, and protocol responses in the form of Kafka's own JsonConverter.
 
-Each reader takes a file's bytes and gives rows, and damage over the whole file when it is not that answer. An entry
-that carries an error code says nothing: it is remarked on (a Damage of no bytes) and left out. -1 where Kafka means
-"not known" gives no value.
+Each reader takes a file's bytes and returns rows, and damage over the whole file if it is not that response. An entry
+with an error code is left out with a remark (a Damage of no bytes). -1 gives no value where Kafka uses it for
+"unknown".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evidence.strict_json import read_object
 Row = dict[str, Any]
 
 MAX_BYTES = 256 << 20
-# The object begins on a line of its own: braces in what a tool logged before it are not its beginning.
+# The object begins on its own line: braces in log lines that the tool printed before it are skipped.
 _START = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*(?=\{)", re.MULTILINE)
 
 Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
@@ -165,7 +165,7 @@ _NO_TOPIC_ID = "A" * 22
 def _read(
     data: bytes, model: type[A], rows_of: Callable[[A, list[Damage]], Iterator[Row]]
 ) -> tuple[list[Row], list[Damage]]:
-    """The rows of one JSON object; lines in front of it (the tool's chatter) are skipped."""
+    """The rows of one JSON object; lines before it (the tool's log) are skipped."""
     remarks: list[Damage] = []
     try:
         if len(data) > MAX_BYTES:
@@ -184,7 +184,7 @@ def _read(
 
 def _failed(answer: _Error, what: str, remarks: list[Damage]) -> bool:
     if answer.error_code:
-        message = f"{what}: error code {answer.error_code}: says nothing"
+        message = f"{what}: error code {answer.error_code}: left out"
         remarks.append(Damage(0, 0, None, "error_code", message))
     return answer.error_code != 0
 
@@ -194,15 +194,16 @@ def _known(value: int) -> int | None:
 
 
 def _has_lag(lag: int, remarks: list[Damage]) -> bool:
-    """Whether a lag is known: -1 is that of a replica that its broker has not or that is offline (ReplicaManager)."""
+    """Whether a lag is known: -1 is that of a replica that the broker does not have or that is offline
+    (ReplicaManager)."""
     if lag < -1:
         remarks.append(Damage(0, 0, None, "bad_response", f"an entry with a lag of {lag}: left out"))
     return lag >= 0
 
 
 def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-log-dirs --describe: `offset_lag` of every replica: how far its LEO is behind the partition's high
-    watermark. It gives no LEO: that would take a high watermark of the same moment. Future replicas are left out."""
+    """kafka-log-dirs --describe: `offset_lag` of each replica, which is how far its LEO is behind the partition's high
+    watermark. It gives no LEO, which would need a high watermark of the same moment. Future replicas are left out."""
 
     def rows(answer: _LogDirs, remarks: list[Damage]) -> Iterator[Row]:
         for broker in answer.brokers:
@@ -213,7 +214,7 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                 for entry in (e for e in folder.partitions if not e.is_future):
                     topic, _, partition = entry.partition.rpartition("-")
                     if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
-                        remarks.append(Damage(0, 0, None, "bad_response", "an entry that names no partition"))
+                        remarks.append(Damage(0, 0, None, "bad_response", "an entry without a partition"))
                         continue
                     place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}
                     if _has_lag(entry.offset_lag, remarks):
@@ -223,7 +224,7 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """DescribeLogDirsResponse: as `read_log_dirs`, of the broker that answered."""
+    """DescribeLogDirsResponse: as `read_log_dirs`, for the broker that answered."""
 
     def rows(answer: _DescribeLogDirs, remarks: list[Damage]) -> Iterator[Row]:
         if _failed(answer, "the response", remarks):
@@ -238,7 +239,7 @@ def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """GetReplicaLogInfoResponse (KIP-966; no release has shipped it): LEO and epochs of the broker that answered."""
+    """GetReplicaLogInfoResponse (KIP-966; not in any release): LEO and epochs of the broker that answered."""
 
     def rows(answer: _ReplicaLogInfo, remarks: list[Damage]) -> Iterator[Row]:
         for topic in answer.topic_partition_log_info_list:
@@ -258,26 +259,26 @@ def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage]]:
-    """DescribeQuorumResponse: (log_end_offsets rows of every replica, quorum_reports rows, damage)."""
+    """DescribeQuorumResponse: (log_end_offsets rows of each replica, quorum_reports rows, damage)."""
     replicas: list[Row] = []
 
     def rows(answer: _DescribeQuorum, remarks: list[Damage]) -> Iterator[Row]:
-        for part in (p for t in answer.topics if t.topic_name == METADATA_TOPIC for p in t.partitions):
-            if _failed(answer, "the response", remarks) or _failed(part, "the partition", remarks):
+        for quorum in (p for t in answer.topics if t.topic_name == METADATA_TOPIC for p in t.partitions):
+            if _failed(answer, "the response", remarks) or _failed(quorum, "the partition", remarks):
                 continue
-            for replica in (r for r in (*part.current_voters, *part.observers) if r.log_end_offset >= 0):
-                place = {"broker_id": replica.replica_id, "topic": METADATA_TOPIC, "partition": part.partition_index}
+            for replica in (r for r in (*quorum.current_voters, *quorum.observers) if r.log_end_offset >= 0):
+                place = {"broker_id": replica.replica_id, "topic": METADATA_TOPIC, "partition": quorum.partition_index}
                 replicas.append({**place, "log_end_offset": replica.log_end_offset})
             yield {
-                "leader_id": part.leader_id,
-                "leader_epoch": part.leader_epoch,
-                "high_watermark": _known(part.high_watermark),
-                "voters": sorted({r.replica_id for r in part.current_voters}),
-                "observers": sorted({r.replica_id for r in part.observers}),
+                "leader_id": quorum.leader_id,
+                "leader_epoch": quorum.leader_epoch,
+                "high_watermark": _known(quorum.high_watermark),
+                "voters": sorted({r.replica_id for r in quorum.current_voters}),
+                "observers": sorted({r.replica_id for r in quorum.observers}),
             }
 
     reports, damage = _read(data, _DescribeQuorum, rows)
-    # Every replica stands in a report, so that there is one.
+    # Each replica belongs to a report, so reports[0] exists.
     return [{**row, "position": reports[0]["position"]} for row in replicas], reports, damage
 
 
@@ -286,18 +287,18 @@ def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]
 
     def rows(answer: _DescribeTopicPartitions, remarks: list[Damage]) -> Iterator[Row]:
         for topic in (t for t in answer.topics if not _failed(t, f"topic {t.name}", remarks)):
-            for part in topic.partitions:
-                # LEADER_NOT_AVAILABLE and the like are told beside a state that is complete all the same.
+            for described in topic.partitions:
+                # A partition with LEADER_NOT_AVAILABLE or a similar error still has its complete state.
                 yield {
                     "topic": topic.name,
                     "topic_id": None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
-                    "partition": part.partition_index,
-                    "leader": part.leader_id,
-                    "leader_epoch": _known(part.leader_epoch),
-                    "replicas": part.replica_nodes,
-                    "isr": part.isr_nodes,
-                    "elr": part.eligible_leader_replicas,
-                    "last_known_elr": part.last_known_elr,
+                    "partition": described.partition_index,
+                    "leader": described.leader_id,
+                    "leader_epoch": _known(described.leader_epoch),
+                    "replicas": described.replica_nodes,
+                    "isr": described.isr_nodes,
+                    "elr": described.eligible_leader_replicas,
+                    "last_known_elr": described.last_known_elr,
                 }
 
     return _read(data, _DescribeTopicPartitions, rows)
@@ -320,7 +321,7 @@ def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_clean_shutdown(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """A broker's .kafka_cleanshutdown: a log_end_offsets row with its broker epoch and no partition. The file is there
+    """A broker's .kafka_cleanshutdown: a log_end_offsets row with its broker epoch and no partition. The file exists
     only between a clean stop and the next start; older releases leave it empty."""
 
     def rows(answer: _CleanShutdown, _: list[Damage]) -> Iterator[Row]:

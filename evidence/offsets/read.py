@@ -1,6 +1,6 @@
-"""Log-end offsets, printed partition states and quorum views, from every source a capture has -> three tables.
+"""Read log end offsets, printed partition states and quorum views from all sources of a capture into three tables.
 
-A source proves only what it says: replication-offset-checkpoint is the replica's high watermark (ReplicaManager),
+Each source keeps its own meaning: replication-offset-checkpoint has the replica's high watermark (ReplicaManager), and
 leader-epoch-checkpoint's start offset of an epoch is the log end offset of that epoch's leader at its election.
 """
 
@@ -32,7 +32,7 @@ _CHECKPOINT_COLUMN = {
     kinds.RECOVERY_POINT: "recovery_point_offset",
     kinds.LOG_START_OFFSET: "log_start_offset",
 }
-# Sources that name the nodes they speak of themselves, or speak of no node.
+# Sources that name the nodes themselves, or concern no node.
 _NAME_NODES = frozenset(
     {
         kinds.LOG_DIRS,
@@ -48,8 +48,11 @@ _NAME_NODES = frozenset(
 
 @dataclass(slots=True)
 class ReadRows:
-    """What one file says: rows of the three tables without provenance, damage, trailing bytes with a note. offsets:
-    columns, of a checkpoint file or an exporter's text that is clean; of_file: what is the same in all its rows."""
+    """The content of one file: rows of the three tables without provenance, damage, trailing bytes and a note.
+
+    offsets: columns if a checkpoint file or an exporter's text is clean, else rows. of_file: values that all its rows
+    share.
+    """
 
     offsets: list[Row] | pa.RecordBatch = field(default_factory=list)
     of_file: Row = field(default_factory=dict)
@@ -65,8 +68,8 @@ Reader = Callable[[EvidenceFile], ReadRows]
 
 @dataclass(frozen=True, slots=True)
 class OffsetTables:
-    """tables.LOG_END_OFFSETS (with its texts encoded, as offset_columns.ENCODED), DESCRIBED_PARTITIONS and
-    QUORUM_REPORTS of a capture; accounts: of every file read."""
+    """tables.LOG_END_OFFSETS (dictionary-encoded, as columns.ENCODED), DESCRIBED_PARTITIONS and QUORUM_REPORTS of a
+    capture. accounts: of each file read."""
 
     log_end_offsets: pa.Table
     described_partitions: pa.Table
@@ -75,11 +78,11 @@ class OffsetTables:
 
 
 def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int) -> OffsetTables:
-    """Read every file that is no metadata log, snapshot or dump.
+    """Read each file that is not a metadata log, snapshot or dump.
 
-    uncertainty_ms: how long one round of capturing may have taken, unless the manifest or an archive says: a value was
-    read within that time after the file's capture time; the clock's error widens it on both sides. Rows of one replica
-    and source are kept apart, nothing is joined here.
+    uncertainty_ms: how long one round of capturing may have taken if neither the manifest nor an archive gives it. A
+    value was read within that time after the file's capture time; the clock's error widens the interval on both sides.
+    Rows of the same replica and source are not joined.
     """
     files = list(files)
     readers = _readers(files, names)
@@ -92,18 +95,16 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
             continue
         found = readers[file.kind](file)
         if file.node_id is None and file.kind not in _NAME_NODES and (found.offsets or found.quorum):
-            message = (
-                "nothing says which node this is from: put meta.properties beside it or name the folder broker-<id>"
-            )
+            message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
             found = ReadRows(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
         accounts[file.path] = _account(file, found)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
-        speaker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
-        same = {**common, **speaker, **found.of_file, **provenance(capture, file, 0)}
+        broker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
+        shared = {**common, **broker, **found.of_file, **provenance(capture, file, 0)}
         if isinstance(found.offsets, pa.RecordBatch):
-            offsets.add_columns(same, found.offsets)
+            offsets.add_columns(shared, found.offsets)
         else:
-            offsets.add_rows({**same, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
+            offsets.add_rows({**shared, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
@@ -116,7 +117,7 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
     )
 
 
-# Small files that are read where a capture is opened, or beside others.
+# Small files that are read when a capture is opened, or together with other files.
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
 
 
@@ -128,15 +129,15 @@ def _account(file: EvidenceFile, found: ReadRows) -> Account:
 
 
 def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None) -> Row:
-    """The earliest time a value was read and how long after that it may have been. within_ms: the same, by the
-    capturer's clock."""
+    """The earliest time a value was read, and within how many ms after it. within_ms: the same, by the capturer's
+    clock."""
     if at_ms is None or within_ms is None:
         return {"captured_at_ms": None, "uncertainty_ms": None}
     return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": within_ms + 2 * file.clock_error_ms}
 
 
 def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
-    """When a row's value was read, where the row says so itself; when the file was copied says nothing of that."""
+    """When a row's value was read, if the row has its own time; the time the file was copied does not bound it."""
     if "captured_at_ms" not in row:
         return {}
     duration_ms = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
@@ -214,7 +215,7 @@ def _jmx_tool(file: EvidenceFile) -> ReadRows:
             "partition": s.partition,
             s.field: s.value,
             "position": s.position,
-            # A report with a formatted date has no time that can be placed; the file's own is not the report's.
+            # A report with a formatted date has no usable time, and the file's time is not the report's.
             "captured_at_ms": s.captured_at_ms,
         }
         for s in samples
@@ -226,7 +227,7 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Re
     data, column = file.read(), _CHECKPOINT_COLUMN[file.kind]
     of_file: Row = {}
     if file.kind == kinds.RECOVERY_POINT:
-        # Written before the marker of a clean stop (LogManager.shutdown), and next by the session after it.
+        # Written before the marker of a clean stop (LogManager.shutdown), and next by the following session.
         of_file = {"broker_epoch": stopped.get(str(PurePosixPath(file.path).parent))}
     clean = clean_checkpoint(data, column)
     if clean is not None:
@@ -248,7 +249,9 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
     is_metadata = path.parent.name == kinds.METADATA_LOG_DIR
     place = (tool_output.METADATA_TOPIC, 0) if is_metadata else kinds.partition_of(path)
     if place is None:
-        return ReadRows(damage=[Damage(0, len(data), None, "unknown_partition", "the folder names no partition")])
+        return ReadRows(
+            damage=[Damage(0, len(data), None, "unknown_partition", "the folder name is not that of a partition")]
+        )
     lines, damage = read_checkpoint(data, 2)
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     rows = []
@@ -268,7 +271,7 @@ def _not_an(what: str, line: Line) -> Damage:
 
 
 def _stopped(file: EvidenceFile) -> int | None:
-    """The broker epoch in a .kafka_cleanshutdown: what lies beside it is as that session left it."""
+    """The broker epoch in a .kafka_cleanshutdown: the session that last wrote the files next to it."""
     rows, _ = json_responses.read_clean_shutdown(file.read())
     return next((row.get("broker_epoch") for row in rows), None)
 
@@ -276,7 +279,7 @@ def _stopped(file: EvidenceFile) -> int | None:
 def _replica_segment(
     topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
 ) -> ReadRows:
-    """The log end of a replica, from its last segment; the others hold nothing but records."""
+    """The log end of a replica, from its last segment; the others only hold records."""
     path = PurePosixPath(file.path)
     place = kinds.partition_of(path)
     if place is None or file.path not in last:

@@ -1,10 +1,10 @@
-"""Where a replica's log ends, from its last segment file: a topic's data, not the metadata log.
+"""Find the end of a replica's log from its last segment file: a topic's data, not the metadata log.
 
-Facts: Kafka's DefaultRecordBatch (record batch v2: a head of 61 bytes, CRC32C from the attributes on),
-FileLogInputStream (what is too short for the size in its head ends the file), LogSegment.recover (a broker that was
-not stopped cleanly cuts the log at the first batch that is not valid), LogCleaner (compaction keeps a batch's offsets,
-so that it may hold fewer records than they span, or none), LogSegment.canConvertToRelativeOffset (a segment holds
-no offset more than an int32 above its base offset), LeaderEpochFileCache (epochs never go back in a log).
+Sources: Kafka's DefaultRecordBatch (record batch v2: a head of 61 bytes, CRC32C from the attributes on),
+FileLogInputStream (a batch shorter than the size in its head ends the file), LogSegment.recover (a broker that did not
+stop cleanly truncates the log at the first invalid batch), LogCleaner (compaction keeps a batch's offsets, so a batch
+may hold fewer records than its offsets span, or none), LogSegment.canConvertToRelativeOffset (a segment holds no offset
+more than an int32 above its base offset), LeaderEpochFileCache (epochs never decrease in a log).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
 
-# What Kafka needs to tell a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
+# Bytes that Kafka needs to read a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
 _SIZED_BYTES = 17
-_LENGTH_BEHIND = 12
+_LENGTH_FROM = 12
 _CRC_FROM = 21
 _LEAST_RECORD_BYTES = 7
-# What the search for a batch behind a torn one may cost: bytes of CRC work for each byte of the file, and tries.
+# Limits of the search for a batch after a torn one: bytes of CRC work for each byte of the file, and tries.
 _BUDGET = 8
 _TRIES = 1 << 20
 _CHUNK_BYTES = 1 << 20
@@ -41,9 +41,9 @@ _LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
 class Tail:
     """The end of one segment: parsed bytes + damage + trailing bytes = the file's length.
 
-    log_end_offset: the offset that the next record would get; None if the file cannot tell. last_written_leader_epoch:
-    of the last valid batch, None without one. position: the byte position of the last valid batch, 0 without one.
-    note: why there are trailing bytes, or no batches; None if the file ends with a whole batch.
+    log_end_offset: the offset that the next record would get; None if unknown. last_written_leader_epoch: of the last
+    valid batch; None without one. position: the byte position of the last valid batch; 0 without one. note: why there
+    are trailing bytes, or no batches; None if the file ends with a whole batch.
     """
 
     log_end_offset: int | None
@@ -63,18 +63,18 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Torn:
-    """A last batch that was not written as a whole. size_bytes: what its head promises, 0 without one."""
+    """A last batch that was not completely written. size_bytes: the size in its head, 0 without one."""
 
     size_bytes: int
     note: str
 
 
 def read_tail(path: Path, base_offset: int) -> Tail:
-    """The end of the segment `path`, whose name says `base_offset`. Every batch's CRC is checked.
+    """The end of the segment `path`, whose name gives `base_offset`. The CRC of each batch is checked.
 
-    Behind damage nothing is read: a broker that recovers cuts the log there, one that keeps running does not, so that
-    log_end_offset is None.
-    Errors: OSError if the file cannot be read; none for what is in it.
+    Nothing after damage is read. A broker that recovers would truncate the log there, one that keeps running would not,
+    so log_end_offset is None.
+    Errors: OSError if the file cannot be read; none for its content.
     """
     with path.open("rb") as file:
         if not file.seek(0, 2):
@@ -84,7 +84,7 @@ def read_tail(path: Path, base_offset: int) -> Tail:
 
 
 class _Segment:
-    """One segment's bytes, read from the front. next_offset and epoch: the least that the next batch may have."""
+    """One segment's bytes, read from the start. next_offset and epoch: the minimum for the next batch."""
 
     def __init__(self, data: bytes | mmap.mmap, base_offset: int) -> None:
         self.data = data
@@ -105,20 +105,22 @@ class _Segment:
         return Tail(self.next_offset, self.epoch, last_position, [], 0, note)
 
     def _stopped(self, found: _Torn | Damage, position: int, last_position: int) -> Tail:
-        """The tail where what stands at `position` is no batch."""
+        """The tail when there is no valid batch at `position`."""
         left = self.end - position
         if self._only_zeros(position):
-            note = f"{left} zero bytes {'behind the last batch' if position else 'and nothing else'}: preallocated"
+            note = f"{left} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
             return Tail(self.next_offset, self.epoch, last_position, [], left, note)
         if isinstance(found, Damage):
             return Tail(None, self.epoch, last_position, [found], 0, None)
-        if found.size_bytes and self._batch_behind(position):
-            message = f"the head promises {found.size_bytes} bytes, {left} are left, and they may hold a later batch"
+        if found.size_bytes and self._has_later_batch(position):
+            message = (
+                f"the head gives a size of {found.size_bytes} bytes, {left} are left, and they may hold a later batch"
+            )
             return Tail(None, self.epoch, last_position, [self._damage(position, "bad_length", message)], 0, None)
         return Tail(self.next_offset, self.epoch, last_position, [], left, found.note)
 
     def _damage(self, position: int, reason: str, message: str) -> Damage:
-        """From `position` to the end of the file, at the offset that the batches before it lead to."""
+        """Damage from `position` to the end of the file, at the offset after the batches before it."""
         return Damage(position, self.end - position, self.next_offset, reason, message)
 
     def _batch(self, position: int) -> _Batch | _Torn | Damage:
@@ -127,18 +129,18 @@ class _Segment:
         if left < _SIZED_BYTES:
             return _Torn(0, f"torn batch at the end: {left} bytes, a batch head has {HEAD_BYTES}")
         base, length, epoch, magic = _SIZED.unpack_from(self.data, position)
-        size = length + _LENGTH_BEHIND
+        size = length + _LENGTH_FROM
         if magic != 2:
             return self._damage(position, "bad_magic", f"magic {magic}: only record batches v2 are read")
         if size < HEAD_BYTES:
-            return self._damage(position, "bad_length", f"batch length {length} is below the least possible")
+            return self._damage(position, "bad_length", f"batch length {length} is below the minimum")
         if base < self.next_offset or base - self.base_offset > MAX_INT32:
-            message = f"base offset {base} in segment {self.base_offset}, {self.next_offset} or later must follow"
+            message = f"base offset {base} in segment {self.base_offset}, expected {self.next_offset} or later"
             return self._damage(position, "bad_offset", message)
         if epoch < (self.epoch or 0):
-            return self._damage(position, "bad_epoch", f"leader epoch {epoch}, at least {self.epoch or 0} must follow")
+            return self._damage(position, "bad_epoch", f"leader epoch {epoch}, expected at least {self.epoch or 0}")
         if size > left:
-            return _Torn(size, f"torn batch of {left} bytes at the end, its head promises {size}")
+            return _Torn(size, f"torn batch of {left} bytes at the end, its head gives a size of {size}")
         _, _, _, _, crc, attributes, delta, _, _, _, _, _, count = HEAD.unpack_from(self.data, position)
         actual = self._crc32c(position + _CRC_FROM, position + size)
         if actual != crc:
@@ -154,9 +156,9 @@ class _Segment:
             return self._damage(position, "bad_count", message)
         return _Batch(size, base + delta, epoch)
 
-    def _batch_behind(self, position: int) -> bool:
-        """Whether a good batch begins behind `position`: what looks torn there is then a length that was damaged.
-        True as well where the search becomes too dear: the end then cannot be told either."""
+    def _has_later_batch(self, position: int) -> bool:
+        """Whether a good batch begins after `position`: then the batch is not torn but its length is damaged. Also true
+        if the search becomes too expensive, as the end is then unknown too."""
         budget = _BUDGET * max(self.end - position, 1 << 20)
         match = _LIKE_A_HEAD.search(self.data, position + 1 + MAGIC_AT)
         for _ in range(_TRIES):
@@ -174,7 +176,7 @@ class _Segment:
         return True
 
     def _crc32c(self, begin: int, end: int) -> int:
-        """CRC32C of a stretch, in chunks: a damaged head may claim a batch as large as the file."""
+        """CRC32C of data[begin:end), in chunks: a damaged head may claim a batch as large as the file."""
         crc: int = google_crc32c.value(self.data[begin : min(begin + _CHUNK_BYTES, end)])
         for at in range(begin + _CHUNK_BYTES, end, _CHUNK_BYTES):
             crc = google_crc32c.extend(crc, self.data[at : min(at + _CHUNK_BYTES, end)])

@@ -1,6 +1,6 @@
-"""What Kafka's command line tools print as text: offsets, partition states, the metadata quorum.
+"""Read the text output of Kafka's command-line tools: offsets, partition states, the metadata quorum.
 
-Facts: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1 (run; and their source).
+Sources: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1, as run and in source.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_L
 
 
 class _UnreadableError(ValueError):
-    """A line that is not what the tool prints."""
+    """A line that the tool does not print."""
 
 
 def read_get_offsets(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-get-offsets: log_end_offsets rows with `high_watermark` only, and no broker.
+    """kafka-get-offsets: log_end_offsets rows with only `high_watermark`, and no broker.
 
-    The tool asks the leader as a consumer would: what it prints as latest is the high watermark, not the log end
-    (Partition.fetchOffsetForTimestamp). Run with another --time it prints an offset that is never above it, and the
-    text does not say which: as a lower bound of the high watermark it holds either way. A partition whose offset is not
-    known has none.
+    The tool asks the leader like a consumer: its latest offset is the high watermark, not the log end
+    (Partition.fetchOffsetForTimestamp). With another --time it prints an offset that is never larger, and the text does
+    not show which was used. Either way it is a lower bound of the high watermark. A partition with an unknown offset
+    gives no row.
     """
 
     def read(text: str) -> Row | None:
@@ -51,8 +51,8 @@ def read_get_offsets(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_quorum_replication(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-metadata-quorum describe --replication: the log end of every controller's and broker's metadata log, as the
-    leader knew it. -1 (not known) gives no row."""
+    """kafka-metadata-quorum describe --replication: the log end of each controller's and broker's metadata log, as
+    known to the leader. -1 (unknown) gives no row."""
     columns: list[str] = []
 
     def read(text: str) -> Row | None:
@@ -73,7 +73,7 @@ def read_quorum_replication(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-topics --describe: described_partitions rows. A topic's own line gives the id of its partitions."""
+    """kafka-topics --describe: described_partitions rows. The topic id comes from the topic's own line."""
     topic_ids: dict[str, str] = {}
 
     def read(text: str) -> Row | None:
@@ -99,20 +99,22 @@ def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_quorum_status(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-metadata-quorum describe --status: a quorum_reports row for each report of the text. Reports that were put
-    one behind the other are never blended. A report that lacks a number is damage as a whole; a list of nodes that
-    cannot be read costs its line. A high watermark of -1 is one that a new leader does not know yet."""
+    """kafka-metadata-quorum describe --status: a quorum_reports row for each report in the text.
+
+    Concatenated reports are never mixed. A report without a required number is damage as a whole; a list of nodes that
+    cannot be read costs only its line. A high watermark of -1 is one that a new leader does not know yet.
+    """
     rows: list[Row] = []
     damage: list[Damage] = []
     for begin, end, report in _reports(data):
-        spoilt: list[Damage] = []
+        list_damage: list[Damage] = []
         try:
-            row = _status(report, spoilt)
+            row = _status(report, list_damage)
         except (KeyError, UnicodeDecodeError, _UnreadableError) as error:
-            message = f"not what kafka-metadata-quorum prints: {error}"
+            message = f"not output of kafka-metadata-quorum: {error}"
             damage.append(Damage(begin, end - begin, None, "bad_tool_output", message))
         else:
-            damage += spoilt
+            damage += list_damage
             rows.append({**row, "position": begin})
     return rows, damage
 
@@ -121,8 +123,8 @@ _Report = dict[bytes, tuple[int, bytes, bool]]
 
 
 def _reports(data: bytes) -> list[tuple[int, int, _Report]]:
-    """(begin, end, lines by their name) of every report. A report begins with its first line, or where a line comes
-    again; other lines belong to the report before them. A text without any line of a report is one report."""
+    """(begin, end, lines by name) of each report. A report begins with its first line, or when a line occurs again;
+    other lines belong to the report before them. A text without lines of a report is one report."""
     begins: list[int] = []
     reports: list[_Report] = []
     for position, line, ended in text_lines(data):
@@ -138,8 +140,8 @@ def _reports(data: bytes) -> list[tuple[int, int, _Report]]:
     return list(zip(begins, [*begins[1:], len(data)], reports, strict=True))
 
 
-def _status(report: _Report, spoilt: list[Damage]) -> Row:
-    """The row of one report; damage for each list of nodes that cannot be read goes to `spoilt`."""
+def _status(report: _Report, list_damage: list[Damage]) -> Row:
+    """The row of one report. Damage for each list of nodes that cannot be read is appended to `list_damage`."""
     named = {
         k.decode(): v[1].decode().partition(":")[2].strip() for k, v in report.items() if v[2] and k not in _NODE_LISTS
     }
@@ -147,12 +149,12 @@ def _status(report: _Report, spoilt: list[Damage]) -> Row:
     for name in _NODE_LISTS:
         position, line, _ = report.get(name, (0, b"", True))
         try:
-            # A list shows by itself whether it was cut off: it needs no line end.
+            # A list that was cut off does not parse, so it needs no line end.
             lists[name] = _ids(line.partition(b":")[2].strip()) if line else None
         except (DecodeError, _UnreadableError) as error:
             lists[name] = None
             message = f"not a list of nodes ({error}): {excerpt(line)}"
-            spoilt.append(Damage(position, len(line), None, "bad_tool_output", message))
+            list_damage.append(Damage(position, len(line), None, "bad_tool_output", message))
     high_watermark = named["HighWatermark"]
     return {
         "quorum_cluster_id": named.get("ClusterId") or None,
@@ -165,7 +167,7 @@ def _status(report: _Report, spoilt: list[Damage]) -> Row:
 
 
 def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row], list[Damage]]:
-    """A row for every line that `read` makes one of; damage for every line that it cannot read or that was cut off."""
+    """The rows that `read` returns for each line, and damage for each line that it rejects or that was cut off."""
     rows: list[Row] = []
     damage: list[Damage] = []
     for position, raw, ended in text_lines(data):
@@ -173,7 +175,7 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
             continue
         try:
             text = raw.decode().strip("\r\n ")
-            if not ended and not _stands_alone(read, text):
+            if not ended and not _makes_no_row(read, text):
                 raise _UnreadableError("the line does not end: its last number may lack digits")
             row = read(text)
         except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
@@ -185,8 +187,8 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
     return rows, damage
 
 
-def _stands_alone(read: Callable[[str], Row | None], text: str) -> bool:
-    """Whether a last line without its end can be read all the same: only one that makes no row."""
+def _makes_no_row(read: Callable[[str], Row | None], text: str) -> bool:
+    """Whether a last line without a line end can be accepted: only if it gives no row."""
     return read(text) is None
 
 
@@ -208,10 +210,10 @@ def _nodes(text: str) -> list[int] | None:
 
 
 def _ids(text: bytes) -> list[int]:
-    """Node ids of `[3000,3001]` or of a list of objects with an id, ascending, each once."""
+    """Node ids of `[3000,3001]` or of a list of objects with an id, ascending and distinct."""
     found = read_object(b'{"nodes":' + text + b"}").get("nodes")
     if type(found) is not list:
-        raise _UnreadableError("no list")
+        raise _UnreadableError("not a list")
     ids: list[Any] = [node.get("id") if type(node) is dict else node for node in found]
     if any(type(node) is not int or not 0 <= node <= MAX_INT32 for node in ids):
         raise _UnreadableError("an entry without a node id")

@@ -1,8 +1,8 @@
-"""Record batch v2 framing: a file's bytes -> batches, damage, trailing bytes, with every byte accounted for.
+"""Frame record batches v2: a file's bytes -> batches, damage and trailing bytes. Each byte is accounted for.
 
-Facts: Kafka's DefaultRecordBatch (61-byte head, CRC32C from the attributes on), FileLogInputStream (a torn last batch
-ends the file), KafkaRaftClient.MAX_BATCH_SIZE_BYTES (8 MiB for writers; readers here accept up to 64 MiB).
-Deliberately unlike Kafka, which deletes everything behind a damaged batch, the later evidence is kept.
+Sources: Kafka's DefaultRecordBatch (61-byte head, CRC32C from the attributes on), FileLogInputStream (a torn last batch
+ends the file), KafkaRaftClient.MAX_BATCH_SIZE_BYTES (8 MiB for writers; this reader accepts up to 64 MiB). Kafka
+deletes everything after a damaged batch. This reader deliberately keeps the later batches as evidence.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 # producerId, producerEpoch, baseSequence, recordCount
 HEAD = struct.Struct(">qiibIhiqqqhii")
-# What a head that a KRaft controller wrote looks like from its magic byte on: magic 2, CRC, attributes with an empty
-# high byte, last offset delta >= 0, two timestamps, no producer id, producer epoch or sequence (-1 each).
+# A head that a KRaft controller wrote, from its magic byte on: magic 2, CRC, attributes with an empty high byte, last
+# offset delta >= 0, two timestamps, no producer id, producer epoch or sequence (-1 each).
 _KRAFT_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f].{19}\xff{14}", re.DOTALL)
-# What failed attempts to find the next good batch may cost, in bytes of CRC work for each byte of the file.
+# Limit on the failed attempts to find the next good batch: bytes of CRC work for each byte of the file.
 _BUDGET = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch's head. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
+    """The head of one batch. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
 
-    extent_bytes: what it takes in the file where that is not size_bytes: in kafka-dump-log's text. 0: size_bytes.
+    extent_bytes: its length in the file if that is not size_bytes, as in kafka-dump-log's text; 0: size_bytes.
     """
 
     position: int
@@ -57,7 +57,7 @@ class Batch:
 
     @property
     def end(self) -> int:
-        """The byte position in the file behind the batch."""
+        """The byte position after the batch in the file."""
         return self.position + (self.extent_bytes or self.size_bytes)
 
     @property
@@ -74,13 +74,13 @@ class Batch:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """(epoch, base offset, CRC): the same key is the same batch, whoever holds it."""
+        """(epoch, base offset, CRC): equal keys are the same batch, on any node."""
         return (self.epoch, self.base_offset, self.crc)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a segment or checkpoint holds: parsed + quarantined + trailing bytes = the file's length."""
+    """The content of a segment or checkpoint: parsed + quarantined + trailing bytes = the file's length."""
 
     batches: list[Batch]
     damage: list[Damage]
@@ -91,7 +91,7 @@ class Scan:
 
 
 def read_head(data: bytes, position: int) -> Batch | Damage:
-    """The batch that begins at `position`, its CRC checked; or what is wrong there, up to where it is wrong."""
+    """The batch at `position`, with its CRC checked, or the damage there."""
     left = len(data) - position
     if left < HEAD_BYTES:
         return Damage(position, left, None, "torn_batch", f"{left} bytes left, a batch head has {HEAD_BYTES}")
@@ -102,15 +102,13 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
     if magic != 2:
         return Damage(position, left, None, "bad_magic", f"magic {magic}, KRaft writes only 2")
     if length < MIN_LENGTH:
-        return Damage(
-            position, left, base, "bad_length", f"batch length {length} is below the least possible, {MIN_LENGTH}"
-        )
+        return Damage(position, left, base, "bad_length", f"batch length {length} is below the minimum, {MIN_LENGTH}")
     if size > MAX_BATCH_BYTES:
         return Damage(
             position, left, base, "bad_length", f"batch length {length} is above the limit of {MAX_BATCH_BYTES} bytes"
         )
     if size > left:
-        return Damage(position, left, base, "torn_batch", f"the head promises {size} bytes, {left} are left")
+        return Damage(position, left, base, "torn_batch", f"the head gives a size of {size} bytes, {left} are left")
     actual = google_crc32c.value(data[position + 21 : position + size])
     if actual != crc:
         return Damage(position, size, base, "crc_mismatch", f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}")
@@ -123,36 +121,35 @@ def read_head(data: bytes, position: int) -> Batch | Damage:
     if count < 0 or (not attributes & 0x07 and count > (size - HEAD_BYTES) // 7):
         return Damage(position, size, base, "bad_count", f"record count {count} does not fit {size} bytes")
     if count != delta + 1:
-        message = f"record count {count}, the offsets leave room for {delta + 1}: a metadata log is never compacted"
+        message = f"record count {count}, the offsets span {delta + 1}: a metadata log is never compacted"
         return Damage(position, size, base, "bad_count", message)
     return Batch(position, size, base, base + delta, epoch, crc, attributes, first_ts, max_ts, count)
 
 
 class _Search:
-    """Where a damaged file can be read again: the next place where a whole batch with a good CRC begins.
+    """Finds the next whole batch with a good CRC after damage.
 
-    Attempts that lead nowhere are paid from a budget that grows with the file, so that no file, however hostile, takes
-    more than time in proportion to its length. `given_up` is true once the budget is spent.
+    Failed attempts are charged to a budget that grows with the file, so that the time stays proportional to the file's
+    length, even for hostile files. `given_up`: the budget is spent.
     """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.budget = _BUDGET * max(len(data), 1 << 20)
-        self.nothing_ahead = False
+        self.no_batch_ahead = False
 
     @property
     def given_up(self) -> bool:
         return self.budget <= 0
 
-    def behind(self, damage: Damage) -> int:
-        """The position to go on at: the damaged batch's own end if the batch that must follow is there, else the next
-        good batch. Without any, the damaged batch's own end; nothing_ahead is then true.
-        """
+    def position_after(self, damage: Damage) -> int:
+        """The position to continue at: the end of the damaged batch if the batch with the next offset begins there,
+        else the next good batch. If there is none, the end of the damaged batch, and no_batch_ahead becomes true."""
         own_end = damage.position + damage.length_bytes
-        if self.nothing_ahead:
+        if self.no_batch_ahead:
             return own_end
         at_end = read_head(self.data, own_end) if own_end < len(self.data) else None
-        if isinstance(at_end, Batch) and at_end.base_offset == self._offset_behind(damage.position):
+        if isinstance(at_end, Batch) and at_end.base_offset == self._offset_after(damage.position):
             return own_end
         self._pay(damage)
         if at_end:
@@ -164,12 +161,12 @@ class _Search:
                 return head.position
             self._pay(head)
             match = _KRAFT_HEAD.search(self.data, match.start() + 1)
-        self.nothing_ahead = True
+        self.no_batch_ahead = True
         return own_end
 
-    def _offset_behind(self, position: int) -> int:
-        """The offset behind the batch at `position`, if its head can be believed. A damaged length that happens to end
-        at some later batch would else hide the batches between."""
+    def _offset_after(self, position: int) -> int:
+        """The offset after the batch at `position`, if its head can be trusted. Without this check a damaged length
+        that happens to end at a later batch would hide the batches between."""
         base_offset: int = HEAD.unpack_from(self.data, position)[0]
         last_offset_delta: int = HEAD.unpack_from(self.data, position)[6]
         return base_offset + last_offset_delta + 1
@@ -182,9 +179,9 @@ class _Search:
 
 
 def scan_batches(data: bytes) -> Scan:
-    """Frame every batch of a file; go on behind damage at the next batch whose CRC holds.
+    """Frame each batch of a file; after damage, continue at the next batch with a good CRC.
 
-    Errors: none are raised, whatever the bytes: damage is returned, and the three byte counts add up to len(data).
+    Errors: none, for any bytes. Damage is returned, and the three byte counts add up to len(data).
     """
     batches: list[Batch] = []
     damage: list[Damage] = []
@@ -202,26 +199,26 @@ def scan_batches(data: bytes) -> Scan:
             batches.append(head)
             position += head.size_bytes
             continue
-        following = search.behind(head)
+        following = search.position_after(head)
         reason, message = head.reason, head.message
-        if search.nothing_ahead and not batches:
+        if search.no_batch_ahead and not batches:
             following, reason, message = end, "not_a_segment", f"no good record batch in this file ({message})"
         elif following == end and reason == "torn_batch" and not search.given_up:
             trailing, note = end - position, f"torn batch of {end - position} bytes at the end"
         elif reason == "torn_batch":
             reason = "bad_length"
         if search.given_up:
-            message += "; too much damage: the search for later batches was given up"
+            message += "; too much damage: the search for later batches was stopped"
         damage.append(Damage(position, following - position, head.offset, reason, message))
         position = following
     good, flipped = check_continuity(batches)
-    damage = _place(sorted([*damage, *flipped], key=lambda d: d.position), good)
+    damage = _with_offsets(sorted([*damage, *flipped], key=lambda d: d.position), good)
     parsed = sum(b.size_bytes for b in good)
     return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
 
 
-def _place(damage: list[Damage], good: list[Batch]) -> list[Damage]:
-    """Damage with the offset that the last good batch before it leads to: damaged bytes are no witness of their own."""
+def _with_offsets(damage: list[Damage], good: list[Batch]) -> list[Damage]:
+    """The damage with the offset after the last good batch before it: offsets in damaged bytes are not trusted."""
     positions = [b.position for b in good]
     placed = []
     for item in damage:
@@ -233,16 +230,17 @@ def _place(damage: list[Damage], good: list[Batch]) -> list[Damage]:
 
 
 def _continues(before: Batch, batch: Batch) -> bool:
-    """Whether `batch` may stand directly behind `before`: offsets are dense, an epoch begins with a LeaderChange."""
+    """Whether `batch` may directly follow `before`: offsets are dense, and an epoch begins with a LeaderChange."""
     in_epoch = batch.epoch == before.epoch or (batch.epoch > before.epoch and batch.is_control)
     return batch.base_offset == before.last_offset + 1 and in_epoch
 
 
 def check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
-    """Take out batches whose base offset or epoch, which the CRC does not cover, the other batches contradict.
+    """Remove batches whose base offset or epoch, which the CRC does not cover, contradicts the other batches.
 
-    Facts: a Raft log is dense (KafkaRaftClient), its epochs never go back, and each begins with a LeaderChange control
-    batch (KIP-595). What stands out against most of the file, or alone against the batches it touches, was flipped.
+    Facts: a Raft log is dense (KafkaRaftClient), its epochs never decrease, and each begins with a LeaderChange control
+    batch (KIP-595). A value that contradicts most of the file, or that alone contradicts the adjacent batches, was
+    flipped.
     """
     if all(_continues(a, b) for a, b in pairwise(batches)):
         return batches, []
@@ -262,18 +260,18 @@ def check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
 def _wrong_offsets(batches: list[Batch]) -> dict[int, str]:
     wrong: dict[int, str] = {}
     for run in _runs(batches):
-        # A dense run has one anchor: base offset minus the records before it in the run.
+        # All batches of a dense run have the same anchor: base offset minus the number of records before it in the run.
         before = accumulate((batches[i].record_count for i in run[:-1]), initial=0)
         anchors = [batches[i].base_offset - n for i, n in zip(run, before, strict=True)]
         votes = Counter(anchors)
         for index, anchor in zip(run, anchors, strict=True):
             if votes[anchor] == 1 and max(votes.values()) > 1:
-                wrong[index] = f"base offset {batches[index].base_offset} does not continue the batches beside it"
+                wrong[index] = f"base offset {batches[index].base_offset} does not continue the adjacent batches"
     rest = [i for i in range(len(batches)) if i not in wrong]
     rising = longest_rising([batches[i].base_offset for i in rest], strictly=True)
     for place in set(range(len(rest))) - rising:
         offset = batches[rest[place]].base_offset
-        wrong[rest[place]] = f"base offset {offset} is out of order: offsets only rise in a log"
+        wrong[rest[place]] = f"base offset {offset} is out of order: offsets only increase in a log"
     return wrong
 
 
@@ -285,16 +283,16 @@ def _wrong_epochs(batches: list[Batch]) -> dict[int, str]:
             begins_well = before is None or batches[index].is_control or votes[batches[before].epoch] == 1
             ends_well = after is None or batches[after].is_control or votes[batches[after].epoch] == 1
             if votes[batches[index].epoch] == 1 and not (begins_well and ends_well):
-                wrong[index] = f"epoch {batches[index].epoch} without the LeaderChange that every epoch begins with"
+                wrong[index] = f"epoch {batches[index].epoch} without the LeaderChange that begins each epoch"
     rest = [i for i in range(len(batches)) if i not in wrong]
     rising = longest_rising([batches[i].epoch for i in rest], strictly=False)
     for place in set(range(len(rest))) - rising:
-        wrong[rest[place]] = f"epoch {batches[rest[place]].epoch} is out of order: epochs never go back in a log"
+        wrong[rest[place]] = f"epoch {batches[rest[place]].epoch} is out of order: epochs never decrease in a log"
     return wrong
 
 
 def _runs(batches: list[Batch]) -> list[list[int]]:
-    """The indexes, as runs of batches that touch in the file."""
+    """The indexes, grouped into runs of batches that are adjacent in the file."""
     runs: list[list[int]] = []
     for index, batch in enumerate(batches):
         last = batches[index - 1] if runs else None
@@ -306,7 +304,7 @@ def _runs(batches: list[Batch]) -> list[list[int]]:
 
 
 def longest_rising(values: Sequence[int], strictly: bool) -> set[int]:
-    """The indexes of a longest rising subsequence of `values`; equal neighbours are allowed unless `strictly`."""
+    """The indexes of a longest increasing subsequence of `values`; equal neighbours are allowed unless `strictly`."""
     tails: list[int] = []
     last: list[int] = []
     previous: list[int] = []

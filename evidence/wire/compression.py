@@ -1,4 +1,4 @@
-"""Decompress a batch's records within bounds. KRaft writes no compressed batches, but its format allows them."""
+"""Decompress a batch's records within limits. KRaft writes no compressed batches, but the format allows them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _XERIAL_HEADER_BYTES = 16
 def decompress(codec: str, data: bytes) -> bytes:
     """The records section of a batch as bytes. codec: none, gzip, snappy (raw or xerial framing), lz4, zstd.
 
-    Errors: DecodeError when the data is damaged, or its output would pass min(64 MiB, 1000 x the input, with inputs
-    below 1 KiB counted as 1 KiB).
+    Errors: DecodeError when the data is damaged, or its output exceeds min(64 MiB, 1000 x the input), where an input
+    below 1 KiB counts as 1 KiB.
     """
     if codec == "none":
         return data
@@ -29,7 +29,7 @@ def decompress(codec: str, data: bytes) -> bytes:
             inflater = zlib.decompressobj(wbits=31)
             out = inflater.decompress(data, limit + 1)
             if len(out) <= limit and (not inflater.eof or inflater.unused_data):
-                raise DecodeError("bad_compression", "gzip data is cut off or has bytes behind its end", 0)
+                raise DecodeError("bad_compression", "gzip data is cut off or has bytes after its end", 0)
         elif codec == "snappy":
             out = _snappy(data, limit)
         else:
@@ -43,15 +43,15 @@ def decompress(codec: str, data: bytes) -> bytes:
 
 
 def _read_bounded(stream: pa.NativeFile, limit: int) -> bytes:
-    parts: list[bytes] = []
+    chunks: list[bytes] = []
     total = 0
     while total <= limit:
-        part = stream.read(min(1 << 20, limit + 1 - total))
-        if not part:
+        chunk = stream.read(min(1 << 20, limit + 1 - total))
+        if not chunk:
             break
-        parts.append(part)
-        total += len(part)
-    return b"".join(parts)
+        chunks.append(chunk)
+        total += len(chunk)
+    return b"".join(chunks)
 
 
 def _snappy_block(block: bytes, room: int) -> bytes:
@@ -69,14 +69,14 @@ def _snappy_block(block: bytes, room: int) -> bytes:
 def _snappy(data: bytes, limit: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, limit)
-    parts: list[bytes] = []
+    blocks: list[bytes] = []
     position, room = _XERIAL_HEADER_BYTES, limit
     while position < len(data):
         size = int.from_bytes(data[position : position + 4], "big")
         block = data[position + 4 : position + 4 + size]
         if len(block) != size or not size:
             raise DecodeError("bad_compression", "a snappy block is cut off", position)
-        parts.append(_snappy_block(block, room))
-        room -= len(parts[-1])
+        blocks.append(_snappy_block(block, room))
+        room -= len(blocks[-1])
         position += 4 + size
-    return b"".join(parts)
+    return b"".join(blocks)

@@ -1,7 +1,8 @@
-"""Records inside a batch: bytes -> Record with Kafka's JSON form, damage for what cannot be read.
+"""Decode the records of a batch: bytes -> Record with Kafka's JSON form, or damage.
 
-Facts: Kafka's DefaultRecord (record framing), AbstractApiMessageSerde / MetadataRecordSerde (value frame: frame version
-1, api key, version, body, nothing after it), RecordsIterator (what a KRaft controller never writes), ControlRecordType.
+Sources: Kafka's DefaultRecord (record framing), AbstractApiMessageSerde / MetadataRecordSerde (value frame: frame
+version 1, api key, version, body, nothing after it), RecordsIterator (what a KRaft controller never writes),
+ControlRecordType.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 class Record:
     """One decoded record.
 
-    position: byte position of the record in the file; of its batch when the batch is compressed.
-    type: Kafka's name; UNKNOWN_<key> or UNKNOWN_CONTROL_<type> when this release does not know it.
-    data: Kafka's JSON form; for an unknown type or version {"raw": <hex of the value>}.
+    position: byte position of the record in the file; of its batch if the batch is compressed. type: Kafka's name;
+    UNKNOWN_<key> or UNKNOWN_CONTROL_<type> if this release does not have it. data: Kafka's JSON form; for an unknown
+    type or version {"raw": <hex of the value>}.
     """
 
     offset: int
@@ -42,11 +43,10 @@ class Record:
 
 
 def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Iterator[Record | Damage]:
-    """Every record of `batch`, whose head lies in `data` at batch.position.
+    """Each record of `batch`, whose head is in `data` at batch.position.
 
-    Yields a Damage for a record that cannot be used and goes on with the next; when the framing itself is lost, one
-    Damage covers the rest of the batch. A Damage of no bytes is a remark on a record that is used. Never raises for
-    damaged bytes.
+    Yields a Damage for a bad record and continues with the next; if the framing is lost, one Damage covers the rest of
+    the batch. A Damage of no bytes is a remark on a record that is used. Never raises for damaged bytes.
     """
     body = data[batch.position + HEAD_BYTES : batch.position + batch.size_bytes]
     try:
@@ -55,9 +55,9 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         yield Damage(batch.position, batch.size_bytes, batch.base_offset, error.reason, str(error))
         return
     if batch.codec != "none":
-        message = f"compressed with {batch.codec}: no KRaft controller writes that"
+        message = f"compressed with {batch.codec}, which no KRaft controller writes"
         yield Damage(batch.position, 0, batch.base_offset, "unexpected_codec", message)
-    # Positions inside a compressed batch do not exist in the file: its records are found by their batch.
+    # Positions inside a compressed batch do not exist in the file; its records get the position of the batch.
     start = batch.position + HEAD_BYTES if batch.codec == "none" else None
     position = 0
     for index in range(batch.record_count):
@@ -77,7 +77,7 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         size = batch.size_bytes if start is None else end - position
         if length > batch.size_bytes:
             message = (
-                f"record length {length} in a batch of {batch.size_bytes} compressed bytes: Kafka's reader refuses it"
+                f"record length {length} in a batch of {batch.size_bytes} compressed bytes: Kafka's reader rejects it"
             )
             yield Damage(at, 0, offset, "larger_than_batch", message)
         if _is_overlong(body, position, value_at):
@@ -92,8 +92,8 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
 
 
 def read_record(data: bytes, batch: Batch, index: int, position: int, body: int, end: int) -> Record | Damage:
-    """One record of an uncompressed batch, whose frame is known to be sound: data[position:end), its length prefix up
-    to `body`; index is its number in the batch."""
+    """One record of an uncompressed batch whose framing is sound: data[position:end), with its length prefix up to
+    `body`. index: its number in the batch."""
     return _record_or_damage(data[body:end], batch, index, position, end - position, False)
 
 
@@ -107,7 +107,7 @@ def _record_or_damage(
 
 
 def _is_overlong(data: bytes, start: int, end: int) -> bool:
-    """Whether the varint data[start:end) ends with a byte that says nothing; Kafka's writer never does that."""
+    """Whether the varint data[start:end) ends with a redundant zero byte, which Kafka's writer never writes."""
     return end - start > 1 and data[end - 1] == 0
 
 
@@ -123,14 +123,14 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
     value = body[at : at + value_length]
     headers, end = read_varint(body, at + value_length)
     if offset_delta != index:
-        raise DecodeError("bad_offset", f"offset delta {offset_delta} in the record that has number {index}", 0)
+        raise DecodeError("bad_offset", f"offset delta {offset_delta} in record number {index}", 0)
     unusual = _not_kraft(batch, key_length, headers, len(body) - end)
     if unusual:
-        raise DecodeError("not_kraft", f"the record has {unusual}: no KRaft controller writes that", 0)
+        raise DecodeError("not_kraft", f"the record has {unusual}, which no KRaft controller writes", 0)
     offset = batch.base_offset + offset_delta
     timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
     if not -MAX_INT64 - 1 <= timestamp <= MAX_INT64:
-        raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} leads out of 64 bits", 0)
+        raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} does not fit in 64 bits", 0)
     type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
     if not show_secrets:
         data = redact(type_name, data)
@@ -138,16 +138,16 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
 
 
 def _not_kraft(batch: Batch, key_length: int, headers: int, left: int) -> str | None:
-    """What a record has that Kafka's RecordsIterator refuses, or None."""
+    """What Kafka's RecordsIterator rejects in the record, or None."""
     if (key_length >= 0) != batch.is_control:
         return "no key in a control batch" if batch.is_control else "a key"
     if headers:
         return "headers"
-    return f"{left} bytes behind its headers" if left else None
+    return f"{left} bytes after its headers" if left else None
 
 
 def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
-    """A metadata record's value -> (type, version, data, known). Errors: DecodeError for anything malformed."""
+    """A metadata record's value -> (type, version, data, known). Errors: DecodeError if it is malformed."""
     frame_version, at = read_uvarint(value, 0)
     if frame_version != 1:
         raise DecodeError(
@@ -156,7 +156,7 @@ def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
     key, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
     if key > _MAX_INT16 or version > _MAX_INT16:
-        raise DecodeError("bad_frame", f"record type {key}, version {version}: Kafka's largest are {_MAX_INT16}", 0)
+        raise DecodeError("bad_frame", f"record type {key}, version {version}: Kafka's maximum is {_MAX_INT16}", 0)
     known = record_types("metadata").get(key)
     if known is None or version not in known.readers:
         return known.name if known else f"UNKNOWN_{key}", version, {"raw": value.hex()}, False

@@ -1,9 +1,8 @@
-"""Record decoders compiled from the schemas in evidence/wire/schemas: (type, version) -> body bytes -> Kafka's JSON
-form.
+"""Compile record decoders from evidence/wire/schemas: (type, version) -> body bytes -> Kafka's JSON form.
 
-Wire types follow Kafka's generated message classes: all versions are flexible (compact strings and arrays, tagged
-fields, KIP-482). A tagged field with its default value is left out of the JSON, as Kafka's JsonConverter does; an
-unknown tagged field is kept, as base64 under `_unknownTaggedFields`.
+Wire types follow Kafka's generated message classes. All versions are flexible (compact strings and arrays, tagged
+fields, KIP-482). A tagged field with its default value is left out of the JSON, as in Kafka's JsonConverter. An unknown
+tagged field is kept as base64 in `_unknownTaggedFields`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from evidence.errors import DecodeError
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
-# Defaults of tagged fields, beyond 0 / empty / null for the wire type (message definitions of Kafka 4.4.0).
+# Defaults of tagged fields that differ from 0 / empty / null (message definitions of Kafka 4.4.0).
 _TAG_DEFAULTS = {("PartitionChangeRecord", "leader"): -2, ("PartitionChangeRecord", "leader_recovery_state"): -1}
 _NULLABLE = ("COMPACT_NULLABLE", "NULLABLE")
 
@@ -46,7 +45,7 @@ def uuid_text(raw: bytes) -> str:
 def _need(data: bytes, position: int, count: int) -> int:
     end = position + count
     if end > len(data):
-        raise DecodeError("short_record", f"{count} bytes wanted, {len(data) - position} are left", position)
+        raise DecodeError("short_record", f"{count} bytes needed, {len(data) - position} are left", position)
     return end
 
 
@@ -105,7 +104,7 @@ def _length(data: bytes, position: int, nullable: bool, what: str) -> tuple[int 
         return None, at
     if size - 1 > len(data) - at:
         raise DecodeError(
-            "bad_length", f"a {what} of {size - 1} does not fit the {len(data) - at} bytes left", position
+            "bad_length", f"a {what} of {size - 1} does not fit in the {len(data) - at} bytes left", position
         )
     return size - 1, at
 
@@ -205,7 +204,7 @@ def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
 
 
 def default_of(record: str, field: dict[str, Any]) -> Any:
-    """The value of a tagged field that is absent."""
+    """The value of a missing tagged field."""
     if (record, field["name"]) in _TAG_DEFAULTS:
         return _TAG_DEFAULTS[record, field["name"]]
     if field["type"].startswith(_NULLABLE):
@@ -215,7 +214,7 @@ def default_of(record: str, field: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """A record type: Kafka's upper-case name and one reader for each version it has."""
+    """A record type: Kafka's upper-case name and one reader for each version."""
 
     name: str
     readers: dict[int, Reader]

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
-from evidence.metadata_log.rows import LOG, PAYLOADS, SNAPSHOT, ByteRange, file_part, work_of
+from evidence.metadata_log.rows import LOG, PAYLOADS, SNAPSHOT, ByteRange, read_byte_range, work_of
 from evidence.metadata_log.scan import Scanned
 from evidence.wire.batches import Batch
 from jobs.lake.lake import Lake
@@ -82,7 +82,7 @@ def _bytes_of(work: ByteRange) -> Any:
     memory, and the file ends with it."""
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
         return Path(work.local).read_bytes()
-    return file_part(Path(work.local), work.start, work.end)
+    return read_byte_range(Path(work.local), work.start, work.end)
 
 
 def quarantined(aside: pa.Table) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from evidence import kinds, tables
 from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
-from evidence.metadata_log.rows import ByteRange, file_part
+from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, scan_batches
 from jobs.spark.types import spark_schema
 
@@ -147,7 +147,7 @@ def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
     name = kinds.checkpoint_name(Path(split.path).name) or (None, None)
     place = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
     work = ByteRange(split.path, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **place)
-    for batch in decode_arrow(file_part(Path(split.path), split.start, split.end), work, ""):
+    for batch in decode_arrow(read_byte_range(Path(split.path), split.start, split.end), work, ""):
         damaged = batch.column("damage").drop_null().to_pylist()
         # A damage of no bytes is a remark on a record that is used.
         bad = (_corrupt(split.path, d["message"], d, options) for d in damaged if d["length_bytes"])

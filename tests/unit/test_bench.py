@@ -70,13 +70,13 @@ def test_bench_does_not_replay_a_snapshot(tmp_path: Path) -> None:
     assert rows["decode"]["rows"] == types_in(snapshot).total()
 
 
-@pytest.mark.parametrize(("name", "said"), [("notes.txt", "no record of the metadata log"), ("a.tar", "an archive")])
-def test_bench_says_what_is_no_log(name: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "message"), [("notes.txt", "no record of the metadata log"), ("a.tar", "an archive")])
+def test_bench_reports_a_file_that_is_not_a_log(name: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text("neither a log nor an archive, whatever its name says\n")
     result = CliRunner().invoke(app, ["bench", str(file)])
     assert isinstance(result.exception, CaptureError)
-    assert said in str(result.exception)
+    assert message in str(result.exception)
 
 
 def test_bench_needs_neither_spark_nor_tests(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_table_has_nothing_for_none() -> None:
 
 
 def test_messages_of_a_run_last_until_the_next_one() -> None:
-    told = [
+    lines = [
         (2.0, "WARNING: Using incubator modules"),
         (2.0, "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties"),
         (2.0, 'Setting Spark log level to "ERROR".'),
@@ -203,7 +203,7 @@ def test_messages_of_a_run_last_until_the_next_one() -> None:
         (4.0, "26/11/21 18:00:00 WARN Utils: a line of log4j"),
         (5.0, "unknown-log: replaying partitions"),
     ]
-    assert between(told, 9.0) == [
+    assert between(lines, 9.0) == [
         {"message": "before its first message", "seconds": 3.0},
         {"message": "opening log", "seconds": 2.0},
         {"message": "replaying partitions", "seconds": 4.0},

@@ -1,8 +1,9 @@
-"""Regression cases: a folder each in tests/cases, with the bytes, what must come of them, and why it exists."""
+"""Regression cases: a folder each in tests/cases, with the bytes, the expected result and a README."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from evidence.wire.batches import scan_batches
 from evidence.wire.records import read_records
 from tests.support.paths import ROOT
 
+FOLDERS = sorted(p for p in (ROOT / "tests" / "cases").iterdir() if p.is_dir())
 CASES = sorted(p.parent for p in (ROOT / "tests" / "cases").glob("*/segment.log"))
 
 
@@ -36,7 +38,7 @@ CAPTURES = sorted(p.parent for p in (ROOT / "tests" / "cases").glob("*/capture")
 
 @pytest.mark.parametrize("case", CAPTURES, ids=lambda p: p.name)
 def test_capture_case(case: Path) -> None:
-    """A small capture: how many rows its files give, and every damage at its place."""
+    """A small capture: the number of rows from its files, and the position of each damage."""
     expected = json.loads((case / "expected.json").read_text())
     with open_capture(case / "capture") as capture:
         scanned = scan_files(capture.files)
@@ -51,6 +53,16 @@ def test_capture_case(case: Path) -> None:
     if "captured_at_ms" in expected:
         assert offsets.log_end_offsets["captured_at_ms"].unique().to_pylist() == expected["captured_at_ms"]
     assert sum(len(log.batches) for log in scanned.logs) == expected["batches"]
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=lambda p: p.name)
+def test_each_case_has_a_readme_that_names_its_test(case: Path) -> None:
+    text = (case / "README.md").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    named = re.findall(r"tests/[a-z0-9_/]+\.py", text)
+    assert named
+    for path in named:
+        assert (ROOT / path).is_file(), path
 
 
 def test_there_are_cases() -> None:

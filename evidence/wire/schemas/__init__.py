@@ -1,8 +1,8 @@
 """Record schemas as data, from the field lists of Kafka's generated message classes.
 
-Those of the newest release decode the records of every older one: Kafka adds types, versions and tags and takes none
-away (tests/kafka/test_schemas.py compares with the classes of each release).
+The newest release's schemas decode the records of all older releases: Kafka adds types, versions and tags and removes
+none (tests/kafka/test_schemas.py compares them with the classes of each release).
 """
 
-# The release whose classes metadata_records.json was made from.
+# The release whose classes metadata_records.json was generated from.
 RELEASE = "4.4.0"

@@ -22,7 +22,7 @@ def accounted(data: bytes) -> Scan:
         assert begin == reached, f"bytes {reached} to {begin} are in no span, or in two"
         assert end > begin
         reached = end
-    assert not any(data[reached:]), "only zeros may stand behind everything that is named"
+    assert not any(data[reached:]), "only zeros may follow the accounted bytes"
     torn = scan.damage[-1].length_bytes if scan.trailing_bytes and reached == len(data) else 0
     assert scan.trailing_bytes == torn + len(data) - reached
     assert [d.position for d in scan.damage] == sorted(d.position for d in scan.damage)

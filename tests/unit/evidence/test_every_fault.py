@@ -321,16 +321,14 @@ def test_20_unfinished_and_index_files_are_registered_only(tmp_path: Path, name:
         (lambda d: writer.flip(d, len(d) // 2), "CRC32C"),
     ],
 )
-def test_28_a_snapshot_that_is_not_whole_is_no_state(
-    tmp_path: Path, damage: Callable[[bytes], bytes], problem: str
-) -> None:
+def test_28_an_incomplete_snapshot_is_no_state(tmp_path: Path, damage: Callable[[bytes], bytes], problem: str) -> None:
     assert len(read(tmp_path, real(CHECKPOINT), CHECKPOINT).rows) > 10
     found = read(tmp_path, damage(real(CHECKPOINT)), CHECKPOINT)
     assert (found.rows, found.reasons, found.row["parsed_bytes"]) == ([], {"bad_snapshot"}, 0)
     assert problem in found.account.damage[0].message
 
 
-def test_29_a_snapshot_whose_name_says_another_epoch_is_reported(tmp_path: Path) -> None:
+def test_29_a_snapshot_whose_name_has_another_epoch_is_reported(tmp_path: Path) -> None:
     found = read(tmp_path, real(CHECKPOINT), CHECKPOINT.replace("-0000000001.", "-0000000009."))
     assert found.reasons == {"snapshot_name_mismatch"}
     assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in found.rows} == {(248, 9)}

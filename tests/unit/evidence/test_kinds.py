@@ -112,7 +112,7 @@ def test_the_time_is_the_innermost_number_of_epoch_milliseconds(path: str, at: i
     assert kinds.captured_at(PurePosixPath(path)) == at
 
 
-def test_a_snapshots_name_says_its_end_offset_and_epoch() -> None:
+def test_a_snapshots_name_gives_its_end_offset_and_epoch() -> None:
     assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint") == (80, 3)
     assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint.part") is None
 

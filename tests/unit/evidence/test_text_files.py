@@ -84,7 +84,7 @@ def test_a_count_that_does_not_hold_is_damage_and_the_entries_are_kept(count: in
     lines, (damage,) = read_checkpoint(data, 2)
     assert len(lines) == entries
     assert (damage.reason, damage.length_bytes) == ("checkpoint_count", 0)
-    assert damage.message == f"{entries} entries, the file's head promises {count}"
+    assert damage.message == f"{entries} entries, the file's head gives {count}"
 
 
 def test_blank_lines_count_as_nothing() -> None:
@@ -119,5 +119,5 @@ def test_properties_are_read_as_kafka_writes_them() -> None:
         (b"\xff\xfe", None),
     ],
 )
-def test_the_topic_id_of_a_folder_is_what_its_metadata_says(data: bytes, expected: str | None) -> None:
+def test_the_topic_id_of_a_folder_comes_from_its_metadata(data: bytes, expected: str | None) -> None:
     assert partition_topic_id(data) == expected

@@ -80,7 +80,7 @@ kept_seconds = st.sampled_from([1000, 2000])
     zone_quarters=st.integers(-56, 56),
     assumed_ms=st.sampled_from([0, 3000, 5000, 100_000]),
 )
-def test_a_value_was_read_within_the_time_that_its_copy_says(
+def test_a_value_was_read_before_its_copy_was_written(
     captured_at_ms: int,
     read_after_ms: int,
     write_after_ms: int,
@@ -199,7 +199,7 @@ def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(
     assert when(tmp_path / "capture") == (T, 5000)
 
 
-def test_a_zip_in_another_zone_says_nothing(tmp_path: Path) -> None:
+def test_a_zip_time_in_another_zone_is_ignored(tmp_path: Path) -> None:
     with zone_of_this_process("Etc/GMT+5"):
         packed = archive(tmp_path, "zip", T + 10_600)
     assert when(packed) == (T, 5000)
@@ -227,7 +227,7 @@ def test_a_manifests_duration_is_tightened_too_and_does_not_hide_a_slow_round(
     "headers",
     [{"mtime": "nan"}, {"mtime": "1e999"}, {"mtime": "-1.5"}, {"mtime": "9" * 30 + ".5"}, {"mtime": "1.0e999999999"}],
 )
-def test_a_tars_time_that_is_none_says_nothing(headers: dict[str, str], tmp_path: Path) -> None:
+def test_an_impossible_tar_time_is_ignored(headers: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(DATA)
     with tarfile.open(tmp_path / "capture.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         info = tar.gettarinfo(tmp_path / "file", PATH)
@@ -239,7 +239,7 @@ def test_a_tars_time_that_is_none_says_nothing(headers: dict[str, str], tmp_path
 
 
 @pytest.mark.parametrize("extra", [b"\x55\x54", b"\x55\x54\x05\x00\x00aaaa", b"\x55\x54\x01\x00\x01"])
-def test_a_zips_extra_field_that_is_cut_off_says_nothing(extra: bytes, tmp_path: Path) -> None:
+def test_a_truncated_extra_field_of_a_zip_is_ignored(extra: bytes, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "capture.zip", "w") as zipped:
         info = zipfile.ZipInfo(PATH, (1980, 1, 1, 0, 0, 0))
         info.extra = extra
@@ -273,7 +273,7 @@ def test_the_clock_error_that_the_evidence_shows(files: list[dict[str, int | Non
     ),
     ahead_ms=st.integers(-100_000, 100_000),
 )
-def test_no_more_is_shown_than_the_clocks_are_apart(rounds: list[tuple[int, int, int]], ahead_ms: int) -> None:
+def test_the_minimum_clock_error_never_exceeds_the_real_one(rounds: list[tuple[int, int, int]], ahead_ms: int) -> None:
     """A simulated capture: the controller's clock is ahead; each round reads a log with a last record of some age."""
     files = [row(T + at, 5000, T + at + read_after + ahead_ms - age) for at, read_after, age in rounds]
     assert 0 <= minimum_clock_error_ms(files) <= max(0, ahead_ms)

@@ -54,7 +54,7 @@ def write(root: Path, files: dict[str, bytes]) -> Path:
 
 
 def pack(folder: Path, suffix: str, inside: str = "") -> Path:
-    """The folder as an archive beside it; `inside`: the folder that its files lie in there."""
+    """The folder as an archive next to it. inside: the folder in the archive that holds the files."""
     archive = folder.parent / f"packed{suffix}"
     if suffix == ".zip":
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
@@ -214,18 +214,18 @@ def test_the_node_is_that_of_the_nearest_properties_above_a_file(tmp_path: Path)
 
 
 BAD_NAMES = [
-    ("../escaped", "a path that leads out of the archive"),
-    ("a/../../escaped", "a path that leads out of the archive"),
-    ("/escaped", "a path that leads out of the archive"),
-    ("a\\..\\escaped", "a path that leads out of the archive"),
+    ("../escaped", "a path outside the archive"),
+    ("a/../../escaped", "a path outside the archive"),
+    ("/escaped", "a path outside the archive"),
+    ("a\\..\\escaped", "a path outside the archive"),
     ("x" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
     ("/".join(["long" * 50] * 6), "a name longer than 255 bytes, or a path longer than 1024"),
-    ("NOTES.txt", "the name stands twice in the archive"),
-    ("./notes.txt", "the name stands twice in the archive"),
-    ("notes.txt/below", "the name is a file and a folder at once"),
-    ("controllers/3000", "the name is a file and a folder at once"),
+    ("NOTES.txt", "the name occurs twice in the archive"),
+    ("./notes.txt", "the name occurs twice in the archive"),
+    ("notes.txt/below", "the name is both a file and a folder"),
+    ("controllers/3000", "the name is both a file and a folder"),
     ("caf\u00e9", None),
-    ("cafe\u0301", "the name stands twice in the archive"),
+    ("cafe\u0301", "the name occurs twice in the archive"),
     (".", "no name"),
 ]
 
@@ -316,7 +316,7 @@ def bomb(path: Path, name: str) -> Path:
 
 @pytest.mark.parametrize(
     ("archive", "name"),
-    # A refused member costs its bytes as well: it must be decompressed to reach what stands behind it.
+    # A refused member counts as well: it must be decompressed to reach the members after it.
     [("bomb.tar.gz", "zeros"), ("bomb.tar.gz", "../zeros"), ("bomb.zip", "zeros")],
 )
 def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(archive: str, name: str, tmp_path: Path) -> None:

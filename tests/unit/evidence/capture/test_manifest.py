@@ -42,7 +42,7 @@ def opened(folder: Path, **files: str) -> Capture:
         return capture
 
 
-def test_a_manifest_says_what_the_files_cannot(tmp_path: Path) -> None:
+def test_a_manifest_adds_facts_that_the_files_lack(tmp_path: Path) -> None:
     epochs = {
         "left/b/t-0/leader-epoch-checkpoint": "0\n0\n",
         "right/t-0/leader-epoch-checkpoint": "0\n0\n",
@@ -67,7 +67,7 @@ def test_static_configs_hold_for_every_node_and_a_nodes_own_win() -> None:
     }
 
 
-def test_json_says_the_same() -> None:
+def test_a_json_manifest_equals_the_toml_one() -> None:
     values = {
         "cluster_id": "x0",
         "captured_at": "2026-11-20T10:00:00Z",
@@ -87,7 +87,7 @@ def test_of_nested_folders_the_innermost_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("cluster_id = 5", "cluster_id: Input should be a valid string"),
         ("clustre_id = 'x'", "clustre_id: Extra inputs are not permitted"),
@@ -103,18 +103,18 @@ def test_of_nested_folders_the_innermost_counts() -> None:
         ("[[nodes]]\nid = 1\nclock_error_ms = 31536000001", "nodes.0.clock_error_ms: "),
         ("[[nodes]]\npath = 'b'", "nodes.0.id: Field required"),
         ("[[nodes]]\nid = '3'", "nodes.0.id: Input should be a valid integer"),
-        ("not toml", "not a manifest that can be read"),
-        ("a = " + "[" * 100_000, "not a manifest that can be read"),
+        ("not toml", "the manifest cannot be read"),
+        ("a = " + "[" * 100_000, "the manifest cannot be read"),
     ],
 )
-def test_a_wrong_manifest_is_refused_with_the_entry_that_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_manifest_is_refused_with_the_entry_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CaptureError) as error:
         opened(tmp_path, **{"capture.toml": text, "x.txt": ""})
     assert "capture.toml" in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_the_largest_times_and_durations_can_be_said() -> None:
+def test_the_largest_times_and_durations_are_accepted() -> None:
     text = "captured_at = 9999-12-31T23:59:59.999Z\nclock_error_ms = 31536000000\nsnapshot_duration_ms = 31536000000"
     manifest = read_manifest(text.encode(), "capture.toml")
     assert manifest.captured_at == 253402300799999

@@ -1,4 +1,5 @@
-"""Captures on an object store: the same evidence as on disk, nothing beside the private folder, no secret in a word."""
+"""Captures on an object store: the same evidence as on disk, no files outside the private folder, no secret in a
+message."""
 
 from __future__ import annotations
 
@@ -25,19 +26,19 @@ pytestmark = pytest.mark.usefixtures("own_temp")
 LOG = b"".join(writer.log())
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 HOSTILE = [
-    ("../escaped", "a path that leads out of the capture"),
-    ("a/../../escaped", "a path that leads out of the capture"),
-    ("..", "a path that leads out of the capture"),
-    ("/escaped", "a path that leads out of the capture"),
-    ("a\\..\\escaped", "a path that leads out of the capture"),
+    ("../escaped", "a path outside the capture"),
+    ("a/../../escaped", "a path outside the capture"),
+    ("..", "a path outside the capture"),
+    ("/escaped", "a path outside the capture"),
+    ("a\\..\\escaped", "a path outside the capture"),
     (".", "no name"),
     ("b" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
-    ("notes.txt", "the name stands twice in the capture"),
-    ("zz/deep", "the name stands twice in the capture"),
-    ("caf\u00e9", "the name stands twice in the capture"),
-    ("Notes.txt/below", "the name is a file and a folder at once"),
+    ("notes.txt", "the name occurs twice in the capture"),
+    ("zz/deep", "the name occurs twice in the capture"),
+    ("caf\u00e9", "the name occurs twice in the capture"),
+    ("Notes.txt/below", "the name is both a file and a folder"),
     ("folder/", "not a regular file"),
-    ("x?versionId=1", "a name that stands for a version of another object"),
+    ("x?versionId=1", "a name that refers to a version of another object"),
 ]
 
 
@@ -105,7 +106,7 @@ def test_an_archive_is_the_archive_on_disk(scheme: str, real: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["__cluster_metadata-0", "ledger-0", "logs"])
-def test_a_single_file_is_what_its_folder_says(folder: str, store: s3.Store, tmp_path: Path) -> None:
+def test_a_single_file_is_classified_by_its_folder(folder: str, store: s3.Store, tmp_path: Path) -> None:
     name = f"{folder}/{0:020d}.log"
     store.bucket(bucket := f"single-{folder.strip('_').replace('_', '-')}", {f"some/place/{name}": LOG})
     (tmp_path / folder).mkdir()
@@ -144,7 +145,7 @@ def test_the_size_is_that_of_all_objects(store: s3.Store) -> None:
     assert [size_bytes(location(f"s3://sizes/{name}")) for name in ("a", "ab", "")] == [5, 4, 9]
 
 
-def test_names_that_lead_out_or_collide_are_refused(store: s3.Store, tmp_path: Path, own_temp: Path) -> None:
+def test_names_outside_the_folder_or_colliding_are_refused(store: s3.Store, tmp_path: Path, own_temp: Path) -> None:
     good = {"Notes.txt": b"hello", "cafe\u0301": b"hello", "zz//deep": b"hello"}
     markers = {"": b"", "empty/": b""}
     store.bucket("hostile", {f"in/{n}": b for n, b in {**good, **markers}.items()})
@@ -161,7 +162,7 @@ def test_names_that_lead_out_or_collide_are_refused(store: s3.Store, tmp_path: P
 @pytest.mark.parametrize("name", ["in/..", "in/a\\b"])
 def test_a_single_object_with_such_a_name_is_refused(name: str, store: s3.Store) -> None:
     store.bucket(bucket := f"hostile-{len(name)}", {name: LOG})
-    assert "a path that leads out of the capture" in refusal(f"s3://{bucket}/{name}")
+    assert "a path outside the capture" in refusal(f"s3://{bucket}/{name}")
 
 
 def test_a_folder_of_nothing_but_refused_names_is_refused_by_its_url(store: s3.Store) -> None:
@@ -182,11 +183,11 @@ def test_a_damaged_archive_is_named_by_its_url(store: s3.Store) -> None:
         ("s3://no-such-bucket", "no such "),
         ("s3://no-such-bucket/a/b.tar.xz", "no such bucket. Check the name"),
         ("s3://", "cannot be read"),
-        ("nonsense://a/b", "fsspec knows no store nonsense://"),
+        ("nonsense://a/b", "fsspec does not support nonsense://"),
         ("file:///etc", "name a capture on this machine by its path"),
     ],
 )
-def test_what_is_not_there_is_said_with_its_url(url: str, message: str, real: Path) -> None:
+def test_a_missing_object_is_reported_with_its_url(url: str, message: str, real: Path) -> None:
     assert refusal(url).startswith(f"{url}: {message}")
 
 
@@ -201,21 +202,21 @@ def test_without_permission(store: s3.Store, tmp_path: Path, client: pytest.Monk
     client.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "0")
     with s3.moto(tmp_path / "log") as strict:
         client.setenv("AWS_ENDPOINT_URL", strict.endpoint)
-        said = refusal("s3://real/sites")
-    assert said.startswith("s3://real/sites: no permission to read it, or the credentials are wrong.")
-    assert_no_secret(said)
+        message = refusal("s3://real/sites")
+    assert message.startswith("s3://real/sites: no permission to read it, or wrong credentials.")
+    assert_no_secret(message)
 
 
 def test_a_store_that_does_not_answer(client: pytest.MonkeyPatch) -> None:
     client.setenv("AWS_ENDPOINT_URL", f"http://{s3.KEY}:{s3.SECRET}@127.0.0.1:9")
     client.setenv("AWS_MAX_ATTEMPTS", "1")
-    said = refusal("s3://real/sites")
-    assert said.startswith("s3://real/sites: cannot be read (")
-    assert_no_secret(said)
+    message = refusal("s3://real/sites")
+    assert message.startswith("s3://real/sites: cannot be read (")
+    assert_no_secret(message)
 
 
-def assert_no_secret(said: str) -> None:
-    assert not [secret for secret in (s3.KEY, s3.SECRET, "Signature", "hunter2") if secret in said]
+def assert_no_secret(message: str) -> None:
+    assert not [secret for secret in (s3.KEY, s3.SECRET, "Signature", "hunter2") if secret in message]
 
 
 @pytest.mark.parametrize(
@@ -236,9 +237,9 @@ def test_secrets_of_a_url_are_not_shown(url: str, shown: str) -> None:
     assert str(remote) == shown
     assert "hunter2" not in repr(remote)
     assert capture_name(remote) == shown.rpartition("/")[2].removesuffix(".tar.xz")
-    said = refusal(url)
-    assert said.startswith(f"{shown}: ")
-    assert_no_secret(said)
+    message = refusal(url)
+    assert message.startswith(f"{shown}: ")
+    assert_no_secret(message)
 
 
 def test_an_object_that_arrives_cut_off_is_named(store: s3.Store, client: pytest.MonkeyPatch) -> None:
@@ -250,9 +251,9 @@ def test_an_object_that_arrives_cut_off_is_named(store: s3.Store, client: pytest
     with s3.in_front_of(store.endpoint, cut) as endpoint:
         client.setenv("AWS_ENDPOINT_URL", endpoint)
         client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
-        told = f"{len(LOG) - 7} bytes arrived, and the store names {len(LOG)}"
-        assert refusal("s3://cut/in").startswith(f"s3://cut/in/b.log: {told}")
-        assert refusal("s3://cut/in/b.log").startswith(f"s3://cut/in/b.log: {told}")
+        sizes = f"{len(LOG) - 7} bytes arrived, the store reports {len(LOG)}"
+        assert refusal("s3://cut/in").startswith(f"s3://cut/in/b.log: {sizes}")
+        assert refusal("s3://cut/in/b.log").startswith(f"s3://cut/in/b.log: {sizes}")
 
 
 @pytest.mark.parametrize("change", ["same size", "new object"])
@@ -269,8 +270,8 @@ def test_a_capture_that_changes_while_it_is_copied_is_refused(
 
     with s3.in_front_of(store.endpoint, write) as endpoint:
         client.setenv("AWS_ENDPOINT_URL", endpoint)
-        said = refusal(f"s3://{bucket}/in")
-    assert said.startswith(f"s3://{bucket}/in/{changed}: the object changed while the capture was copied.")
+        message = refusal(f"s3://{bucket}/in")
+    assert message.startswith(f"s3://{bucket}/in/{changed}: the object changed while the capture was copied.")
 
 
 @pytest.mark.parametrize(
@@ -298,16 +299,16 @@ def test_a_package_that_is_missing_is_named(url: str, package: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", ["run", "ingest"])
-def test_a_wrong_url_is_said_before_spark_starts(command: str, real: Path, tmp_path: Path) -> None:
+def test_a_wrong_url_is_reported_before_spark_starts(command: str, real: Path, tmp_path: Path) -> None:
     words = [command, "s3://me:hunter2@real/sites?hunter2", "s3://real/nowhere", "--lake", str(tmp_path / "lake")]
-    for wrong, said in (
+    for wrong, message in (
         (words[:2] + words[3:], "s3://real/sites: "),
         (words[:1] + words[2:], "s3://real/nowhere: no such object or folder."),
         ([command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"], "s3://...: the lake is a folder"),
     ):
         done = subprocess.run([sys.executable, "-m", "jobs.cli", *wrong], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith(f"error: {said}")
+        assert done.stderr.startswith(f"error: {message}")
         assert done.stderr.count("\n") == 1
         assert_no_secret(done.stderr)
     assert not (tmp_path / "lake").exists()

@@ -1,4 +1,4 @@
-"""Files whose name says nothing are known by what they begin with, and nothing else is taken for evidence."""
+"""Files with a meaningless name are classified by their first bytes; nothing else is taken for evidence."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def accounted(data: bytes) -> DumpScan:
 
 
 def items(data: bytes, batch: Batch, show_secrets: bool = False) -> list[Record | Damage]:
-    """The records of `batch`; offsets rise, and each is a record, is named by one Damage, or is an untold control."""
+    """The records of `batch`. Offsets rise; each has a record, or one Damage, or a control line without its record."""
     found = list(read_dumped(data, batch, show_secrets))
     named: list[int] = []
     for item in found:
@@ -143,9 +143,9 @@ def test_a_real_dump_gives_the_rows_of_the_bytes(name: str, dumped: dict[str, tu
     assert (scan.damage, scan.note, scan.unplaced) == ([], None, None)
     assert [batch_row(b) for b in log.batches] == [batch_row(b) for b in scan_batches(data).batches]
     found = [item for batch in log.batches for item in items(text, batch)]
-    told = [r for r in from_bytes(data) if "skip" not in name or not r.is_control]
-    assert [row(r) for r in records_of(found)] == [row(r) for r in told]
-    assert len(found) == len(told)
+    expected = [r for r in from_bytes(data) if "skip" not in name or not r.is_control]
+    assert [row(r) for r in records_of(found)] == [row(r) for r in expected]
+    assert len(found) == len(expected)
     assert all(text.startswith(b"| ", r.position) for r in found)
     assert (log.lacks is None) == ("skip" not in name)
     stem = re.search(r"(\d{20})-(\d{10})\.checkpoint", name)
@@ -172,8 +172,8 @@ def test_bare_payload_lines_hold_the_records_in_order(prefix: bytes, dumped: dic
     assert scan.logs == []
     assert scan.unplaced == (0, len(bare))
     found = [x for x in read_unplaced(bare, *scan.unplaced) if not isinstance(x, Damage)]
-    told = [r for r in from_bytes(data) if not r.is_control]
-    assert [(t, v, to_json(d)) for _, t, v, d in found] == [(r.type, r.version, to_json(r.data)) for r in told]
+    expected = [r for r in from_bytes(data) if not r.is_control]
+    assert [(t, v, to_json(d)) for _, t, v, d in found] == [(r.type, r.version, to_json(r.data)) for r in expected]
     assert [bare[at - 1 : at] for at, *_ in found[1:]] == [b"\n"] * (len(found) - 1)
 
 
@@ -181,9 +181,9 @@ def test_bare_payload_lines_hold_the_records_in_order(prefix: bytes, dumped: dic
 def test_every_record_type_and_version(show_secrets: bool) -> None:
     text, data = every_record(), (ORACLE / "every-record.log").read_bytes()
     found = [i for log in accounted(text).logs for b in log.batches for i in items(text, b, show_secrets)]
-    told = [i for b in scan_batches(data).batches for i in read_records(data, b, show_secrets)]
+    expected = [i for b in scan_batches(data).batches for i in read_records(data, b, show_secrets)]
     assert len(found) == 740
-    assert [row(i) for i in found if isinstance(i, Record)] == [row(i) for i in told if isinstance(i, Record)]
+    assert [row(i) for i in found if isinstance(i, Record)] == [row(i) for i in expected if isinstance(i, Record)]
 
 
 @pytest.mark.parametrize("name", ["compressed", "torn", "logappend", "crc"])
@@ -196,7 +196,7 @@ def test_samples_give_the_rows_of_their_bytes(name: str) -> None:
     assert ours == [(b.key, b.record_count, b.codec, b.log_append_time, b.size_bytes) for b in theirs]
 
 
-def test_secrets_are_hidden_unless_asked_for() -> None:
+def test_secrets_are_redacted_by_default() -> None:
     text = sample("compressed.txt")
     (log,) = scan_dump(text).logs
     shown = [to_json(r.data) for b in log.batches for r in records_of(items(text, b, show_secrets=True))]
@@ -230,12 +230,12 @@ def test_records_that_the_tool_could_not_decode_are_named() -> None:
     assert reasons == {2: "unknown_record", 3: "unknown_record", **undecoded}
     theirs = {r.offset: r for r in from_bytes(sample("unknown.log"))}
     same = [r.offset for r in records_of(found) if row(r) == row(theirs[r.offset])]
-    # 7 and 8 carry tagged fields that Kafka's JSON leaves out without a word: nothing in the text tells of them.
+    # 7 and 8 carry tagged fields that Kafka's JSON leaves out silently: they are not in the text.
     assert same == [0, 1, 9, 10]
     assert all("_unknownTaggedFields" in theirs[o].data for o in (7, 8))
 
 
-def test_a_dump_that_ended_in_an_exception_says_so() -> None:
+def test_a_dump_that_ended_in_an_exception_is_reported() -> None:
     (log,) = accounted(sample("stopped.txt")).logs
     assert log.lacks == "kafka-dump-log stopped with an exception: later batches are not in the text"
     assert len(records_of(read_all(sample("stopped.txt")))) == 3
@@ -261,11 +261,11 @@ def test_several_dumps_in_one_text() -> None:
     ]
     assert [d.reason for d in scan.damage] == ["crc_mismatch"]
     assert scan.logs[1].lacks is not None
-    assert scan.logs[-1].lacks == "the last 111 bytes of the file were no whole batch"
+    assert scan.logs[-1].lacks == "the last 111 bytes of the file were not a whole batch"
     text = sample("several.txt")
     snapshot = [r for b in scan.logs[2].batches for r in records_of(items(text, b))]
-    told = from_bytes(sample("00000000000000000009-0000000001.checkpoint"))
-    assert [row(r) for r in snapshot] == [row(r) for r in told]
+    expected = from_bytes(sample("00000000000000000009-0000000001.checkpoint"))
+    assert [row(r) for r in snapshot] == [row(r) for r in expected]
     gap = [r for b in scan.logs[4].batches for r in records_of(items(text, b))]
     assert [r.offset for r in gap] == [0, 1, 5, 6, 9]
     assert gap[3].data["name"] == 'naïve\u2028x\n"\\\t\x1b\U0001f600é'
@@ -375,7 +375,7 @@ def full(offset: int, payload: str = NO_OP) -> str:
     )
 
 
-def told(found: list[Record | Damage]) -> list[tuple[int | None, str]]:
+def outcomes(found: list[Record | Damage]) -> list[tuple[int | None, str]]:
     return [(i.offset, i.reason if isinstance(i, Damage) else "ok") for i in found]
 
 
@@ -386,28 +386,28 @@ def test_lines_that_are_lost_doubled_or_garbled() -> None:
     good = [full(10 + i) for i in range(4)]
     short = [f"| payload: {NO_OP}"] * 4
     doubt, gap = "unplaced_record", "missing_record"
-    assert told(one_batch(good)) == OK4
-    assert told(one_batch([*good[:2], *good[3:]], 4)) == [*OK2, (12, gap), (13, "ok")]
-    assert told(one_batch([*good[:2], full(17), good[3]])) == [*OK2, (12, doubt), (13, "ok")]
-    assert told(one_batch([*good[:3], full(12)])) == [*OK3, (13, doubt)]
-    assert told(one_batch([good[0], good[1], good[1], *good[2:]], 4)) == [
+    assert outcomes(one_batch(good)) == OK4
+    assert outcomes(one_batch([*good[:2], *good[3:]], 4)) == [*OK2, (12, gap), (13, "ok")]
+    assert outcomes(one_batch([*good[:2], full(17), good[3]])) == [*OK2, (12, doubt), (13, "ok")]
+    assert outcomes(one_batch([*good[:3], full(12)])) == [*OK3, (13, doubt)]
+    assert outcomes(one_batch([good[0], good[1], good[1], *good[2:]], 4)) == [
         (10, "ok"), (11, doubt), (None, doubt), (12, "ok"), (13, "ok")
     ]  # fmt: skip
-    assert told(one_batch([good[0], full(99), *good[1:]], 4)) == [(10, "ok"), (None, doubt), *OK4[1:]]
-    assert told(one_batch([*good[:2], "% garbled", good[3]])) == [*OK2, (12, gap), (13, "ok")]
-    assert told(one_batch(short)) == OK4
-    assert told(one_batch([*short[:2], "| paiload", short[3]])) == [*OK2, (12, "bad_record_line"), (13, "ok")]
-    assert told(one_batch([*short[:2], "% garbled", short[3]])) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
-    assert told(one_batch(short[:3], 4)) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
-    assert told(one_batch(short[:3], 4, end=True)) == [*OK3, (13, gap)]
+    assert outcomes(one_batch([good[0], full(99), *good[1:]], 4)) == [(10, "ok"), (None, doubt), *OK4[1:]]
+    assert outcomes(one_batch([*good[:2], "% garbled", good[3]])) == [*OK2, (12, gap), (13, "ok")]
+    assert outcomes(one_batch(short)) == OK4
+    assert outcomes(one_batch([*short[:2], "| paiload", short[3]])) == [*OK2, (12, "bad_record_line"), (13, "ok")]
+    assert outcomes(one_batch([*short[:2], "% garbled", short[3]])) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
+    assert outcomes(one_batch(short[:3], 4)) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
+    assert outcomes(one_batch(short[:3], 4, end=True)) == [*OK3, (13, gap)]
     cut = one_batch([short[0], "% garbled", short[0]], 4, end=True)
-    assert told(cut) == [(10, doubt), (11, doubt), (12, gap)]
-    assert told(one_batch([*short, short[0]], 4)) == [(o, doubt) for o in (10, 11, 12, 13, None)]
+    assert outcomes(cut) == [(10, doubt), (11, doubt), (12, gap)]
+    assert outcomes(one_batch([*short, short[0]], 4)) == [(o, doubt) for o in (10, 11, 12, 13, None)]
 
 
 def test_a_count_that_lies_costs_one_damage() -> None:
     found = one_batch([full(10)], 90_000)
-    assert told(found) == [(10, "ok"), (11, "missing_record")]
+    assert outcomes(found) == [(10, "ok"), (11, "missing_record")]
 
 
 def test_a_count_that_its_size_cannot_hold() -> None:
@@ -514,7 +514,7 @@ BAD = [
 @pytest.mark.parametrize(("reason", "payload"), BAD, ids=range(len(BAD)))
 def test_a_payload_that_kafka_would_not_print(reason: str, payload: str) -> None:
     found = one_batch([full(10), full(11, payload), full(12)])
-    assert told(found) == [(10, "ok"), (11, reason), (12, "ok")]
+    assert outcomes(found) == [(10, "ok"), (11, reason), (12, "ok")]
     bare = f"{NO_OP}\n| payload: {payload}\n{NO_OP}\n".encode("utf-8", "surrogateescape")
     scan = accounted(bare)
     assert scan.unplaced == (0, len(bare))
@@ -536,7 +536,7 @@ def test_a_payload_that_kafka_would_not_print(reason: str, payload: str) -> None
     ],
 )
 def test_a_record_line_that_no_kraft_controller_causes(reason: str, old: str, new: str) -> None:
-    assert told(one_batch([full(10), full(11).replace(old, new)])) == [(10, "ok"), (11, reason)]
+    assert outcomes(one_batch([full(10), full(11).replace(old, new)])) == [(10, "ok"), (11, reason)]
 
 
 def test_exact_numbers_and_special_floats() -> None:
@@ -593,7 +593,7 @@ def test_the_longest_line() -> None:
     line = b"x" * (MAX_LINE_BYTES + 1)
     scan = accounted(sample("torn.txt") + b"| " + line + b"\n")
     assert [d.reason for d in scan.damage] == ["not_understood"]
-    assert told(one_batch([full(10), "| " + "x" * MAX_LINE_BYTES])) == [(10, "ok"), (11, "missing_record")]
+    assert outcomes(one_batch([full(10), "| " + "x" * MAX_LINE_BYTES])) == [(10, "ok"), (11, "missing_record")]
 
 
 @pytest.mark.parametrize(

@@ -208,12 +208,12 @@ def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
-def test_damaged_heads_end_the_range_the_same_both_ways(data: st.DataObject, mended: bool) -> None:
-    """A head is altered behind the back of whoever framed the file, with its CRC right or not."""
+def test_damaged_heads_end_the_range_the_same_both_ways(data: st.DataObject, crc_fixed: bool) -> None:
+    """A head is altered after the file was framed, with its CRC fixed or not."""
     parts = [batch([writer.partition_change(n)] * 2, 2 * n) for n in range(3)]
     at = data.draw(st.integers(0, 60))
     bad = flip(parts[1], at, 1 << data.draw(st.integers(0, 7)))
-    if mended and at not in range(17, 21):
+    if crc_fixed and at not in range(17, 21):
         bad = bad[:17] + struct.pack(">I", writer.crc32c(bad[21:])) + bad[21:]
     same_both_ways(parts[0] + bad + parts[2])
 
@@ -260,14 +260,14 @@ def overlong(encoded: bytes) -> bytes:
     [
         ("a key", record(writer.partition_change(), key=b"k")),
         ("headers", record(writer.partition_change(), headers=1, tail=b"\x02a\x02b")),
-        ("bytes behind the headers", record(writer.partition_change(), tail=b"\x00")),
+        ("bytes after the headers", record(writer.partition_change(), tail=b"\x00")),
         ("another offset delta", record(writer.partition_change(), 7)),
         ("an unknown tag", record(writer.partition_change(fields={40: b"x"}))),
         ("a tag of a later version", record(writer.partition_change(fields={8: b"\x01"}))),
         ("an unknown version", record(writer.frame(5, 3, struct.pack(">i", 1) + writer.TOPIC_ID + tagged()))),
         ("a NoOpRecord of an unknown version", record(writer.frame(20, 1, tagged()))),
         ("a NoOpRecord with a tag", record(writer.frame(20, 0, tagged({0: b"x"})))),
-        ("a byte behind the fields", record(writer.partition_change() + b"\x00")),
+        ("a byte after the fields", record(writer.partition_change() + b"\x00")),
         ("a length of too many bytes", overlong(record(writer.partition_change()))),
         ("a tag twice", record(change_of((1, LEADER_5), (1, LEADER_KEPT)))),
         ("tags in descending order", record(change_of((1, LEADER_5), (0, int32s([5]))))),
@@ -308,7 +308,7 @@ def test_batches_of_other_kinds_stand_between() -> None:
 
 
 def test_a_batch_the_compiled_loops_do_not_know_may_stand_first() -> None:
-    """Nothing is found there, and the range goes on behind it."""
+    """Nothing is found there, and decoding continues after it."""
     data = batch([writer.no_op()], codec="gzip") + batch([writer.no_op()], 1)
     assert len([r for r in same_both_ways(data) if not r["damage"]]) == 2
 

@@ -74,7 +74,7 @@ def test_a_segment_whose_name_is_not_its_first_offset_is_reported_and_its_bytes_
     (file,) = captured(tmp_path, {node(1, base=77): b"".join(LOG)})
     _, account, row = scanned(file)
     assert (row["base_offset"], row["end_offset"], row["status"]) == (0, 7, "note")
-    assert row["note"] == "the name says base offset 77, the first batch has 0; the bytes are trusted"
+    assert row["note"] == "the name gives base offset 77, the first batch has 0; the bytes are trusted"
     assert [(d.reason, d.length_bytes, d.offset) for d in account.damage] == [("name_mismatch", 0, 0)]
 
 
@@ -89,7 +89,7 @@ def test_a_segment_whose_name_is_not_its_first_offset_is_reported_and_its_bytes_
         (b"garbage" * 20, "quarantined"),
     ],
 )
-def test_a_files_row_says_how_much_of_it_was_used(data: bytes, status: str, tmp_path: Path) -> None:
+def test_a_files_row_counts_its_used_bytes(data: bytes, status: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {node(1): data})
     _, account, row = scanned(file)
     assert row["status"] == status
@@ -146,7 +146,7 @@ def test_the_bootstrap_file_is_a_snapshot_of_no_place_in_the_log(tmp_path: Path)
     assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in rows} == {(None, None)}
 
 
-def test_a_snapshot_of_another_epoch_than_its_name_says_is_reported(tmp_path: Path) -> None:
+def test_a_snapshot_of_another_epoch_than_its_name_is_reported(tmp_path: Path) -> None:
     (file,) = captured(
         tmp_path, {CHECKPOINT.replace("-0000000001", "-0000000007"): writer.snapshot([writer.topic("a")])}
     )
@@ -158,21 +158,21 @@ def test_a_snapshot_of_another_epoch_than_its_name_says_is_reported(tmp_path: Pa
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "it holds no batch"),
-        (bytes(200), "it holds no batch"),
+        (b"", "it has no batch"),
+        (bytes(200), "it has no batch"),
         (writer.snapshot([writer.topic("a")], header=False), "it does not begin with a snapshot header"),
         (writer.snapshot([writer.topic("a")], footer=False), "it does not end with a snapshot footer"),
         (
             writer.snapshot([writer.topic("a")]) + writer.batch([writer.no_op()], 3),
             "does not end with a snapshot footer",
         ),
-        (writer.snapshot([writer.topic("a")])[:-1], "the head promises"),
+        (writer.snapshot([writer.topic("a")])[:-1], "the head gives a size of"),
         (writer.flip(writer.snapshot([writer.topic("a")]), 160), "CRC32C"),
         (b"x" * 200, "no good record batch"),
         (b"".join(LOG), "it does not begin with a snapshot header"),
     ],
 )
-def test_a_snapshot_that_is_not_whole_is_no_state(data: bytes, problem: str, tmp_path: Path) -> None:
+def test_an_incomplete_snapshot_is_no_state(data: bytes, problem: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {CHECKPOINT: data})
     result, account, _ = scanned(file)
     assert result.snapshots == []

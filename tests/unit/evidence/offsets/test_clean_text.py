@@ -89,8 +89,8 @@ def test_of_a_checkpoint_file_that_is_odd_nothing_is_read_but_what_the_lines_say
 ) -> None:
     count = len(before) + 1 + len(after)
     for head in (version, b"0\n"):
-        for told in (b"%d\n" % (count + more), b"0%d\n" % count, b"%d\r\n" % count):
-            data = head + told + b"".join([*before, odd, *after])
+        for counted_line in (b"%d\n" % (count + more), b"0%d\n" % count, b"%d\r\n" % count):
+            data = head + counted_line + b"".join([*before, odd, *after])
             batch = clean_checkpoint(data, "high_watermark")
             assert batch is None or rows_of(batch) == entries_by_line(data)
 
@@ -164,15 +164,15 @@ others = st.sampled_from(
 @st.composite
 def exports(draw: st.DrawFn, odd: bool) -> bytes:
     """The lines of an exporter. odd: with lines among them that are spelt otherwise, or have no sample."""
-    beside, order = draw(extras), draw(st.randoms(use_true_random=False))
-    names = ["topic", "partition", *beside]
+    extra_labels, order = draw(extras), draw(st.randoms(use_true_random=False))
+    names = ["topic", "partition", *extra_labels]
     order.shuffle(names)
     comma, turned = draw(st.sampled_from(["", ","])), draw(st.booleans())
 
     def line() -> str:
         # Of few partitions, so that one has several metrics.
         partition = draw(st.one_of(st.integers(0, 2), st.integers(0, 10**9 - 1)))
-        of = {**beside, "topic": draw(st.one_of(st.just("t"), topics)), "partition": str(partition)}
+        of = {**extra_labels, "topic": draw(st.one_of(st.just("t"), topics)), "partition": str(partition)}
         metric = draw(metrics)
         # Metrics of one kind of bean have the same labels; those of another may have others.
         order_of = names[::-1] if turned and "artition" in metric else names

@@ -93,7 +93,7 @@ def read(root: Path, texts: dict[str, bytes]) -> OffsetTables:
 def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
     name: str, clean: bytes, odd: bytes, tmp_path: Path
 ) -> None:
-    """The odd one has a line more, which says nothing; every other byte is at its place."""
+    """The odd one has one more, empty line; all other bytes are at the same position."""
     taken = [
         (clean_metrics(d, MetricNames()) if "prom" in name else clean_checkpoint(d, "x")) is None for d in (clean, odd)
     ]

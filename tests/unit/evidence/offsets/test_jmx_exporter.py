@@ -99,7 +99,7 @@ def test_labels_that_name_no_partition_are_damage(labels: bytes) -> None:
 
 def test_a_missing_label_is_named_with_what_to_do() -> None:
     _, (damage,) = read_metrics(b'kafka_log_Log_LogEndOffset{t="a",partition="3"} 9\n', NAMES)
-    assert damage.message.endswith("it has no label 'topic'; the names of metrics and labels are settings")
+    assert damage.message.endswith("label 'topic' is missing; metric and label names are settings")
 
 
 def test_a_sample_that_was_cut_off_is_damage_even_if_it_reads_well() -> None:
@@ -141,11 +141,11 @@ def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
         ("kafka_cluster_Partition_UnderMinIsr", "2.0", "2.0 is neither 0 nor 1"),
         ("kafka_cluster_partition_underminisr", "-1", "-1 is neither 0 nor 1"),
         ("kafka_cluster_Partition_UnderMinIsr", "0.5", "0.5 is neither 0 nor 1"),
-        ("kafka_cluster_Partition_InSyncReplicasCount", "2147483648", "2147483648 is no number of replicas"),
-        ("kafka_cluster_partition_insyncreplicascount", "1.5", "1.5 is no number of replicas"),
+        ("kafka_cluster_Partition_InSyncReplicasCount", "2147483648", "2147483648 is not a number of replicas"),
+        ("kafka_cluster_partition_insyncreplicascount", "1.5", "1.5 is not a number of replicas"),
     ],
 )
-def test_a_leaders_metric_with_a_value_that_cannot_be_is_damage(metric: str, value: str, message: str) -> None:
+def test_a_leaders_metric_with_an_impossible_value_is_damage(metric: str, value: str, message: str) -> None:
     data = f'{metric}{{topic="a",partition="0"}} {value}\n'.encode()
     samples, (damage,) = read_metrics(data, NAMES)
     assert samples == []

@@ -132,16 +132,16 @@ def test_a_line_that_is_not_a_report(line: bytes, message: str) -> None:
     ("header", "message"),
     [
         (HEADER.replace(b"topic=b", b"topic=\xff"), "invalid start byte"),
-        (HEADER.replace(b':Value"\n', b":Value\n"), "cannot be told apart"),
-        (HEADER.replace(b"\n", b",\n"), "cannot be told apart"),
+        (HEADER.replace(b':Value"\n', b":Value\n"), "cannot be separated"),
+        (HEADER.replace(b"\n", b",\n"), "cannot be separated"),
     ],
 )
-def test_a_header_that_cannot_be_read_takes_its_reports_along(header: bytes, message: str) -> None:
+def test_an_unreadable_header_makes_its_reports_damage(header: bytes, message: str) -> None:
     samples, damage = read_jmx_tool(GOOD + header + b"1795240300708,5,6\n")
     assert len(samples) == 2
     assert [d.position for d in damage] == [len(GOOD), len(GOOD) + len(header)]
     assert message in damage[0].message
-    assert "neither a header" in damage[1].message
+    assert "no header and no report time" in damage[1].message
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_column_without_a_partition_costs_only_itself(bad: bytes) -> None:
     assert values(samples) == {("log_end_offset", "a", 0): 5}
     assert damage.position == 0
     assert "column 2" in damage.message
-    assert "is no partition" in damage.message
+    assert "is not a partition" in damage.message
 
 
 def test_the_greatest_values_are_read() -> None:
@@ -227,7 +227,7 @@ def test_stderr_in_front_costs_only_its_lines() -> None:
     assert [s.position for s in samples] == [len(talk) + len(HEADER)] * 2
 
 
-def test_files_put_one_behind_the_other() -> None:
+def test_concatenated_files() -> None:
     other = f'"time","{LEO},topic=c,partition=1:Value"\r\n\r\n1795240300999,8\r\n'.encode()
     samples, damage = read_jmx_tool(GOOD + other)
     assert damage == []

@@ -196,7 +196,7 @@ def test_a_clean_shutdown_names_the_broker_epoch_and_may_be_empty() -> None:
         (b'{"version":0,"brokerEpoch":\xff}', "bad_text"),
     ],
 )
-def test_what_is_not_that_answer_is_held_back_whole(data: bytes, reason: str) -> None:
+def test_another_response_is_quarantined_as_a_whole(data: bytes, reason: str) -> None:
     rows, (damage,) = read_clean_shutdown(data)
     assert (rows, damage.reason, damage.position, damage.length_bytes) == ([], reason, 0, len(data))
 

@@ -146,7 +146,7 @@ def test_a_file_of_an_unknown_broker_gives_damage_and_no_rows(tmp_path: Path) ->
     assert rows == []
     (item,) = damage["data/replication-offset-checkpoint"]
     assert (item.reason, item.position, item.length_bytes) == ("unknown_node", 0, len(data))
-    assert "put meta.properties beside it" in item.message
+    assert "put its meta.properties next to the file" in item.message
 
 
 def test_the_broker_is_the_one_that_meta_properties_names(tmp_path: Path) -> None:
@@ -191,4 +191,4 @@ def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Pa
     assert found.log_end_offsets.num_rows == 1
     account = accounts[path]
     assert [d.reason for d in account.damage] == ["checkpoint_count"]
-    assert (account.note, account.parsed_bytes) == ("1 entries, the file's head promises 2", len(data))
+    assert (account.note, account.parsed_bytes) == ("1 entries, the file's head gives 2", len(data))

@@ -20,7 +20,7 @@ from tests.unit.evidence.accounting import FUZZ
 NODE = ROOT / "tests" / "samples" / "node"
 REAL = {path.parent.name: path for path in sorted(NODE.glob("*/*.log"))}
 PARTITION = REAL["orders-1"].read_bytes()
-# Where the batches of PARTITION begin (kafka-dump-log 4.3.1), and the offset behind each.
+# Where the batches of PARTITION begin (kafka-dump-log 4.3.1), and the offset after each.
 BATCHES = [0, 187, 399, 611, 823, 1035, 1190, 1268, 1799]
 ENDS = [9, 11, 13, 15, 17, 19, 20, 30, 31]
 
@@ -51,11 +51,11 @@ def tail(folder: Path, data: bytes, base_offset: int = 0) -> Tail:
 
 
 def checked(found: Tail, data: bytes) -> Tail:
-    behind = sum(d.length_bytes for d in found.damage) + found.trailing_bytes
+    unparsed = sum(d.length_bytes for d in found.damage) + found.trailing_bytes
     parsed, position = 0, 0
-    while parsed < len(data) - behind:
+    while parsed < len(data) - unparsed:
         position, parsed = parsed, parsed + struct.unpack_from(">i", data, parsed + 8)[0] + 12
-    assert parsed == len(data) - behind, "parsed + damage + trailing is the file's length"
+    assert parsed == len(data) - unparsed, "parsed + damage + trailing is the file's length"
     assert found.position == position
     assert len(found.damage) <= 1
     for damage in found.damage:
@@ -77,7 +77,7 @@ def test_a_node_that_was_stopped(replica: str, end: int, position: int) -> None:
     assert read_tail(REAL[replica], 0) == Tail(end, 0, position, [], 0, None)
 
 
-def test_the_real_logs_end_where_the_nodes_checkpoint_says() -> None:
+def test_the_real_logs_end_at_the_nodes_checkpoint() -> None:
     lines = (NODE / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
     assert {f"{line.split()[0]}-{line.split()[1]}": int(line.split()[2]) for line in lines} == {
         replica: read_tail(path, 0).log_end_offset for replica, path in REAL.items()
@@ -126,7 +126,7 @@ def test_zeros_are_preallocated_space(tmp_path: Path, size: int) -> None:
     assert found.note == f"{size} zero bytes and nothing else: preallocated"
     found = tail(tmp_path, PARTITION + bytes(size))
     assert (found.log_end_offset, found.position, found.trailing_bytes) == (31, 1799, size)
-    assert found.note == f"{size} zero bytes behind the last batch: preallocated"
+    assert found.note == f"{size} zero bytes after the last batch: preallocated"
 
 
 def test_a_torn_last_batch_wherever_it_is_cut(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_batch_larger_than_a_chunk_of_the_reader(tmp_path: Path) -> None:
     assert [d.reason for d in tail(tmp_path, bytes(bad), 10).damage] == ["crc_mismatch"]
 
 
-def test_bytes_of_zeros_with_something_behind_them_are_damage(tmp_path: Path) -> None:
+def test_zeros_followed_by_other_bytes_are_damage(tmp_path: Path) -> None:
     found = tail(tmp_path, PARTITION + bytes(5000) + b"x")
     assert [(d.reason, d.position) for d in found.damage] == [("bad_magic", len(PARTITION))]
 

@@ -84,7 +84,7 @@ def _leaves(value: Any) -> list[list[str | int]]:
     return [[key, *rest] for key, inner in items for rest in _leaves(inner)] or [[]]
 
 
-def test_the_answers_are_read_as_they_are() -> None:
+def test_the_responses_are_read() -> None:
     found, kinds_ = read({f"{BROKER}/{name}": json.dumps(answer).encode() for name, answer in ANSWERS.items()})
     assert kinds.OTHER not in kinds_.values()
     assert {p for p, a in found.accounts.items() if a.quarantined_bytes} == set()

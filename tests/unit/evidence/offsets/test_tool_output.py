@@ -77,7 +77,7 @@ def test_older_releases_print_voters_as_numbers() -> None:
     assert (row["voters"], row["observers"]) == ([1, 3], [])
 
 
-def test_a_status_without_its_high_watermark_is_held_back() -> None:
+def test_a_status_without_its_high_watermark_is_quarantined() -> None:
     text = printed("diverge", "quorum-status")[0].split(b"HighWatermark")[0]
     rows, (damage,) = read_quorum_status(text)
     assert (rows, damage.reason, damage.length_bytes) == ([], "bad_tool_output", len(text))

@@ -49,7 +49,7 @@ def test_a_head_is_read_field_by_field() -> None:
         (12, "12 bytes left, a batch head has 61"),
         (60, "60 bytes left, a batch head has 61"),
         (61, "are left"),
-        (len(LOG[-1]) - 1, "the head promises"),
+        (len(LOG[-1]) - 1, "the head gives a size of"),
     ],
 )
 def test_a_torn_last_batch_is_trailing_and_named(cut: int, message: str) -> None:
@@ -108,7 +108,7 @@ def test_a_flip_in_the_leader_epoch_is_found_although_no_crc_covers_it(index: in
 
 
 def test_damage_beside_a_batch_is_no_reason_to_doubt_its_offset() -> None:
-    # The second batch is lost: the first one must not be blamed for the hole behind it.
+    # The second batch is lost: the first one must not be blamed for the gap after it.
     scan = accounted(writer.flip(WHOLE, STARTS[1] + 70))
     assert [d.reason for d in scan.damage] == ["crc_mismatch"]
     assert scan.batches[0].base_offset == 0
@@ -122,17 +122,17 @@ def test_an_epoch_that_rises_with_a_leader_change_is_no_damage() -> None:
     assert [b.epoch for b in scan.batches] == [1] * 6 + [4] * 3 + [5]
 
 
-def test_epochs_of_single_batches_are_believed_when_nothing_speaks_against_them() -> None:
+def test_epochs_of_single_batches_are_trusted_if_nothing_contradicts_them() -> None:
     data = writer.batch([writer.no_op()], 0, 1) + writer.batch([writer.no_op()], 1, 2)
     assert [b.epoch for b in accounted(data).batches] == [1, 2]
 
 
-def test_an_epoch_that_goes_back_is_quarantined() -> None:
+def test_an_epoch_that_decreases_is_quarantined() -> None:
     back = writer.log(batches=3, epoch=0, base_offset=11)
     later = writer.batch([writer.no_op()], 16, 1)
     scan = accounted(b"".join([WHOLE, *back, later]))
     assert [(d.reason, d.offset) for d in scan.damage] == [("epoch_flip", 11)] * 3
-    assert scan.damage[0].message == "epoch 0 is out of order: epochs never go back in a log"
+    assert scan.damage[0].message == "epoch 0 is out of order: epochs never decrease in a log"
     assert scan.batches[-1].base_offset == 16
 
 
@@ -153,7 +153,7 @@ def test_an_impossible_batch_length_is_refused_and_the_next_batch_found(length: 
     assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
 
 
-def test_a_length_that_promises_more_than_the_file_does_not_hide_later_batches() -> None:
+def test_a_length_beyond_the_file_does_not_hide_later_batches() -> None:
     broken = LOG[2][:8] + struct.pack(">i", len(WHOLE)) + LOG[2][12:]
     scan = accounted(with_batch(2, broken))
     assert [(d.reason, d.length_bytes) for d in scan.damage] == [("bad_length", len(LOG[2]))]
@@ -268,10 +268,10 @@ def test_a_hostile_file_of_4_mb_is_accounted_for_in_bounded_work(pattern: bytes)
     assert scan.quarantined_bytes > len(data) // 2
 
 
-def test_a_search_that_was_given_up_says_so_and_holds_the_rest_back() -> None:
+def test_a_stopped_search_is_reported_and_the_rest_quarantined() -> None:
     head = struct.pack(">qiibIhiqqqhii", 0, 2 << 20, 1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
     scan = accounted(LOG[0] + head * ((4 << 20) // len(head)))
-    assert "the search for later batches was given up" in scan.damage[-1].message
+    assert "the search for later batches was stopped" in scan.damage[-1].message
     assert scan.trailing_bytes == 0
 
 

@@ -38,7 +38,7 @@ def test_data_that_is_cut_off_is_refused(codec: str, xerial: bool, cut: int) -> 
 
 
 @pytest.mark.parametrize(("codec", "xerial"), CODECS)
-def test_data_with_bytes_behind_its_end_is_refused(codec: str, xerial: bool) -> None:
+def test_data_with_bytes_after_its_end_is_refused(codec: str, xerial: bool) -> None:
     with pytest.raises(DecodeError):
         decompress(codec, writer.compress(codec, TEXT, xerial) + b"\x01\x02")
 

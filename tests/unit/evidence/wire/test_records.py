@@ -78,7 +78,7 @@ def test_records_carry_offset_time_epoch_and_the_position_of_their_first_byte() 
     assert items[1].position == 5 + 61 + len(record(GOOD))
 
 
-def test_a_records_time_is_its_delta_behind_the_first_or_the_time_of_appending() -> None:
+def test_a_records_time_is_base_plus_delta_or_the_append_time() -> None:
     records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=-5)
     created, appended = (
         read(writer.batch(records=records, count=2, timestamp_ms=1000, max_timestamp_ms=9000, attributes=bits))
@@ -98,7 +98,7 @@ def test_a_time_outside_64_bits_is_damage(time: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])
-def test_bytes_behind_a_records_body_are_garbage(size: int) -> None:
+def test_bytes_after_a_records_body_are_garbage(size: int) -> None:
     reason, message = damaged(record(GOOD + b"\x00" * size, 1))
     assert (reason, message) == ("trailing_bytes", f"found {size} byte(s) of garbage after TOPIC_RECORD")
 
@@ -117,11 +117,11 @@ def test_a_frame_version_other_than_1_is_refused_by_name(version: int) -> None:
         (record(GOOD, 1, key=b""), "a key"),
         (record(GOOD, 1, headers=1), "headers"),
         (record(GOOD, 1, headers=-1), "headers"),
-        (record(GOOD, 1, tail=b"\x07\x07"), "2 bytes behind its headers"),
+        (record(GOOD, 1, tail=b"\x07\x07"), "2 bytes after its headers"),
     ],
 )
-def test_what_no_kraft_controller_writes_is_called_that(odd: bytes, what: str) -> None:
-    assert damaged(odd) == ("not_kraft", f"the record has {what}: no KRaft controller writes that")
+def test_records_that_no_kraft_controller_writes_are_damage(odd: bytes, what: str) -> None:
+    assert damaged(odd) == ("not_kraft", f"the record has {what}, which no KRaft controller writes")
 
 
 @pytest.mark.parametrize("delta", [-1, 0, 2, 3, (1 << 31) - 1, -(1 << 31)])
@@ -186,7 +186,7 @@ def test_unknown_tagged_fields_are_kept() -> None:
         # An array whose elements run past the end of the record.
         (writer.frame(3, 0, bytes(20) + writer.uvarint(3) + bytes(4)), "short_record"),
         (writer.frame(3, 0, bytes(20) + writer.uvarint(5) + bytes(7)), "short_record"),
-        # A tagged field whose size is not what its content takes; one that ends behind the record.
+        # A tagged field whose size differs from that of its content; one that ends after the record.
         (writer.frame(5, 0, bytes(20) + b"\x01\x01\x05" + bytes(5)), "bad_tag"),
         (writer.frame(5, 0, bytes(20) + b"\x01\x01\x09" + bytes(4)), "short_record"),
         (writer.frame(2, 0, writer.string("a") + bytes(16) + b"\x05"), "short_record"),
@@ -227,7 +227,7 @@ def test_a_varint_that_never_ends_takes_the_rest_of_the_batch() -> None:
     assert rest.reason == "bad_varint"
 
 
-def test_records_behind_the_promised_number_are_named() -> None:
+def test_records_beyond_the_record_count_are_reported() -> None:
     *_, last = read(writer.batch(records=record(GOOD, 0) + record(GOOD, 1), count=1))
     assert isinstance(last, Damage)
     assert (last.reason, last.length_bytes) == ("trailing_bytes", len(record(GOOD, 1)))
@@ -343,7 +343,7 @@ def test_a_malformed_control_record_is_damage(key: bytes | None, value: bytes, r
 def test_a_control_batch_without_a_key_is_not_kraft() -> None:
     (item,) = read(writer.batch([writer.leader_change()], control=True))
     assert isinstance(item, Damage)
-    assert item.message == "the record has no key in a control batch: no KRaft controller writes that"
+    assert item.message == "the record has no key in a control batch, which no KRaft controller writes"
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

@@ -13,7 +13,7 @@ from jobs.report import stage
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
 from replay.arrow.schemas import FINDINGS
-from tests.unit.jobs.report.test_page import broken_rule, counted, cut_log, exposure, fault, finding, prediction
+from tests.support.report_rows import broken_rule, counted, cut_log, exposure, fault, finding, prediction
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 MOST = 4
@@ -65,18 +65,21 @@ def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
 
 
 def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake, page, said = lake_of(tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
-    stage.write_report(lake, CLUSTER, page, said.append)
+    lake, page, messages = lake_of(tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
+    stage.write_report(lake, CLUSTER, page, messages.append)
     before = page.stat().st_mtime_ns, page.read_bytes()
     with monkeypatch.context() as nothing_is_asked:
         nothing_is_asked.delattr(stage, "load_report")
-        stage.write_report(lake, CLUSTER, page, said.append)
+        stage.write_report(lake, CLUSTER, page, messages.append)
     assert (page.stat().st_mtime_ns, page.read_bytes()) == before
-    assert [text.removeprefix(f"{CLUSTER}: ") for text in said] == ["writing the report", "the report is up to date"]
+    assert [text.removeprefix(f"{CLUSTER}: ") for text in messages] == [
+        "writing the report",
+        "the report is up to date",
+    ]
     lake_of(tmp_path / "lake", [finding(loss_min=12_345)])
-    stage.write_report(lake, CLUSTER, page, said.append)
+    stage.write_report(lake, CLUSTER, page, messages.append)
     assert "12345" in page.read_text(encoding="utf-8")
     page.write_text("something else", encoding="utf-8")
-    stage.write_report(lake, CLUSTER, page, said.append)
+    stage.write_report(lake, CLUSTER, page, messages.append)
     assert "12345" in page.read_text(encoding="utf-8")
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]

@@ -1,0 +1,302 @@
+"""Findings, states and other rows of the HTML report, and small whole reports, for tests of jobs/report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from evidence.tables import QUARANTINE
+from jobs.report.order import LASTED, LASTED_AT_LEAST
+from jobs.report.rows import ReportInput, Section, Totals, section_of
+from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
+from replay.findings.statements import prose, statement
+
+TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
+START_MS = 1_700_000_000_000
+SHA256 = "ab" * 32
+
+
+def row(schema: pa.Schema, **values: Any) -> dict[str, Any]:
+    assert set(values) <= set(schema.names)
+    return dict.fromkeys(schema.names) | values
+
+
+def finding(finding_id: str = "hwm-1", **values: Any) -> dict[str, Any]:
+    given = {
+        "kind": "hwm_regression",
+        "topic_id": TOPIC_ID,
+        "topic": "ledger",
+        "partition": 0,
+        "start_offset": 110,
+        "end_offset": 130,
+        "start_timestamp_ms": START_MS + 10_000,
+        "end_timestamp_ms": START_MS + 30_000,
+        "election_offset": 120,
+        "verdict": "proven",
+        "severity": "critical",
+        "loss_min": 70,
+        "loss_max": 70,
+        "first_lost_offset": 500,
+        "recorded_leader": 1,
+        "rule": "hwm_regression",
+        "rule_version": 1,
+        "explanation": "Broker 1 was elected from outside the ISR.\nIts log ended at 500.",
+    }
+    return row(FINDINGS, finding_id=finding_id, **(given | values))
+
+
+def state(offset: int, leader: int, isr: list[int], elr: list[int] | None = None, **values: Any) -> dict[str, Any]:
+    given = {
+        "timestamp_ms": START_MS + (offset - 100) * 1000,
+        "topic_id": TOPIC_ID,
+        "topic": "ledger",
+        "partition": 0,
+        "replicas": [3, 1, 2],
+        "elr": elr or [],
+        "last_known_elr": [],
+        "leader_epoch": (offset - 100) // 10,
+        "partition_epoch": (offset - 100) // 10,
+        "leader_recovery_state": "RECOVERED",
+        "min_isr": 2,
+        "min_isr_source": "topic",
+        "unclean_leader_election_enable": True,
+        "unclean_leader_election_enable_source": "assumed_default",
+        "removed": False,
+        "origin": "log",
+    }
+    return row(PARTITION_HISTORY, offset=offset, leader=leader, isr=isr, **(given | values))
+
+
+def history() -> list[dict[str, Any]]:
+    return [
+        state(100, 3, [3, 2]),
+        state(110, -1, [], [3]),
+        state(120, 1, [1], leader_recovery_state="RECOVERING"),
+        state(130, 1, [1, 3]),
+    ]
+
+
+def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = None) -> list[dict[str, Any]]:
+    """States as arguments of a report. before: number of states of the history left out before them."""
+    whole = len(states) if total is None else total
+    return [each | {"place": before + number, "total": whole} for number, each in enumerate(states)]
+
+
+def lasted_ms(row: dict[str, Any]) -> int | None:
+    """How long an exposure lasted: from its statement, else from its times."""
+    durations = [
+        s["value"] for s in row["reason"] or [] if s["code"] in (LASTED, LASTED_AT_LEAST) and s["value"] is not None
+    ]
+    start, end = row["start_timestamp_ms"], row["end_timestamp_ms"]
+    return durations[0] if durations else None if start is None or end is None else end - start
+
+
+def counted(findings: list[dict[str, Any]]) -> Totals:
+    """The totals that jobs/report/totals.py computes, by a plain loop."""
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    names = ("kind", "verdict", "rule", "rule_version")
+    for each in findings:
+        group = groups.setdefault(
+            tuple(each[name] for name in names),
+            {name: each[name] for name in names} | {"findings": 0, "unended": 0, "lasted_ms": 0, "longest_ms": None},
+        )
+        lasted = lasted_ms(each)
+        group["findings"] += 1
+        group["unended"] += each["end_offset"] is None
+        group["lasted_ms"] += max(lasted or 0, 0)
+        group["longest_ms"] = max((ms for ms in (lasted, group["longest_ms"]) if ms is not None), default=None)
+    flagged = [each for each in findings if section_of(each) is Section.WINDOWS]
+    proven = [each for each in flagged if each["verdict"] == "proven" and each["loss_min"]]
+    places, proven_places = ({(f["topic_id"], f["topic"], f["partition"]) for f in some} for some in (flagged, proven))
+    return Totals(
+        groups=list(groups.values()),
+        partitions=len(places),
+        proven_partitions=len(proven_places),
+        proven_least=sum(each["loss_min"] for each in proven),
+        proven_exact=all(each["loss_min"] == each["loss_max"] for each in proven),
+    )
+
+
+def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
+    given: dict[str, Any] = {
+        "totals": counted(findings),
+        "fingerprint": "0123456789abcdef",
+        "cluster_id": "5L6g3nShT-eMCtK--X86sw",
+        "generated_from": ["capture-1"],
+        "counterfactuals": [],
+        "timelines": {(TOPIC_ID, 0): placed(history())},
+        "elections": [],
+        "quality": [],
+        "quarantine": [],
+        "counts": {},
+    }
+    return ReportInput(findings=findings, **(given | values))
+
+
+def small_report() -> ReportInput:
+    evidence = {
+        "role": "high_watermark",
+        "source": "replication_offset",
+        "broker_id": 3,
+        "value": 570,
+        "leader_epoch": None,
+        "offset": None,
+        "captured_at_ms": START_MS,
+        "capture": "capture-1",
+        "path": "broker-3/replication-offset-checkpoint",
+        "sha256": SHA256,
+        "position": 12,
+    }
+    partition = {"topic_id": TOPIC_ID, "topic": "ledger", "partition": 0}
+    other = row(
+        COUNTERFACTUALS,
+        **partition,
+        finding_id="hwm-1",
+        offset=120,
+        policy="unclean_recovery_balanced",
+        outcome="elected",
+        leader=2,
+        last_written_leader_epoch=0,
+        log_end_offset=560,
+        loss_min=10,
+        loss_max=10,
+        differs=True,
+        explanation="Broker 2 has the longer log.",
+    )
+    election = row(
+        ELECTIONS,
+        **partition,
+        offset=120,
+        timestamp_ms=START_MS + 20_000,
+        leader_epoch=2,
+        previous_leader=3,
+        leader=1,
+        cause="unclean",
+        leader_recovery_state="RECOVERING",
+        isr_before=[],
+        elr_before=[3],
+        last_known_elr_before=[],
+        candidates=[1, 2],
+    )
+    quarantined = row(
+        QUARANTINE,
+        capture="capture-1",
+        path="controller-3000/00000000000000000000.log",
+        position=4096,
+        length_bytes=61,
+        reason="crc_mismatch",
+        message="CRC does not match at byte 4096",
+        raw=b"\x00planted-secret",
+    )
+    check = {
+        "suite": "evidence",
+        "table": "log_end_offsets",
+        "expectation": "expect_column_values_to_not_be_null",
+        "column": "captured_at_ms",
+        "success": False,
+        "unexpected_count": 4,
+        "element_count": 96,
+    }
+    findings = [
+        finding("ok-1", verdict="excluded", loss_min=0, loss_max=0, explanation="The new leader was in the ISR."),
+        finding(
+            would_be_leader=2,
+            policy="unclean_recovery_balanced",
+            unacked_min=3,
+            unacked_max=5,
+            evidence=[evidence],
+            reason=window_reason(),
+        ),
+        prediction("would-1"),
+        exposure("leaderless-1"),
+        cut_log("cut-1"),
+        broken_rule("rule-1"),
+        fault("gap-1"),
+    ]
+    shipped = other | {"policy": "profile_4.3", "leader": 1, "differs": False, "loss_min": 70, "loss_max": 70}
+    return report(
+        findings,
+        counterfactuals=[other, shipped, other | {"policy": "min_isr_3"}],
+        elections=[election],
+        quality=[check],
+        quarantine=[quarantined],
+        counts={"findings": 7, "partition_history": 4},
+    )
+
+
+def window_reason() -> list[dict[str, Any]]:
+    """Statements of each nature, for a loss in one of Kafka's own topics."""
+    return [
+        statement("elected", [1], offset=120, leader_epoch=2, text="__consumer_offsets-0"),
+        statement("log_end", value=500),
+        statement("lost_at_least", value=70),
+        statement("clocks", value=250),
+        statement("consumer_offsets"),
+        statement("would_elect", [2]),
+    ]
+
+
+def other_kind(finding_id: str, **values: Any) -> dict[str, Any]:
+    """A finding that is not a window and has no loss bounds."""
+    nothing = dict.fromkeys(("election_offset", "loss_min", "loss_max", "first_lost_offset", "recorded_leader"))
+    given = {"severity": "medium", "rule": values["kind"]}
+    return finding(finding_id, **(nothing | given | values))
+
+
+def prediction(finding_id: str, **values: Any) -> dict[str, Any]:
+    """A prediction: under Kafka 4.0's rules the window of `finding()` would have lost more."""
+    given = {
+        "kind": "hwm_regression_counterfactual",
+        "verdict": "possible",
+        "severity": "low",
+        "loss_min": 90,
+        "loss_max": None,
+        "first_lost_offset": None,
+        "would_be_leader": 3,
+        "policy": "profile_4.0",
+        "reason": [statement("policy_elects", [3], text="profile_4.0")],
+        "explanation": "Prediction: under profile_4.0 broker 3 would have led.",
+    }
+    return finding(finding_id, **(given | values))
+
+
+def exposure(finding_id: str, lasted: int = 20_000, code: str = "exposed_for", **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("leader_lost", [3], offset=110, leader_epoch=1),
+        statement(code, value=lasted),
+        statement("leaderless_means"),
+    ]
+    given = {"kind": "leaderless", "reason": reason, "explanation": prose(reason)}
+    return other_kind(finding_id, **(given | values))
+
+
+def cut_log(finding_id: str, **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("log_end_before", [2], value=560, text="2023-11-14 22:13:25.000 UTC"),
+        statement("log_end_after", value=500, text="2023-11-14 22:13:45.000 UTC"),
+        statement("tail_lost", value=60),
+        statement("one_copy_less"),
+    ]
+    place = {"capture": "capture-1", "path": "broker-2/log-start-offset", "sha256": SHA256, "position": 4}
+    blank = dict.fromkeys(("leader_epoch", "offset", "captured_at_ms")) | {"source": "log_end", "broker_id": 2}
+    evidence = [blank | place | {"role": role, "value": value} for role, value in (("before", 560), ("after", 500))]
+    content = {"reason": reason, "explanation": prose(reason), "evidence": evidence}
+    return other_kind(finding_id, **({"kind": "log_truncation"} | content | values))
+
+
+def broken_rule(finding_id: str, **values: Any) -> dict[str, Any]:
+    reason = [
+        statement("invariant_broken", text="No replica is in the ISR and in the ELR."),
+        statement("invariant_means", text="One copy is counted twice."),
+    ]
+    given = {"kind": "invariant_violation", "rule": "isr_and_elr_disjoint"}
+    return other_kind(finding_id, **(given | {"reason": reason, "explanation": prose(reason)} | values))
+
+
+def fault(finding_id: str, **values: Any) -> dict[str, Any]:
+    nowhere = dict.fromkeys(("topic", "topic_id", "partition", "end_offset"))
+    text = "Offsets 40 to 49 are in no captured file."
+    content = {"reason": [statement("fault", text=text)], "explanation": text}
+    given = {"kind": "evidence_gap", "rule": "offset_gap", "verdict": "undetermined"}
+    return other_kind(finding_id, **(nowhere | content | given | values))

@@ -1,0 +1,149 @@
+"""Sections of the report: which findings each lists, in which order, and what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobs.report.page import render_report
+from jobs.report.rows import MAX_LISTED
+from replay.arrow.schemas import FINDINGS
+from tests.support.report_page import Page, section_text
+from tests.support.report_rows import (
+    SHA256,
+    broken_rule,
+    counted,
+    cut_log,
+    exposure,
+    fault,
+    finding,
+    prediction,
+    report,
+)
+
+
+def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:
+    parted = fault("f-1", kind="controller_divergence", verdict="proven", explanation="Logs part.", reason=None)
+    html = render_report(report([parted, fault("f-2")]))
+    page = Page(html)
+    assert "In this evidence, no window was flagged." in page.text
+    for text in ("controller_ divergence", "Logs part.", "offset_ gap", "Offsets 40 to 49 are in", "whole cluster"):
+        assert text in section_text(html, "faults")
+    assert "proven loss" not in page.text.lower()
+    both = Page(render_report(report([parted, finding()])))
+    assert "1 window flagged on 1 partition." in both.text
+
+
+def test_each_kind_has_its_own_section() -> None:
+    one_of_each = {
+        "windows": finding(),
+        "other-rules": prediction("a"),
+        "exposure": exposure("b"),
+        "cut-logs": cut_log("c"),
+        "rules": broken_rule("d"),
+        "faults": fault("e"),
+    }
+    words = {
+        "windows": "ledger-0 hwm_regression",
+        "other-rules": "hwm_ regression_ counterfactual",
+        "exposure": "leaderless",
+        "cut-logs": "log_truncation",
+        "rules": "isr_ and_ elr_ disjoint",
+        "faults": "evidence_ gap",
+    }
+    html = render_report(report(list(one_of_each.values())))
+    for section, word in words.items():
+        assert [name for name in words if word in section_text(html, name)] == [section]
+    for left_out in set(words) - {"windows"}:
+        rows = [row for name, row in one_of_each.items() if name != left_out]
+        assert section_text(render_report(report(rows)), left_out) == ""
+
+
+def test_only_windows_count_in_the_verdicts() -> None:
+    rows = [prediction("a"), exposure("b"), cut_log("c"), broken_rule("d"), fault("e")]
+    html = render_report(report([finding(verdict="possible", loss_min=0, loss_max=None), *rows]))
+    cards = re.findall(r'<li class="card (\w+)"><strong>(\d+)</strong> <span', html)
+    assert dict(cards) == {"proven": "0", "possible": "1", "undetermined": "0", "excluded": "0"}
+    assert "1 window flagged on 1 partition. None of them is a proven loss." in html
+
+
+def test_predictions_are_grouped_by_window_and_result() -> None:
+    there = {"partition": 1, "election_offset": 220, "would_be_leader": 2}
+    rows = [
+        prediction("a"),
+        prediction("b", policy="min_isr_1"),
+        prediction("c", policy="before_elr", loss_min=4, loss_max=9, would_be_leader=2),
+        prediction("d", kind="unclean_recovery_divergence", severity="medium", loss_min=0, loss_max=0, **there),
+    ]
+    html = render_report(report([finding(), *rows]))
+    shown = section_text(html, "other-rules")
+    assert shown.index("ledger-1") < shown.index("ledger-0")  # the medium one first
+    assert shown.count("ledger-0") == 1
+    assert "3 ≥ 90 Kafka 3.9 and 4.0; min.insync.replicas = 1" in shown
+    assert "2 4–9 without ELR" in shown
+    assert "broker 1 lost 70 (proven)" in shown
+    assert 'election at 120, <a href="#f-hwm-1">detail</a>' in html
+    assert "election at 220</small>" in html
+    assert "Proven loss: exactly 70 offsets" in html
+
+
+def test_exposures_are_longest_first_with_their_sum() -> None:
+    open_end = {"end_offset": None, "end_timestamp_ms": None}
+    rows = [
+        exposure("short", 5_000),
+        exposure("open", 65_000, "exposed_for_at_least", partition=1, **open_end),
+        exposure("long", 3_600_000, partition=2),
+        exposure("alone", kind="last_replica_standing", partition=3),
+    ]
+    shown = section_text(render_report(report(rows)), "exposure")
+    assert (
+        "3 without a leader ≥ 1 h 1 min in sum over partitions, ≥ 1 h 0 min at the longest; 1 without an end" in shown
+    )
+    assert "1 one replica left 20.0 s in sum" in shown
+    places = [shown.index(text) for text in ("1 h 0 min 2023", "≥ 1 min 5 s", "20.0 s 2023", " 5.0 s 2023")]
+    assert places == sorted(places)
+    assert "still so where the log ends" in shown
+
+
+def test_a_truncated_log_shows_the_lost_offsets_and_their_evidence() -> None:
+    html = render_report(report([cut_log("c")]))
+    assert "ledger-0 2 log_truncation 560 500 ≥ 60" in section_text(html, "cut-logs")
+    assert "broker-2/log-start-offset" in Page(html).text
+    assert html.count(SHA256) == 1  # in the provenance
+
+
+@pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault, prediction])
+def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[str, Any]]) -> None:
+    shown = [make(f"f-{number}") for number in range(2)]
+    group = counted([make("f")]).groups[0]
+    totals = replace(counted(shown), groups=[group | {"findings": 5000}])
+    page = Page(render_report(report(shown, totals=totals)))
+    assert "4998 more are left out here; the findings table holds all 5000." in page.text
+    many = Page(render_report(report([make(f"f-{number}") for number in range(MAX_LISTED + 7)])))
+    assert f"7 more are left out here; the findings table holds all {MAX_LISTED + 7}." in many.text
+
+
+def test_only_files_of_shown_findings_are_cited() -> None:
+    paths = ["of-a-detail", "of-a-fault", "of-an-exclusion"]
+    blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
+    pieces = [[blank | {"capture": "c", "path": path, "sha256": SHA256}] for path in paths]
+    rows = [
+        finding(evidence=pieces[0]),
+        fault("f", evidence=pieces[1]),
+        finding("x", verdict="excluded", evidence=pieces[2]),
+    ]
+    page = Page(render_report(report(rows)))
+    assert [path for path in paths if path in page.text] == paths[:2]
+
+
+def test_excluded_findings_are_listed_separately_without_a_section() -> None:
+    findings = [finding(f"ok-{number}", verdict="excluded", loss_min=0, loss_max=0) for number in range(300)]
+    page = Page(render_report(report(findings)))
+    assert "no window was flagged" in page.text
+    assert "300 windows examined and excluded" in page.text
+    assert page.of_class("details", "excluded-list") == 1
+    assert "article" not in page.tags()

@@ -1,0 +1,102 @@
+"""Words of the report: reasons, the headline, losses of other producers, names of policies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobs.report.page import render_report
+from jobs.report.words import POLICY_NAMES, policy_name
+from replay.controller.profiles import PROFILES
+from replay.findings.statements import statement
+from replay.whatif.recovery_policies import POLICIES
+from tests.support.report_page import Page, section_text
+from tests.support.report_rows import finding, report, small_report, window_reason
+
+
+def test_the_headline_adds_up_proven_losses() -> None:
+    findings = [finding("a"), finding("b", partition=1, loss_min=5, loss_max=9), finding("c", verdict="possible")]
+    page = Page(render_report(report(findings)))
+    assert "3 windows flagged on 2 partitions. Proven loss: at least 75 offsets" in page.text
+
+
+def test_a_reason_is_grouped_by_nature() -> None:
+    html = render_report(report([finding(reason=window_reason(), explanation="All in one.")]))
+    shown = section_text(html, "details")
+    for text in (
+        "Recorded fact At metadata offset 120 broker 1 became leader of __consumer_offsets-0 with leader epoch 2.",
+        "Bounded estimate The new leader&#39;s log ended at 500. Proven: at least 70 acknowledged offsets are",
+        "Assumed estimate Clocks of different nodes are taken to differ by 250 ms at most.",
+        "Predicted prediction Prediction: unclean recovery",
+        "Meaning This is a partition of __consumer_offsets: what is lost are committed offsets",
+    ):
+        assert text in shown
+    assert "All in one." not in html
+
+
+@pytest.mark.parametrize("reason", [None, [], [statement("lost_open") | {"code": "of_a_newer_release"}]])
+def test_a_finding_without_known_statements_shows_its_explanation(reason: list[dict[str, Any]] | None) -> None:
+    assert "Its log ended at 500." in section_text(render_report(report([finding(reason=reason)])), "details")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (None, None, "is not bounded by the evidence"),
+        (0, None, "is not bounded by the evidence"),
+        (7, None, "lost at least 7 offsets; no upper bound is known."),
+        (0, 9, "lost at most 9 offsets."),
+        (None, 0, "lost nothing."),
+        (7, 9, "lost at least 7 and at most 9 offsets."),
+        (7, 7, "lost exactly 7 offsets."),
+    ],
+)
+def test_losses_of_other_producers_are_worded_by_their_bounds(low: int | None, high: int | None, text: str) -> None:
+    assert text in section_text(render_report(report([finding(unacked_min=low, unacked_max=high)])), "details")
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        ("profile_4.1.1", "Kafka 4.1.1 to 4.2"),
+        ("profile_5.0", "Kafka 5.0"),
+        ("before_elr_unclean", "without ELR, unclean election on"),
+        ("min_isr_2", "min.insync.replicas = 2"),
+        ("deprioritized_1_12", "deprioritized: 1, 12"),
+        ("deprioritized_recorded_leader", "recorded leader deprioritized"),
+        ("unclean_recovery_none", "unclean recovery, None"),
+        ("min_isr_\u0665", "min_isr_\u0665"),
+        (None, "unknown"),
+    ],
+)
+def test_policies_have_readable_names(policy: str | None, name: str) -> None:
+    assert policy_name(policy) == name
+
+
+def test_every_policy_and_profile_has_a_name() -> None:
+    policies = [*POLICIES, *(f"profile_{name}" for name in PROFILES)]
+    assert [policy for policy in policies if policy not in POLICY_NAMES] == []
+
+
+def test_rules_with_the_same_result_are_one_answer() -> None:
+    small = small_report()
+    twin = small.counterfactuals[1] | {"policy": "profile_4.0"}
+    page = section_text(render_report(replace(small, counterfactuals=[*small.counterfactuals, twin])), "details")
+    assert "Kafka 3.9 and 4.0; Kafka 4.3 and 4.4 elected 1" in page
+
+
+def test_predictions_in_a_detail_are_grouped_by_family() -> None:
+    page = section_text(render_report(small_report()), "details")
+    words = [
+        "Rules of Kafka",
+        "Kafka 4.3 and 4.4",
+        "Another min.insync",
+        "min.insync.replicas = 3",
+        "Proposals",
+        "Balanced",
+    ]
+    places = [page.rindex(word) for word in words]
+    assert places == sorted(places)
+    assert "no Kafka release runs these" not in page
