@@ -22,13 +22,13 @@ class Events:
         self._keys = self.group * self._width + np.searchsorted(self._ranks, self.offset)
 
     def up_to(self, group: Array, offset: Array, inclusive: bool = True) -> Array:
-        """How many events stand in front of (group, offset) in the whole order, that one included or not."""
+        """How many events come before (group, offset) in the whole order; inclusive also counts that place itself."""
         rank = np.searchsorted(self._ranks, offset, side="right" if inclusive else "left")
         count: Array = np.searchsorted(self._keys, group * self._width + rank, side="left")
         return count
 
     def last(self, group: Array, offset: Array) -> Array:
-        """The index, as the events were given, of the group's last event at or before each offset; -1 if none."""
+        """The input index of the group's last event at or before each offset; -1 if there is none."""
         if not len(self.order):
             return np.full(len(group), -1)
         at = self.up_to(group, offset) - 1
@@ -36,7 +36,7 @@ class Events:
         return np.where(found, self.order[np.maximum(at, 0)], -1)
 
     def between(self, group: Array, after: Array, before: Array) -> tuple[Array, Array]:
-        """(which, offset): for every i one element for each event of group[i] with after[i] < offset < before[i]."""
+        """(i, offset) of every event of group[i] with after[i] < offset < before[i], as two arrays."""
         low = self.up_to(group, after)
         count = np.maximum(self.up_to(group, before, inclusive=False) - low, 0)
         which = np.repeat(np.arange(len(group)), count)

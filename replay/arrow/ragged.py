@@ -1,4 +1,4 @@
-"""Ragged integer lists (replicas, ISR, ELR) as NumPy: padded matrices, bit masks over each row's own replica list."""
+"""Ragged integer lists (replicas, ISR, ELR) in NumPy: padded matrices, and bit masks over each row's replica list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def to_matrix(column: pa.Array) -> Array:
-    """int64 matrix (rows x longest list), rows filled up with PAD; a null list is an empty one."""
+    """int64 matrix (rows x longest list), padded with PAD; a null list becomes an empty one."""
     column = _flat(column)
     lengths = to_lengths(column)
     width = int(lengths.max()) if len(lengths) else 0
@@ -28,13 +28,13 @@ def to_matrix(column: pa.Array) -> Array:
 
 
 def as_lists(matrix: Array) -> pa.Array:
-    """A matrix from `to_matrix` as a list<int32> array again."""
+    """Convert a matrix from `to_matrix` back to a list<int32> array."""
     mask = matrix != PAD
     return ragged(mask, pa.array(matrix[mask], type=pa.int32()))
 
 
 def ragged(mask: Array, values: pa.Array) -> pa.Array:
-    """Lists, one a row of the mask (bool), of as many of the values as it has there."""
+    """One list per row of the mask (bool); each takes as many of the values, in order, as its row has true cells."""
     offsets = np.append(0, np.cumsum(mask.sum(axis=1))).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
@@ -55,10 +55,10 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def masks(replicas: Array, members: Array) -> Array:
-    """Bit j of a row is set when the row's j-th replica is among its members.
+    """One bit mask per row: bit j is set when the row's j-th replica is among its members.
 
-    replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks; Python integers
-    (dtype object) where a row has more than 64 replicas. A member that is no replica sets no bit.
+    replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks, or Python integers
+    (dtype object) if any row has more than 64 replicas. A member that is not a replica sets no bit.
     """
     kind = np.dtype(object) if replicas.shape[1] > WORD_BITS else np.dtype(np.uint64)
     result = np.zeros(len(replicas), dtype=kind)
@@ -72,5 +72,5 @@ def masks(replicas: Array, members: Array) -> Array:
 
 
 def mask_of(replicas: Array, member: Array) -> Array:
-    """The mask of a single member a row, e.g. the leader."""
+    """The masks for a single member per row, e.g. the leader."""
     return masks(replicas, member.reshape(-1, 1))

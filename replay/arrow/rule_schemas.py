@@ -1,4 +1,4 @@
-"""The Arrow schemas of what rules say beside what was recorded. Predictions, never facts."""
+"""Arrow schemas of the comparison between rules and recorded state. They hold predictions, never facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE_DIFFERENCES = pa.schema(
         column(
             "trigger",
             pa.string(),
-            "what made the controller write it, as far as the log shows (docs/rules.md); null = nothing that it shows "
+            "what made the controller write it, as far as the log shows (docs/rules.md); null = nothing in the log "
             "explains the change",
         ),
         column("trigger_offset", pa.int64(), "metadata offset of the record that shows the trigger"),
@@ -33,16 +33,16 @@ RULE_DIFFERENCES = pa.schema(
         column(
             "difference",
             pa.string(),
-            "profiles_disagree (some of several possible profiles predict it, others do not), known_bug (as its "
-            "release did it, otherwise than Kafka does now), unknown_input (something that the evidence does not hold "
-            "would explain it), unexplained",
+            "profiles_disagree (some of the possible profiles predict it, others do not), known_bug (its release did "
+            "this; Kafka has fixed it since), unknown_input (an input that the evidence lacks would explain it), "
+            "unexplained",
         ),
-        column("reason", pa.string(), "the profiles that predict it, the bug's ticket, or the input that is not known"),
-        column("differs_in", pa.list_(pa.string()), "fields in which the recorded state is not the predicted one"),
-        column("profile", pa.string(), "the profile behind `predicted`"),
+        column("reason", pa.string(), "the profiles that predict it, the bug's ticket, or the unknown input"),
+        column("differs_in", pa.list_(pa.string()), "fields in which recorded and predicted state differ"),
+        column("profile", pa.string(), "the profile that gives `predicted`"),
         column("rule_fingerprint", pa.string(), "fingerprint of that profile's rules"),
         column(
-            "predicted", PREDICTED_STATE, "the state that the profile predicts; the recorded one: partition_history"
+            "predicted", PREDICTED_STATE, "the state that the profile predicts; partition_history has the recorded one"
         ),
         *PROVENANCE,
     ]

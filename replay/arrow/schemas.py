@@ -1,4 +1,4 @@
-"""The Arrow schemas of everything that `replay` produces. Null means "not known from the evidence"."""
+"""Arrow schemas of everything that `replay` produces. Null means "not known from the evidence"."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
     return pa.field(name, dtype, metadata={"comment": comment})
 
 
-# What a finding's `reason` holds. value: a count, an offset of the partition or milliseconds, as the code says; offset:
-# of the metadata log; text: a name.
+# One statement of a finding's `reason`. value: a count, a partition offset or milliseconds, depending on the code;
+# offset: a metadata offset; text: a name.
 STATEMENT = pa.struct(
     [
         pa.field("code", pa.string()),
@@ -38,10 +38,10 @@ PROVENANCE = [
     column("capture", pa.string(), "capture that holds the record"),
     column("path", pa.string(), "file that holds the record"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
-    column("position", pa.int64(), "byte position of the record in that file; of its batch where that is compressed"),
+    column("position", pa.int64(), "byte position in that file: of the record, or of its batch if compressed"),
 ]
 
-# Where a record stands: the columns of PROVENANCE, and these with the base offset of the record's batch.
+# The columns that locate a record: those of PROVENANCE, and the same with the base offset of the record's batch.
 PROVENANCE_NAMES = tuple(field.name for field in PROVENANCE)
 BATCH_AND_PROVENANCE = ("batch_base_offset", *PROVENANCE_NAMES)
 
@@ -53,7 +53,7 @@ PARTITION_HISTORY = pa.schema(
         *PARTITION,
         column("replicas", INT32_LIST, "assigned replicas, in assignment order"),
         column("isr", INT32_LIST, "in-sync replicas"),
-        column("elr", INT32_LIST, "eligible leader replicas (KIP-966): a set, the order means nothing"),
+        column("elr", INT32_LIST, "eligible leader replicas (KIP-966): a set, in no particular order"),
         column("last_known_elr", INT32_LIST, "LastKnownElr; in released Kafka it holds the last known leader"),
         column("removing_replicas", INT32_LIST, "replicas a reassignment is removing"),
         column("adding_replicas", INT32_LIST, "replicas a reassignment is adding"),
@@ -71,7 +71,7 @@ PARTITION_HISTORY = pa.schema(
         ),
         column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
         column("unclean_leader_election_enable_source", pa.string(), "its layer: as min_isr_source"),
-        column("removed", pa.bool_(), "true on the row of the topic's removal; its state columns are null"),
+        column("removed", pa.bool_(), "true on the row of the topic's removal, where the state columns are null"),
         column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
         column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
         column("end_timestamp_ms", pa.int64(), "timestamp of the partition's next row"),
@@ -84,11 +84,11 @@ _HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offse
 
 
 def sorted_history(history: pa.Table) -> pa.Table:
-    """PARTITION_HISTORY rows in the order that vectorised code wants them: by topic id, partition, offset."""
+    """Sort PARTITION_HISTORY rows by topic id, partition and offset, the order that vectorised code requires."""
     return history.sort_by(_HISTORY_ORDER).combine_chunks()
 
 
-# What every row of a cluster-wide history begins and ends with.
+# The first and the last columns of every cluster-wide history.
 _CHANGE = [
     column("offset", pa.int64(), "metadata offset of the record that made this state"),
     column("timestamp_ms", pa.int64(), "timestamp of that record"),
@@ -97,7 +97,7 @@ _CHANGE = [
 _VALIDITY = [
     column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
     column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
-    column("end_timestamp_ms", pa.int64(), "timestamp of the record there; null if a hole of the log follows"),
+    column("end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset; null if a hole in the log follows"),
     column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
     *PROVENANCE,
 ]
@@ -117,15 +117,15 @@ CONFIG_HISTORY = pa.schema(
         column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics, group"),
         column("resource_name", pa.string(), "topic or node id; empty for the cluster-wide default of brokers"),
         column("name", pa.string(), "config name"),
-        column("value", pa.string(), "value set there, secrets redacted; null = none, deleted, or gone with its topic"),
-        column("effective_value", pa.string(), "in force for the topic: of the two configs that elections depend on"),
+        column("value", pa.string(), "value set on it, secrets redacted; null = not set, deleted, or topic removed"),
+        column("effective_value", pa.string(), "effective for the topic; only for the two configs that elections use"),
         column("source", pa.string(), "its layer: topic, broker, cluster, static, default, assumed_default"),
         *_VALIDITY,
     ]
 )
 
-# A stretch of a controller's log that another epoch replaced (KIP-595): offsets base_offset to last_offset, which only
-# `nodes` hold; diverging_epoch: the last epoch that both logs share, -1 where nothing before the stretch was captured.
+# A part of a controller's log that another epoch replaced (KIP-595): offsets base_offset to last_offset, which only
+# `nodes` hold. diverging_epoch: the last epoch that both logs share; -1 if nothing before this part was captured.
 REPLACED_SUFFIX = pa.struct(
     [
         pa.field("nodes", INT32_LIST),
@@ -139,14 +139,14 @@ REPLACED_SUFFIX = pa.struct(
 QUORUM_HISTORY = pa.schema(
     [
         *_CHANGE,
-        column("leader_id", pa.int32(), "active controller from here on; null if the log begins behind its record"),
+        column("leader_id", pa.int32(), "active controller from here on; null if the log begins after its record"),
         column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
         column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
         column("controllers", INT32_LIST, "registered controllers, ascending; null if no record registers any"),
         column(
             "replaced_suffixes",
             pa.list_(REPLACED_SUFFIX),
-            "stretches of other controllers' logs that this leader's epoch replaced: never committed, not applied",
+            "parts of other controllers' logs that this leader's epoch replaced: never committed, not applied",
         ),
         *_VALIDITY,
     ]
@@ -159,37 +159,36 @@ BROKER_HISTORY = pa.schema(
         column(
             "incarnation_id",
             pa.string(),
-            "id of the broker's process; null = not registered from here on, and all below is null",
+            "id of the broker's process; null = not registered from here on, and all columns below are null",
         ),
         column("broker_epoch", pa.int64(), "broker epoch of the session"),
-        column("fenced", pa.bool_(), "true: no leader, not in the ISR; every session begins fenced"),
-        column("in_controlled_shutdown", pa.bool_(), "the broker has asked to be relieved of its leaderships"),
-        column("rack", pa.string(), "rack; null = none given"),
+        column("fenced", pa.bool_(), "true: may not lead or join an ISR; every session begins fenced"),
+        column("in_controlled_shutdown", pa.bool_(), "the broker asked the controller to move its leaderships away"),
+        column("rack", pa.string(), "rack; null = none configured"),
         column(
             "log_dirs",
             pa.list_(pa.string()),
-            "ids of its online log directories (KIP-858); null where the records do not have them",
+            "ids of its online log directories (KIP-858); null if the records lack them",
         ),
         column(
             "restart_class",
             pa.string(),
-            "how the session before this one ended, as the controller saw it: clean or unclean; first = there was "
-            "none; unknown = neither the log nor a captured file shows it",
+            "how the previous session ended, as the controller treated it: clean or unclean; first = there was no "
+            "previous session; unknown = neither the log nor a captured file shows it",
         ),
         column(
             "restart_evidence",
             pa.list_(pa.int64()),
-            "metadata offsets of the partition changes that restart_class stands on, at most 32; empty where it stands "
-            "on a captured file, or on nothing",
+            "metadata offsets of the partition changes that prove restart_class, at most 32; empty if a captured file "
+            "proves it, or nothing does",
         ),
         column(
             "clean_shutdown_broker_epoch",
             pa.int64(),
-            "epoch in a captured .kafka_cleanshutdown of the broker: that of the session before this one; null = no "
-            "such file",
+            "epoch of the previous session, from a captured .kafka_cleanshutdown of the broker; null = no such file",
         ),
         column("clean_shutdown_capture", pa.string(), "capture that holds that file"),
-        column("clean_shutdown_path", pa.string(), "that file"),
+        column("clean_shutdown_path", pa.string(), "path of that file"),
         column("clean_shutdown_sha256", pa.string(), "SHA-256 of that file, hex"),
         *_VALIDITY,
     ]
@@ -198,16 +197,16 @@ BROKER_HISTORY = pa.schema(
 CLUSTER_METRICS = pa.schema(
     [
         *_CHANGE,
-        column("metric", pa.string(), "KIP-966's name; docs/metrics.md says how each is told from recorded state"),
+        column("metric", pa.string(), "KIP-966's name; docs/metrics.md defines each in terms of recorded state"),
         column("topic_id", pa.string(), "topic id, for electable_replicas_count; null for the whole cluster's metrics"),
         column("topic", pa.string(), "topic name at that time; null for the whole cluster's metrics"),
         column("partition", pa.int32(), "partition; null for the whole cluster's metrics"),
-        column("value", pa.int64(), "the metric from here on; null where a hole of the log makes it unknown"),
+        column("value", pa.int64(), "value from this offset on; null where a hole in the log makes it unknown"),
         *_VALIDITY,
     ]
 )
 
-# One profile's answer for a leader change. leader -1: none; null: nothing that the log shows would have led to one.
+# One profile's prediction for a leader change. leader: -1 = no leader; null = the log shows no possible trigger.
 ELECTION_PREDICTION = pa.struct(
     [
         pa.field("profile", pa.string()),
@@ -223,21 +222,21 @@ ELECTIONS = pa.schema(
         column("timestamp_ms", pa.int64(), "timestamp of that record"),
         column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
         *PARTITION,
-        column("leader_epoch", pa.int32(), "leader epoch that the change began"),
-        column("previous_leader", pa.int32(), "the last leader before (looking through leaderless states)"),
+        column("leader_epoch", pa.int32(), "leader epoch that the change started"),
+        column("previous_leader", pa.int32(), "the last leader before the change (leaderless states are skipped)"),
         column("leader", pa.int32(), "leader after the change; -1 = leaderless"),
         column(
             "cause",
             pa.string(),
-            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may have asked, "
-            "too), unclean_by_administrator (the config forbids it), unclean (cannot be told which), preferred, "
-            "reassignment, cancelled_reassignment, directory_failure (the leader's directory failed, an ISR member "
-            "took over), leaderless (nobody was elected)",
+            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may also have "
+            "requested it), unclean_by_administrator (the config forbids it), unclean (which of the two is unknown), "
+            "preferred, reassignment, cancelled_reassignment, directory_failure (the leader's directory failed, an "
+            "ISR member took over), leaderless (nobody was elected)",
         ),
         column(
             "hidden_unclean",
             pa.bool_(),
-            "the winner was in neither ISR nor ELR nor the last known leader, and still is not marked RECOVERING "
+            "the winner was not in the ISR or the ELR and not the last known leader, yet is not marked RECOVERING "
             "(metadata.version below 3.2-IV0 never marks)",
         ),
         column(
@@ -251,8 +250,8 @@ ELECTIONS = pa.schema(
         column(
             "actor_offset",
             pa.int64(),
-            "metadata offset of the record that shows the actor, in the same batch: a broker's, or this change; null = "
-            "none does",
+            "metadata offset of the record that shows the actor, in the same batch: a broker record or this change; "
+            "null = no record shows it",
         ),
         column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING after the change"),
         column("isr_before", INT32_LIST, "ISR before the change"),
@@ -262,14 +261,14 @@ ELECTIONS = pa.schema(
         column(
             "predictions",
             pa.list_(ELECTION_PREDICTION),
-            "the leader that each rule profile predicts which the active controller may have run (docs/rules.md); "
-            "as_recorded: the whole state that it predicts is the recorded one; empty where no state was known before",
+            "the leader predicted by each rule profile that the active controller may have run (docs/rules.md); "
+            "as_recorded: the whole predicted state is the recorded one; empty if the state before is unknown",
         ),
         column(
             "difference",
             pa.string(),
             "as_predicted, or how the record differs: profiles_disagree, known_bug, unknown_input, unexplained "
-            "(docs/rules.md); null where nothing was predicted",
+            "(docs/rules.md); null if nothing was predicted",
         ),
         *PROVENANCE,
     ]
@@ -277,21 +276,21 @@ ELECTIONS = pa.schema(
 
 COUNTERFACTUALS = pa.schema(
     [
-        column("finding_id", pa.string(), "the finding whose window this answers for"),
+        column("finding_id", pa.string(), "the finding whose window was simulated"),
         *PARTITION,
-        column("offset", pa.int64(), "metadata offset of the election that really happened"),
+        column("offset", pa.int64(), "metadata offset of the recorded election"),
         column(
             "policy",
             pa.string(),
             "profile_4.3, before_elr, min_isr_2, unclean_recovery_balanced, ...; docs/findings.md lists them",
         ),
         column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
-        column("leader", pa.int32(), "leader the policy would pick; null if it waits or cannot be told"),
-        column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last seen"),
-        column("log_end_offset", pa.int64(), "that replica's log end offset, as last seen"),
+        column("leader", pa.int32(), "leader the policy would pick; null if it waits or the outcome is undetermined"),
+        column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last observed"),
+        column("log_end_offset", pa.int64(), "that replica's log end offset, as last observed"),
         column("loss_min", pa.int64(), "at least this many acknowledged offsets would be lost"),
         column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
-        column("differs", pa.bool_(), "the pick is not the recorded leader"),
+        column("differs", pa.bool_(), "the policy picks another leader than the recorded one"),
         column("explanation", pa.string(), "why, in a sentence"),
     ]
 )
@@ -333,16 +332,16 @@ FINDINGS = pa.schema(
         column(
             "unacked_min",
             pa.int64(),
-            "at least this many offsets of the old leader's log, acknowledged by all or not, are gone: what producers "
-            "with acks=0 or 1 lost; null = not known",
+            "at least this many offsets of the old leader's log are gone, whether or not all replicas acknowledged "
+            "them: what producers with acks=0 or 1 lost; null = not known",
         ),
         column("unacked_max", pa.int64(), "at most this many; null = no upper bound is known"),
         column("recorded_leader", pa.int32(), "leader the log says was elected"),
         column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
-        column("policy", pa.string(), "the policy behind would_be_leader: a prediction"),
-        column("rule", pa.string(), "rule that judged"),
+        column("policy", pa.string(), "the policy that would pick would_be_leader: a prediction"),
+        column("rule", pa.string(), "rule that gave the verdict"),
         column("rule_version", pa.int32(), "version of that rule"),
-        column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict stands on"),
+        column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict rests on"),
         column(
             "reason",
             pa.list_(STATEMENT),
@@ -355,8 +354,8 @@ FINDINGS = pa.schema(
 
 LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
 
-# A PartitionRecord (full true) or PartitionChangeRecord, flat; snapshot rows carry origin "checkpoint" and the offset
-# before the snapshot's end.
+# A flattened PartitionRecord (full is true) or PartitionChangeRecord. Rows from a snapshot have origin "checkpoint" and
+# the offset before the snapshot's end.
 CHANGES = pa.schema(
     [
         pa.field("offset", pa.int64()),
@@ -388,5 +387,5 @@ TOPIC_EVENTS = pa.schema(
     ]
 )
 
-# A record that changes what holds for partitions and is none of theirs: of configs, brokers, the active controller.
+# Records that affect partitions without being partition records: of configs, brokers and the active controller.
 CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset", "timestamp_ms", *PROVENANCE_NAMES)])

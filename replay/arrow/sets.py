@@ -1,7 +1,7 @@
-"""Lists as ordered sets, many at once: int64 matrices with a row a list, filled up with PAD (`lists.to_matrix`).
+"""Operations on many ordered sets at once: int64 matrices with one list per row, padded with PAD (`ragged.to_matrix`).
 
-Column by column, since lists are short and there are many. What is returned may be an argument itself: do not write
-into it.
+They loop over columns, since lists are short and there are many. A result may be one of the arguments: never write to
+it.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from replay.arrow.ragged import PAD, Array
 
 
 def size(lists: Array) -> Array:
-    """How many members each list has."""
+    """The number of members of each list."""
     count: Array = (lists != PAD).sum(axis=1)
     return count
 
 
 def is_empty(lists: Array) -> Array:
-    """Whether each list has no member."""
+    """True for each list without members."""
     found: Array = lists[:, 0] == PAD
     return found
 
 
 def empty(lists: Array) -> Array:
-    """As many lists without members."""
+    """Empty lists in a matrix of the same shape."""
     return np.full_like(lists, PAD)
 
 
 def column(values: Array) -> Array:
-    """Lists of one member each."""
+    """Make lists of one member each."""
     return values[:, None]
 
 
 def is_in(members: Array, lists: Array) -> Array:
-    """For each member of each list whether the other list has it; false where there is no member."""
+    """True for each member that the other list of its row contains; false for PAD."""
     found = np.zeros_like(members, dtype=bool)
     for j in range(lists.shape[1]):
         found |= members == lists[:, j, None]
@@ -43,19 +43,19 @@ def is_in(members: Array, lists: Array) -> Array:
 
 
 def within(members: Array, lists: Array) -> Array:
-    """As `is_in`, but true where there is no member."""
+    """As `is_in`, but true for PAD."""
     found: Array = is_in(members, lists) | (members == PAD)
     return found
 
 
 def has(lists: Array, member: Array) -> Array:
-    """Whether each list has the member beside it."""
+    """True for each list that contains its row's member; false for a PAD member."""
     found: Array = (lists == member[:, None]).any(axis=1) & (member != PAD)
     return found
 
 
 def keep(lists: Array, mask: Array) -> Array:
-    """The members that the mask has, in order."""
+    """The members where the mask is true, in order."""
     mask = mask & (lists != PAD)
     kept = np.full_like(lists, PAD)
     place = np.zeros(len(lists), dtype=np.int64)
@@ -67,18 +67,18 @@ def keep(lists: Array, mask: Array) -> Array:
 
 
 def without(lists: Array, others: Array) -> Array:
-    """The members that the other list does not have."""
+    """The members that the other list does not contain."""
     return keep(lists, ~is_in(lists, others))
 
 
 def join(lists: Array, others: Array) -> Array:
-    """Each list with the members of the other one that it lacks behind its own."""
+    """Each list followed by the members of the other one that it lacks."""
     both = np.concatenate([lists, without(others, lists)], axis=1)
     return keep(both, both != PAD)
 
 
 def first(lists: Array, mask: Array) -> Array:
-    """The first member that the mask has of each list; anything where it has none."""
+    """Each list's first member where the mask is true; an arbitrary value if it is true nowhere."""
     found: Array = lists[:, -1]
     for j in reversed(range(lists.shape[1] - 1)):
         found = np.where(mask[:, j], lists[:, j], found)
@@ -86,12 +86,12 @@ def first(lists: Array, mask: Array) -> Array:
 
 
 def trim(lists: Array) -> Array:
-    """Without the columns that no list needs."""
+    """Drop the columns that no list needs."""
     return lists[:, : max(int((lists != PAD).any(axis=0).sum()), 1)]
 
 
 def fit(lists: Array, width: int) -> Array:
-    """The lists in a matrix of that many columns, or of as many as they have."""
+    """The lists in a matrix of at least that many columns."""
     if lists.shape[1] >= width:
         return lists
     wide = np.full((len(lists), width), PAD, dtype=lists.dtype, order="F")
@@ -100,23 +100,23 @@ def fit(lists: Array, width: int) -> Array:
 
 
 def resize(lists: Array, width: int) -> Array:
-    """The lists in a matrix of exactly that many columns; what stands behind them is left out."""
+    """The lists in a matrix of exactly that many columns; further members are dropped."""
     return fit(lists, width)[:, :width]
 
 
 def where(condition: Array, lists: Array, others: Array) -> Array:
-    """Each list from the one or the other matrix."""
+    """Each list from `lists` where the condition is true, else from `others`."""
     width = max(lists.shape[1], others.shape[1])
     return np.where(condition[:, None], fit(lists, width), fit(others, width))
 
 
 def same(lists: Array, others: Array) -> Array:
-    """Whether each list has the same members in the same order as the one beside it."""
+    """True where both lists of a row have the same members in the same order."""
     width = max(lists.shape[1], others.shape[1])
     equal: Array = (fit(lists, width) == fit(others, width)).all(axis=1)
     return equal
 
 
 def same_set(lists: Array, others: Array) -> Array:
-    """Whether each list has the same members as the one beside it."""
+    """True where both lists of a row have the same members in any order."""
     return same(np.sort(lists, axis=1)[:, ::-1], np.sort(others, axis=1)[:, ::-1])

@@ -1,4 +1,4 @@
-"""Branches of the metadata log: which batches a later epoch replaced, where logs part, and what was committed.
+"""Branches of the metadata log: which batches a later epoch replaced, where logs diverge, and what was committed.
 
 Sources: KIP-595 (truncation to the diverging epoch; an entry is committed once a majority holds it and the leader has
 replicated an entry of its own epoch), KIP-630 (a snapshot holds only committed records).
@@ -18,23 +18,26 @@ COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
 
 
 def surviving(epoch: Array, base_offset: Array) -> Array:
-    """True for the batches that no later epoch cut away.
+    """True for the batches that no later epoch truncated.
 
-    The leader of an epoch holds everything committed before it and begins to write at its own log's end; a batch of a
-    lower epoch at or behind that offset was never committed and is cut off when its holder fetches (KIP-595).
+    An epoch's leader holds everything that was committed before, and starts to write at the end of its own log. A batch
+    of a lower epoch at or after that offset was never committed; its holder truncates it when it fetches (KIP-595).
     """
     epochs, which = np.unique(epoch, return_inverse=True)
     start = np.full(len(epochs), INT64_MAX, dtype=np.int64)
     np.minimum.at(start, which, base_offset)
-    cut = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
-    kept: Array = base_offset < cut[which]
+    later_start = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
+    kept: Array = base_offset < later_start[which]
     return kept
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place up to which the log of `epoch` is committed: a snapshot's end, or a high watermark. end_offset is
-    exclusive. nodes: whose log is known to lead to it, besides those that hold a batch which says so."""
+    """An offset up to which the log of `epoch` is committed: a snapshot's end, or a high watermark.
+
+    end_offset is exclusive. nodes: the nodes whose log is known to reach it, in addition to those that hold a batch of
+    that epoch or a later one.
+    """
 
     end_offset: int
     epoch: int
@@ -49,22 +52,22 @@ def commit_states(
     voters: frozenset[int],
     points: Iterable[Point] = (),
 ) -> list[str]:
-    """committed / uncommitted / unknown for every batch.
+    """COMMITTED, UNCOMMITTED or UNKNOWN for each batch.
 
-    holders: the nodes holding each batch. voters: the quorum; empty when the log does not say. A batch is committed
-    when one node's unbroken log leads from it to a point that is (Raft's log matching): a batch that a majority holds,
-    or one of `points`. Where the log between is missing, another branch may hold the place: unknown.
+    holders: the nodes that hold each batch. voters: the quorum; empty if the log does not name it. A batch is committed
+    if one node's log leads from it without a gap to a committed point (Raft's log matching): a batch that a majority
+    holds, or one of `points`. If the log in between is missing, another branch may have been committed there: UNKNOWN.
     """
     kept = surviving(epoch, base_offset)
     committed = np.zeros(len(epoch), dtype=bool)
     proven = [*points, *_majority_points(epoch, last_offset, kept, holders, voters)]
     for node, rows in _logs(base_offset, kept, holders).items():
-        # The node's log in unbroken stretches; inside one, an epoch at or behind a point's means the point's log.
+        # The node's log in parts without a gap. Inside one, an epoch at or after a point's belongs to the point's log.
         breaks = np.flatnonzero(base_offset[rows[1:]] != last_offset[rows[:-1]] + 1) + 1
-        for stretch in np.split(rows, breaks):
-            end, top = int(last_offset[stretch[-1]]) + 1, int(epoch[stretch].max())
-            behind = [p.end_offset for p in proven if _leads_to(p, node, end, top)]
-            committed[stretch] |= last_offset[stretch] < max(behind, default=0)
+        for unbroken in np.split(rows, breaks):
+            end, top = int(last_offset[unbroken[-1]]) + 1, int(epoch[unbroken].max())
+            reached = [p.end_offset for p in proven if _leads_to(p, node, end, top)]
+            committed[unbroken] |= last_offset[unbroken] < max(reached, default=0)
     return [
         UNCOMMITTED if not keep else COMMITTED if safe else UNKNOWN
         for keep, safe in zip(kept.tolist(), committed.tolist(), strict=True)
@@ -87,11 +90,11 @@ def _logs(base_offset: Array, kept: Array, holders: Sequence[Sequence[int]]) -> 
 def _majority_points(
     epoch: Array, last_offset: Array, kept: Array, holders: Sequence[Sequence[int]], voters: frozenset[int]
 ) -> list[Point]:
-    """The highest place that a majority of the voters holds, if that makes it committed."""
+    """The highest point that a majority of the voters holds and that is thereby committed; at most one."""
     latest = int(epoch[kept].max()) if kept.any() else -1
     majority = len(voters) // 2 + 1
-    # An entry of an earlier epoch on a majority is safe only if no voter has a log that could still replace it: with
-    # every voter's log at hand such a log would have cut the entry away; otherwise only the latest epoch's own count.
+    # A majority makes an entry of an earlier epoch safe only if no voter's log could still replace it. If every voter's
+    # log was captured, such a log would have truncated the entry; otherwise only entries of the latest epoch count.
     everyone = bool(voters) and voters <= frozenset(node for nodes in holders for node in nodes)
     best: Point | None = None
     for index in np.flatnonzero(kept).tolist() if voters else []:
@@ -105,12 +108,12 @@ def _majority_points(
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A suffix that a later epoch replaced. (epoch, offset): the point where it parts from the log that went on: the
-    largest epoch that both have, and where that epoch ends in what they share (KIP-595's diverging epoch); epoch is -1
-    if nothing before the suffix was captured.
+    """A suffix that a later epoch replaced.
 
-    nodes: who holds the suffix. batches: its rows, by offset. replaced_by: the row of the batch that took its place,
-    None if the capture does not hold it.
+    (epoch, offset): where it diverges from the surviving log: the largest epoch that both have, and where that epoch
+    ends in their common part (KIP-595's diverging epoch). epoch is -1 if nothing before the suffix was captured. nodes:
+    the holders of the suffix. batches: its row numbers, by offset. replaced_by: the row number of the batch that
+    replaced it; None if that was not captured.
     """
 
     epoch: int
@@ -121,7 +124,7 @@ class Branch:
 
 
 def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Sequence[Sequence[int]]) -> list[Branch]:
-    """Every suffix that was cut away, by offset."""
+    """Find every truncated suffix, by offset."""
     kept = surviving(epoch, base_offset)
     live = np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")]
     starts = base_offset[live]

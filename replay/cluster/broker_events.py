@@ -1,9 +1,9 @@
-"""What happened to brokers, as arrays beside partition changes: the controller event that a leader change belongs to.
+"""Broker records as arrays, to find the controller event that caused a partition change.
 
-A controller writes a broker's registration change and the partition changes that follow from it as one event: those
-come before it on fencing, unregistration, a new registration and failed directories, after it on unfencing and
-controlled shutdown. A batch may hold several events, so only the nearest broker record of the same batch counts. An
-event of more than 10,000 records is split into several batches, and not told.
+A controller writes a broker's registration change and the partition changes that follow from it as one event. The
+partition changes come before it on fencing, unregistration, a new registration and failed directories, and after it on
+unfencing and controlled shutdown. A batch may hold several events, so only the nearest broker record of the same batch
+counts. An event of more than 10,000 records is split into several batches and is not recognised.
 
 Sources: Kafka's ReplicationControlManager (handleBrokerFenced, handleBrokerUnregistered, handleBrokerUnfenced,
 handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectoriesOffline); KIP-858, KIP-841.
@@ -21,17 +21,19 @@ from replay.cluster.brokers import BrokerState, BrokerTimeline
 FENCE, CONTROLLED_SHUTDOWN, REGISTRATION = "fence", "controlled_shutdown", "registration"
 UNREGISTER, UNFENCE, DIRECTORY_OFFLINE = "unregister", "unfence", "directory_offline"
 OTHER = "other"
-# Those that stand behind the partition changes that they cause, and those in front of them.
-BEHIND = (FENCE, UNREGISTER, REGISTRATION, DIRECTORY_OFFLINE)
-IN_FRONT = (CONTROLLED_SHUTDOWN, UNFENCE)
+# The events whose record is written after the partition changes that they cause, and those written before.
+AFTER_CHANGES = (FENCE, UNREGISTER, REGISTRATION, DIRECTORY_OFFLINE)
+BEFORE_CHANGES = (CONTROLLED_SHUTDOWN, UNFENCE)
 
 _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerEvents:
-    """Broker records in offset order, one element a record. kind: of the names above. gone: the ids of the directories
-    that the record takes off a broker which runs on."""
+    """Broker records in offset order, one element each.
+
+    kind: one of the names above. gone: ids of the directories that failed on a broker that stays active.
+    """
 
     offset: Array
     batch: Array
@@ -42,8 +44,10 @@ class BrokerEvents:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """For each change its nearest broker record in the same batch: kind OTHER and broker -1 where there is none.
-    index: of the record in BrokerEvents, which means nothing there."""
+    """The nearest broker record of each change, in the same batch.
+
+    index: of the record in BrokerEvents. Without a record, kind is OTHER, broker and offset are -1, index is undefined.
+    """
 
     index: Array
     kind: Array
@@ -52,7 +56,7 @@ class Nearest:
 
 
 def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
-    """The timeline's states as events. What changed nothing that matters to partitions is OTHER."""
+    """The timeline's states as events. A record without an effect on partitions is OTHER."""
     steps = [(b, s) for states in brokers.states.values() for b, s in zip([None, *states], states, strict=False)]
     steps.sort(key=lambda step: step[1].offset)
     return BrokerEvents(
@@ -82,13 +86,13 @@ def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
     return sorted(set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ()))
 
 
-def nearest(events: BrokerEvents, offset: Array, batch: Array, behind: bool) -> Nearest:
-    """The nearest event behind (or in front of) each change. offset, batch: int64, one element a change."""
+def nearest(events: BrokerEvents, offset: Array, batch: Array, after: bool) -> Nearest:
+    """The nearest event after (or before) each change. offset, batch: int64, one element per change."""
     count = len(events.offset)
     if not count:
         none = np.full(len(offset), _NOBODY, dtype=np.int64)
         return Nearest(none, np.full(len(offset), OTHER, dtype=object), none, none)
-    index = np.searchsorted(events.offset, offset, side="right" if behind else "left") - (0 if behind else 1)
+    index = np.searchsorted(events.offset, offset, side="right" if after else "left") - (0 if after else 1)
     at = np.clip(index, 0, count - 1)
     found = (index >= 0) & (index < count) & (events.batch[at] == batch)
     return Nearest(
@@ -100,7 +104,7 @@ def nearest(events: BrokerEvents, offset: Array, batch: Array, behind: bool) -> 
 
 
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:
-    """Whether the nearest event of each change is that its `directory` (str) failed."""
+    """True where the nearest event of a change is the failure of its `directory` (str)."""
     result = np.zeros(len(directory), dtype=bool)
     rows = np.flatnonzero(near.kind == DIRECTORY_OFFLINE)
     for event in np.unique(near.index[rows]).tolist():

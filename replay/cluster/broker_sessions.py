@@ -1,11 +1,11 @@
 """Broker sessions as a table: every broker's registration over metadata offsets, and how each session began.
 
-Whether a broker had stopped cleanly stands in no metadata record: the previousBrokerEpoch of the registration
-request is compared and dropped. It shows in the ELR alone: a controller that takes a new incarnation for an unclean
-restart takes the broker off every ISR and ELR, in the same atomic batch, right before its RegisterBrokerRecord; a
-broker whose restart was clean stays in the ELRs that it was in. So `unclean` means that the controller treated it so:
-also a clean stop of a broker that cannot say so (registration request below version 3), and every new incarnation under
-development controllers of October 2024 (KAFKA-18635).
+No metadata record holds whether a broker had stopped cleanly (the controller compares the registration request's
+previousBrokerEpoch, then drops it). Only the ELR shows it. A controller that treats a restart as unclean
+removes the broker from every ISR and ELR in the same atomic batch, right before its RegisterBrokerRecord. After a clean
+restart the broker stays in its ELRs. So `unclean` means that the controller treated the restart as unclean. It also
+does so for a clean stop that the broker cannot report (registration request below version 3), and, in development
+builds of October 2024, for every new incarnation (KAFKA-18635).
 
 Sources: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.handleBrokerUncleanShutdown,
 PartitionChangeBuilder.maybePopulateTargetElr; KIP-966, KIP-858; KAFKA-18106 (a clean restart leaves the ISR, too).
@@ -34,8 +34,9 @@ Row = dict[str, Any]
 FIRST, CLEAN_SHUTDOWN, UNCLEAN_SHUTDOWN, UNKNOWN = "first", "clean", "unclean", "unknown"
 EVIDENCE_LIMIT = 32
 
-# Registrations of new incarnations, found in the log while ELR was on. after_offset: of the last record before it in
-# its batch that is no partition's, or before the batch; what comes of the registration stands between the two.
+# Registrations of new incarnations in the log while ELR was on. after_offset: of the last record before the
+# registration in its batch that is not a partition record, else the offset before the batch. The partition changes that
+# follow from the registration are between the two.
 REGISTRATIONS = pa.schema(
     [
         pa.field("broker_id", pa.int32()),
@@ -45,7 +46,7 @@ REGISTRATIONS = pa.schema(
     ]
 )
 
-# What a state of a partition proves about a registration. offset: of the record that made the state.
+# What a partition state proves about a registration. offset: of the record that made the state.
 SESSION_EVIDENCE = pa.schema(
     [
         pa.field("broker_id", pa.int32()),
@@ -60,7 +61,7 @@ _FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path"
 
 
 def registrations(records: Sequence[Row]) -> pa.Table:
-    """REGISTRATIONS. records: of ClusterState.records: those that count, in offset order."""
+    """Build REGISTRATIONS. records: ClusterState.records, those that count, in offset order."""
     switches = [r for r in records if r["type"] == "FEATURE_LEVEL_RECORD" and r["data"]["name"] == ELR_VERSION]
     offsets = [r["offset"] for r in switches]
     on = [False, *(r["data"]["featureLevel"] > 0 for r in switches)]
@@ -81,9 +82,9 @@ def registrations(records: Sequence[Row]) -> pa.Table:
 
 
 def session_evidence(history: pa.Table, registered: pa.Table) -> pa.Table:
-    """SESSION_EVIDENCE: what whole partitions tell about the registrations; at most EVIDENCE_LIMIT rows for each.
+    """Build SESSION_EVIDENCE from whole partitions; at most EVIDENCE_LIMIT rows per registration and class.
 
-    history: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset), e.g. of one bucket. registered:
+    history: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset), e.g. of one bucket. registered:
     REGISTRATIONS of the whole cluster.
     """
     if not len(history) or not len(registered):
@@ -109,9 +110,9 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     """(row, registration) of changes right before a registration, in its batch, that only an unclean restart explains.
 
     The broker left ISR or ELR, nothing else about them changed, and it is not in the ELR although |ISR| < min ISR:
-    whoever else leaves the ISR then joins the ELR. At or above min ISR, and in an unclean election, the ELR is emptied
-    whatever the broker did; a new directory or replica list comes of requests that empty it, too. So does a
-    ClearElrRecord, which is no partition's: what stands right behind it, or behind a broker's record, is another event.
+    after any other event a broker that leaves the ISR joins the ELR. At or above min ISR, and in an unclean election,
+    the ELR is emptied whatever the broker did. Requests that set new directories or replicas also empty it. So does a
+    ClearElrRecord, which is not a partition record: a change after it, or after a broker record, is another event.
     """
     nothing = np.empty(0, dtype=np.int64)
     by_batch = np.argsort(registered["batch_base_offset"].to_numpy(), kind="stable")
@@ -149,7 +150,7 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
 
 
 def _continues(history: pa.Table) -> Array:
-    """Rows whose state follows from the row before: the same partition's, and no snapshot's or removal's."""
+    """True for rows whose state follows from the previous row: same partition, no snapshot, no removal."""
     same = np.zeros(len(history), dtype=bool)
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     partition = history["partition"].to_numpy()
@@ -160,7 +161,7 @@ def _continues(history: pa.Table) -> Array:
 
 
 def _within(lists: Array, half: int) -> Array:
-    """Whether each list of the second half has only members of its fellow in the first half."""
+    """True where a list of the second half has only members of its counterpart in the first half."""
     result: Array = masks(lists[half:], lists[:half]) == masks(lists[half:], lists[half:])
     return result
 
@@ -172,7 +173,7 @@ def _same_directories(both: pa.Table, half: int) -> Array:
 
 
 def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
-    """(row, registration) of states with the broker in the ELR that hold when it registers: not an unclean restart."""
+    """(row, registration) of states, valid at the registration, with the broker in the ELR: not an unclean restart."""
     elr = history["elr"].combine_chunks()
     row = pc.list_parent_indices(elr).to_numpy().astype(np.int64)
     broker = pc.list_flatten(elr).to_numpy().astype(np.int64)
@@ -184,14 +185,14 @@ def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Arr
     which, offset = Events(registered["broker_id"].to_numpy().astype(np.int64), offsets).between(
         broker, start[row], end[row]
     )
-    # Records are one at an offset, so that it names the registration.
+    # Each offset has one record, so the offset identifies the registration.
     by_offset = np.argsort(offsets, kind="stable")
     return row[which], by_offset[np.searchsorted(offsets[by_offset], offset)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """How a session began: the columns of its own that tables.BROKER_HISTORY has."""
+    """How a session began, for its columns of schemas.BROKER_HISTORY."""
 
     restart_class: str
     evidence: list[int]
@@ -199,7 +200,7 @@ class _Session:
 
 
 def _first_of_each(files: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Mapping[str, Any]]:
-    """By broker and broker epoch; of several the first by name, in whichever order they come."""
+    """Files by (broker, broker epoch); of several the first by name, so that input order has no effect."""
     ordered = sorted(files, key=lambda f: (f["capture"], f["path"], f["sha256"]), reverse=True)
     return {(f["broker_id"], f["broker_epoch"]): f for f in ordered if f["broker_epoch"] is not None}
 
@@ -207,20 +208,20 @@ def _first_of_each(files: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], 
 def broker_history(
     records: Sequence[Row], evidence: pa.Table, clean_shutdowns: Iterable[Mapping[str, Any]]
 ) -> pa.Table:
-    """tables.BROKER_HISTORY.
+    """Build schemas.BROKER_HISTORY.
 
-    records: of ClusterState.records: those that count, in offset order. evidence: SESSION_EVIDENCE of all partitions,
+    records: ClusterState.records, those that count, in offset order. evidence: SESSION_EVIDENCE of all partitions,
     made with `registrations` of the same records. clean_shutdowns: captured .kafka_cleanshutdown files, dicts with
     broker_id, broker_epoch, capture, path, sha256 (rows of log_end_offsets whose source is clean_shutdown).
 
-    A file that names the session before says that that one ended cleanly; the log wins where it says otherwise, since
-    the broker may have started, and died, before it registered. Same incarnation id: the same session.
+    A file with the previous session's epoch means that session ended cleanly. The log overrides the file, since the
+    broker may have started, and died, before it registered. States with one incarnation id are one session.
     """
     proofs: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in evidence.to_pylist():
         proofs[row["broker_id"], row["registration_offset"]][row["proves"]].append(row["offset"])
     files = _first_of_each(clean_shutdowns)
-    # The first snapshot that history starts from anew: what was before it is not all known.
+    # The first base snapshot: the history before it is incomplete.
     known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=INT64_MAX)
     sessions: dict[int, _Session] = {}
     rows: list[Row] = []
@@ -247,7 +248,7 @@ def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any
     unclean, clean = sorted(found.get(UNCLEAN_SHUTDOWN, [])), sorted(found.get(CLEAN_SHUTDOWN, []))
     if first:
         return _Session(FIRST, [], None)
-    if unclean and clean:  # the two contradict each other: no controller writes that
+    if unclean and clean:  # a contradiction that no controller writes
         return _Session(UNKNOWN, sorted({*unclean, *clean})[:EVIDENCE_LIMIT], file)
     if unclean or clean:
         return _Session(UNCLEAN_SHUTDOWN if unclean else CLEAN_SHUTDOWN, (unclean or clean)[:EVIDENCE_LIMIT], file)
@@ -255,13 +256,15 @@ def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any
 
 
 def _begins(before: BrokerState | None, state: BrokerState) -> bool:
-    """A new incarnation registered. What the same one says again changes its session, but begins none."""
+    """Whether a new incarnation registered. A repeated registration of the same one does not begin a session."""
     return state.incarnation_id is not None and (before is None or before.incarnation_id != state.incarnation_id)
 
 
 def _applied(records: Sequence[Row]) -> Iterator[tuple[Row, BrokerState, BrokerState | None]]:
-    """(record, state after it, state before it) of every broker record that could be applied. Of several records on
-    one broker at one offset (a snapshot's resets and its own records) the last counts."""
+    """(record, state after it, state before it) of each broker record that could be applied.
+
+    If a broker has several records at one offset (a snapshot's resets and its own records), the last one counts.
+    """
     about = [r for r in records if r["type"] in BROKER_TYPES]
     by_place = {(_broker(r), r["offset"]): r for r in about}
     after = {(s.broker_id, s.offset): s for states in broker_timeline(about).states.values() for s in states}
@@ -277,7 +280,7 @@ def _broker(record: Row) -> int:
 
 
 def _shown(state: BrokerState, session: _Session | None) -> Row:
-    """The columns of a state; those of a broker that is not registered are null but for its id."""
+    """The columns of a state; for a broker that is not registered, all but its id are null."""
     if state.incarnation_id is None or session is None:
         return {"broker_id": state.broker_id}
     file = session.file or {}

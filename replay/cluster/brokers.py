@@ -33,9 +33,12 @@ _VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A broker after one record. incarnation_id None: not registered. log_dirs: ids of the online directories; None
-    where the records do not have them (KIP-858). newest_level: the newest metadata.version that it supports, as a
-    feature level; None where its registration does not say. anchored: the state is a snapshot's."""
+    """A broker after one record.
+
+    incarnation_id None: not registered. log_dirs: ids of the online directories; None if the records lack them
+    (KIP-858). newest_level: feature level of the newest metadata.version that it supports; None if its registration
+    does not name it. anchored: the state comes from a snapshot.
+    """
 
     offset: int
     batch_base_offset: int
@@ -52,7 +55,7 @@ class BrokerState:
 
     @property
     def active(self) -> bool:
-        """May be elected: registered, unfenced, not in controlled shutdown (Kafka's isAcceptableLeader)."""
+        """Whether it may be elected: registered, unfenced, not in controlled shutdown (Kafka's isAcceptableLeader)."""
         return self.incarnation_id is not None and not self.fenced and not self.in_controlled_shutdown
 
 
@@ -64,7 +67,7 @@ class BrokerTimeline:
     problems: list[Problem] = field(default_factory=list)
 
     def after_batch(self, broker_id: int, batch_base_offset: int) -> BrokerState | None:
-        """The state once the whole batch was applied: a batch of a controller is one event."""
+        """The state after the whole batch, since a controller's batch is one event; None if it is not known."""
         states = self.states.get(broker_id, [])
         index = bisect_right(states, batch_base_offset, key=lambda s: s.batch_base_offset)
         return states[index - 1] if index else None
@@ -74,8 +77,10 @@ class BrokerTimeline:
         return state is not None and state.active
 
     def active_members(self, lists: Array, batch_base_offset: Array) -> Array:
-        """`active`, many at once: whether the broker of each member of each list (lists.to_matrix) was active once the
-        batch beside the list was applied; false where there is no member."""
+        """`active` for matrices: bool, true for each member (broker id) that was active after its row's batch.
+
+        lists: of ragged.to_matrix; batch_base_offset: one element per row. PAD gives false.
+        """
         states = [state for of_broker in self.states.values() for state in of_broker]
         places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
         active = np.array([*(s.active for s in states), False])
@@ -88,9 +93,9 @@ class BrokerTimeline:
         """The registrations of new incarnations with after_offset < offset <= up_to_offset."""
         states = self.states.get(broker_id, [])
         first = bisect_right(states, after_offset, key=lambda s: s.offset)
-        behind = len(states) if up_to_offset is None else bisect_right(states, up_to_offset, key=lambda s: s.offset)
+        end = len(states) if up_to_offset is None else bisect_right(states, up_to_offset, key=lambda s: s.offset)
         found = []
-        for index in range(first, behind):
+        for index in range(first, end):
             incarnation = states[index].incarnation_id
             earlier = states[index - 1].incarnation_id if index else None
             if incarnation is not None and incarnation != earlier:
@@ -98,7 +103,7 @@ class BrokerTimeline:
         return found
 
     def registered_with(self, broker_ids: Array, batch_base_offsets: Array) -> Array:
-        """Whether each broker registered a new incarnation in the batch beside it; bool."""
+        """True for each broker that registered a new incarnation in its row's batch."""
         begun = {(s.broker_id, s.batch_base_offset) for b in self.states for s in self.restarts(b, -1)}
         found = np.isin(batch_base_offsets, np.array([batch for _, batch in begun], dtype=np.int64))
         for row in np.flatnonzero(found).tolist():
@@ -106,12 +111,14 @@ class BrokerTimeline:
         return found
 
     def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
-        """True when a new incarnation registered with after_offset < offset <= up_to_offset."""
+        """Whether a new incarnation registered with after_offset < offset <= up_to_offset."""
         return bool(self.restarts(broker_id, after_offset, up_to_offset))
 
     def gone(self, broker_id: int, offset: int, by_offset: int) -> int | None:
-        """The broker epoch of the session that was there at an offset, if it was fenced or shutting down by another
-        offset and was never active again until a new incarnation; else None."""
+        """The broker epoch of the session at `offset` if that session ended by `by_offset`; else None.
+
+        It ended if it was fenced or shutting down by then, and not active again before a new incarnation.
+        """
         states = self.states.get(broker_id, [])
         at = bisect_right(states, offset, key=lambda s: s.offset) - 1
         if at < 0:
@@ -129,15 +136,15 @@ class BrokerTimeline:
         return [states[-1] for states in self.states.values() if states]
 
     def steady(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
-        """True when the broker was active, in one incarnation, for all of that time."""
+        """Whether the broker was active, in one incarnation, from from_ms to to_ms."""
         states = self.states.get(broker_id, [])
         first = bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1
-        behind = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
-        during = states[max(first, 0) : behind]
+        end = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
+        during = states[max(first, 0) : end]
         return first >= 0 and all(s.active for s in during) and len({s.incarnation_id for s in during}) == 1
 
     def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
-        """The longest time within the two, in ms, for which the broker was active without a break."""
+        """The longest time (ms) between from_ms and to_ms for which the broker was active without a break."""
         states = self.states.get(broker_id, [])
         first = max(bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1, 0)
         best, since = 0, None
@@ -193,7 +200,7 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
     if current is None or current.incarnation_id is None:
         return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")
     if current.broker_epoch != epoch:
-        message = f"{kind} for broker {broker} with epoch {epoch}, registered is {current.broker_epoch}: not applied"
+        message = f"{kind} for broker {broker} has epoch {epoch}, registered is {current.broker_epoch}: not applied"
         return Problem("broker_epoch_mismatch", offset, message)
     if kind == "UNREGISTER_BROKER_RECORD":
         return replace(current, **where, incarnation_id=None)

@@ -1,4 +1,4 @@
-"""Effective topic configuration over metadata offsets, and the layer that each value comes from.
+"""Effective topic configs over metadata offsets, and the layer that each value comes from.
 
 Resolution order (Kafka's KafkaConfigSchema, ConfigurationControlManager): topic > broker config of the active
 controller > cluster default (broker resource "") > the active controller's static file > built-in default.
@@ -21,7 +21,8 @@ MIN_ISR = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 DEFAULTS = {MIN_ISR: "1", UNCLEAN_LEADER_ELECTION: "false"}
 
-# What every node's own properties file has and a few configs told by hand lack: the file is all there is to know.
+# Every complete properties file has this key, so a config missing from it has its default. A manifest that lists a few
+# configs does not have it.
 _WHOLE_FILE = "process.roles"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,10}\s*")
 
@@ -30,14 +31,13 @@ SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 
 
 def is_usable(key: str, value: str | None) -> bool:
-    """Whether Kafka could use a value of one of the two keys (ConfigDef parses an INT trimmed); null always."""
+    """Whether Kafka can use a value of one of the two keys (ConfigDef trims an INT); true for None."""
     return value is None or key != MIN_ISR or (_INTEGER.fullmatch(value) is not None and int(value) < 1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A ConfigRecord. value None deletes; resource is a topic name, a node id as text, or "" for the cluster
-    default."""
+    """A ConfigRecord. value None deletes; resource: a topic name, a node id as text, or "" for the cluster default."""
 
     offset: int
     resource_type: int
@@ -48,7 +48,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSteps:
-    """A step function over offsets: values[i] holds from offsets[i] until the next one."""
+    """A step function over offsets: values[i], a (value, source), is effective from offsets[i] until the next one."""
 
     offsets: list[int]
     values: list[tuple[str, str]]
@@ -59,13 +59,13 @@ class ConfigSteps:
 
 @dataclass(frozen=True, slots=True)
 class ConfigTimeline:
-    """One key's values: per topic name where the topic layer sets it, and below that for the whole cluster."""
+    """One config's values: per topic name where the topic layer sets it, and for the layers below it."""
 
     topics: dict[str, tuple[list[int], list[str | None]]]
     cluster: ConfigSteps
 
     def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> Resolved:
-        """The value in force after the record at each offset. topic: numbers into `topics`, one for each offset."""
+        """The effective value after the record at each offset. topic: indexes into `topics`, one per offset."""
         pairs = list(self.cluster.values)
         cluster = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1
         index = np.maximum(cluster, 0)
@@ -86,8 +86,7 @@ class ConfigTimeline:
         return Resolved(pairs, index)
 
     def changes(self, topics: Sequence[str]) -> tuple[Array, Array]:
-        """(topic number, offset) of everything that may change what holds for a topic: its own settings, and what lies
-        below them."""
+        """(index into `topics`, offset) of each change of the topic's own setting or of a layer below it."""
         below = [
             o
             for o, new, old in zip(self.cluster.offsets[1:], self.cluster.values[1:], self.cluster.values, strict=False)
@@ -106,7 +105,7 @@ class ConfigTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Values of one key for many (topic, offset). pairs: the (value, source) that occur; index: one a row."""
+    """Values of one config for many (topic, offset). pairs: (value, source); index: into `pairs`, one per row."""
 
     pairs: list[tuple[str, str]]
     index: Array
@@ -128,9 +127,9 @@ def config_timeline(
     static: Mapping[int, Mapping[str, str]],
     removed_topics: Sequence[tuple[int, str]] = (),
 ) -> ConfigTimeline:
-    """The timeline of one key. changes and controllers (offset, active controller's node id, None where it is not
-    known) are in offset order.
+    """The timeline of one config.
 
+    changes, in offset order. controllers: (offset, active controller's node id or None if unknown), in offset order.
     static: node id -> its server.properties, for the nodes whose file was captured. removed_topics: (offset, name); a
     removal deletes the topic's configs (Kafka's ReplicationControlManager.replay of RemoveTopicRecord).
     """
@@ -138,7 +137,7 @@ def config_timeline(
     relevant = [c for c in changes if c.name == key and is_usable(key, c.value)]
     settings = [(c.offset, c.resource, c.value) for c in relevant if c.resource_type == TOPIC]
     named = {name for _, name, _ in settings}
-    # First the removals: a snapshot has the settings of a topic created anew at the same offset.
+    # Removals first: at the same offset, a snapshot may set configs of a topic that was created again.
     events = [*((offset, name, None) for offset, name in removed_topics if name in named), *settings]
     for offset, name, value in sorted(events, key=lambda e: e[0]):
         entry = topics.setdefault(name, ([], []))
@@ -191,7 +190,7 @@ def _below_topic(
 
 @dataclass(frozen=True, slots=True)
 class ElectionConfigs:
-    """What holds for the whole cluster: topic names by id, and the two configs over offsets."""
+    """Topic names by id, and the two configs that elections depend on, over offsets."""
 
     topic_names: dict[str, str]
     min_isr: ConfigTimeline

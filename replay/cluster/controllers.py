@@ -1,5 +1,7 @@
-"""Registrations of controllers. They say what a controller supports; votes are the quorum's own (KRaftVotersRecord): a
-controller that was unregistered keeps its vote, if it has one, and registers again when it finds that it is not.
+"""Registrations of controllers, which list what a controller supports.
+
+They are independent of votes (KRaftVotersRecord): an unregistered controller keeps its vote, if it has one, and
+registers again when it notices.
 
 Sources: Kafka's ClusterControlManager (replay of RegisterControllerRecord and UnregisterControllerRecord),
 QuorumController.unregisterController (4.4.0: it refuses the active controller, and ids that are not registered).
@@ -22,10 +24,10 @@ CONTROLLER_TYPES = frozenset({REGISTER_CONTROLLER, UNREGISTER_CONTROLLER})
 
 @dataclass(frozen=True, slots=True)
 class ControllerReleases:
-    """What shows which release each active controller ran (replay/controller/releases.py).
+    """The evidence of which release each active controller ran (replay/controller/releases.py).
 
-    controllers: (offset, active controller's node id, None where not known), ascending. registrations: (offset, data of
-    a RegisterControllerRecord or an UnregisterControllerRecord), ascending. named: the releases that manifests name.
+    controllers: (offset, active controller's node id or None if unknown), ascending. registrations: (offset, data of a
+    RegisterControllerRecord or an UnregisterControllerRecord), ascending. named: the releases that manifests name.
     """
 
     controllers: tuple[tuple[int, int | None], ...] = ()
@@ -40,10 +42,10 @@ def registered_after(registered: Iterable[int], record: Row) -> set[int]:
 
 
 def controller_problems(records: Iterable[Row], controllers: Sequence[tuple[int, int | None]]) -> list[Problem]:
-    """Unregistrations that no controller of Kafka writes. They are applied as they stand.
+    """Report unregistrations that no Kafka controller writes. They are applied nevertheless.
 
-    records: of CONTROLLER_TYPES that count, in offset order. controllers: (offset, active controller's node id, None
-    where not known), ascending.
+    records: of CONTROLLER_TYPES that count, in offset order. controllers: (offset, active controller's node id or None
+    if unknown), ascending.
     """
     problems = []
     begins = [offset for offset, _ in controllers]

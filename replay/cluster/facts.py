@@ -1,4 +1,4 @@
-"""The cluster's facts: everything that judging one bucket of partitions needs to know beside the partitions."""
+"""The cluster's facts: everything except the partitions that judging one bucket needs."""
 
 from __future__ import annotations
 
@@ -26,26 +26,30 @@ DEFAULT_SESSION_TIMEOUT_MS = 9_000
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
-# The controller looks for stale brokers four times a session timeout; its queue and its log's appends take time, too.
+# The controller checks for stale brokers four times per session timeout; its queue and its log appends add to that.
 _LATENESS, _SLACK_MS = 0.5, 1_000
-# Every node's own properties file names its roles. A manifest that names a few configs does not.
+# Every node's own properties file names its roles. A manifest that lists a few configs does not.
 _ROLES = "process.roles"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How to order evidence by time. error_ms: the largest difference between two nodes' clocks; measured_ms: the
-    smallest one that the evidence itself leaves possible."""
+    """How to order evidence by time.
+
+    error_ms: the largest difference between two nodes' clocks. measured_ms: the smallest difference that is consistent
+    with the evidence itself.
+    """
 
     error_ms: int = 0
     measured_ms: int = 0
 
     def surely_before(self, row: Row, timestamp_ms: int) -> bool:
-        """True if the row's value was read before the time, whatever the clocks and the capture's duration did."""
+        """True if the row's value was read before the time, for every clock error and any moment of the capture."""
         begin = row["captured_at_ms"]
         return begin is not None and read_by(row) + self.error_ms < timestamp_ms
 
     def surely_after(self, row: Row, timestamp_ms: int) -> bool:
+        """True if the row's value was read after the time, for every clock error."""
         begin = row["captured_at_ms"]
         return begin is not None and begin - self.error_ms > timestamp_ms
 
@@ -60,14 +64,14 @@ class ClusterFacts:
     """Everything about the cluster that judging a bucket needs.
 
     log_end_ms: timestamp of the metadata log's last record; the leader is unknown after it. None: the last timestamp of
-    the history and of the broker records takes its place. session_timeout_ms: the largest broker.session.timeout.ms of
-    the controllers; session_timeout_source: 'static' or 'assumed_default'. fail_overs: (time of the last record of one
-    controller's epoch, time of the first record of the next), ascending. checkpoint_interval_ms: how often every broker
-    writes its high watermarks at least. configs: min.insync.replicas and unclean.leader.election.enable over offsets;
-    None: only what the states themselves have, and no other rules are simulated. cleared: offsets of ClearElrRecords,
-    ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the registrations that followed
-    an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it for itself. records:
-    schemas.CLUSTER_RECORDS, the records that change something beside partitions.
+    the history and of the broker records is used. session_timeout_ms: the largest broker.session.timeout.ms of the
+    controllers; session_timeout_source: 'static' or 'assumed_default'. fail_overs: (time of the last record of one
+    controller's epoch, time of the first record of the next), ascending. checkpoint_interval_ms: the longest interval
+    at which a broker writes its high watermarks. configs: min.insync.replicas and unclean.leader.election.enable over
+    offsets; None: only the values in the states themselves are known, and no other rules are simulated. cleared:
+    offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
+    registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
+    records: schemas.CLUSTER_RECORDS, the records that change something other than a partition.
     """
 
     cluster_id: str
@@ -88,14 +92,14 @@ class ClusterFacts:
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
 
     def known_configs(self) -> ElectionConfigs:
-        """`configs`. Errors: ValueError without them."""
+        """`configs`. Errors: ValueError if they are not known."""
         if self.configs is None:
             raise ValueError(f"cluster {self.cluster_id}: the configs are not known, so no rules can be applied")
         return self.configs
 
     @property
     def heard_ms(self) -> int:
-        """The controller surely heard from a broker within this time before it fenced it."""
+        """Upper bound (ms) on the time from a broker's last heartbeat to its fencing."""
         return heard_within_ms(self.session_timeout_ms)
 
     @cached_property
@@ -103,14 +107,14 @@ class ClusterFacts:
         return max((s.timestamp_ms for s in self.brokers.latest()), default=None)
 
     def end_ms(self, timestamp_ms: Array) -> int:
-        """No state is known after this time. timestamp_ms: of the history, at least one."""
+        """The time (ms) after which no state is known. timestamp_ms: of the history, at least one element."""
         if self.log_end_ms is not None:
             return self.log_end_ms
         return max([int(timestamp_ms.max()), *([] if self._last_of_brokers is None else [self._last_of_brokers])])
 
 
 def heard_within_ms(session_timeout_ms: int) -> int:
-    """The controller surely heard from a broker within this time before it fenced it."""
+    """Upper bound (ms) on the time from a broker's last heartbeat to its fencing."""
     return int(session_timeout_ms * (1 + _LATENESS)) + _SLACK_MS
 
 
@@ -122,10 +126,10 @@ def cluster_facts(
     static: Mapping[int, Mapping[str, str]],
     unclean_restarts: Sequence[int] = (),
 ) -> ClusterFacts:
-    """From a resolved cluster with its records (not of `for_tasks`).
+    """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
-    static: node id -> its server.properties, of the nodes whose file was captured. A config that none of them names has
-    Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured.
+    static: node id -> its server.properties, for the nodes whose file was captured. A config that none of them names
+    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured.
     """
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
     timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
@@ -152,7 +156,10 @@ def cluster_facts(
 
 
 def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:
-    """A broker resolves as a controller with its id would (KafkaConfigSchema); topics' own settings are the same."""
+    """min.insync.replicas as each broker resolves it: like a controller with its id (KafkaConfigSchema).
+
+    Topic settings are the same for all brokers.
+    """
     changes = [
         ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
         for r in state.records
@@ -166,14 +173,13 @@ def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]
 
 
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
-    """The largest value in the files. A whole file that lacks it counts as the default, and so does no file at all."""
+    """The largest value in the files. A complete file without the config counts as the default, as does no file."""
     values = [int(f[name]) if f.get(name, "").strip().isdigit() else default for f in files if name in f or _ROLES in f]
     return max(values, default=default)
 
 
 def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:
-    """(time of the last batch of one controller's epoch, time of the first batch of the next), in ms, of the surviving
-    log."""
+    """(last batch's time of one controller's epoch, first batch's time of the next), in ms, for the surviving log."""
     truncated = set(shape.truncated)
     live = [b for b in shape.batches if (b["epoch"], b["base_offset"]) not in truncated]
     times: dict[int, tuple[int, int]] = {}

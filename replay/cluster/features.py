@@ -1,4 +1,4 @@
-"""Finalized feature levels over metadata offsets, and what metadata.version's levels are called.
+"""Finalized feature levels over metadata offsets, and the names of metadata.version's levels.
 
 Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
 """
@@ -20,37 +20,37 @@ METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
-    """A metadata.version as Kafka writes it, e.g. 3.5-IV2, and what it switches."""
+    """A metadata.version as Kafka writes it, e.g. 3.5-IV2, and the behaviour that it enables."""
 
     level: tuple[int, int, int]
 
     @classmethod
     def parse(cls, text: str) -> MetadataVersion:
-        """Errors: ValueError for what is no metadata.version."""
+        """Parse its text form. Errors: ValueError if it is not a metadata.version."""
         match = re.fullmatch(r"(\d+)\.(\d+)-IV(\d+)[A-Z]?", text)
         if match is None:
-            raise ValueError(f"{text!r} is no metadata.version (expected e.g. 4.0-IV1)")
+            raise ValueError(f"{text!r} is not a metadata.version (expected e.g. 4.0-IV1)")
         major, minor, step = map(int, match.groups())
         return cls((major, minor, step))
 
     @property
     def marks_recovery(self) -> bool:
-        """LeaderRecoveryState exists (KIP-704)."""
+        """Whether LeaderRecoveryState exists (KIP-704)."""
         return self.level >= (3, 2, 0)
 
     @property
     def bumps_leader_epoch_on_shrink(self) -> bool:
-        """Every ISR shrink begins a leader epoch (KAFKA-15021)."""
+        """Whether every ISR shrink starts a leader epoch (KAFKA-15021)."""
         return self.level < (3, 6, 0)
 
     @property
     def has_directories(self) -> bool:
-        """Replicas are assigned to log directories (KIP-858)."""
+        """Whether replicas are assigned to log directories (KIP-858)."""
         return self.level >= (3, 7, 2)
 
     @property
     def change_record_version(self) -> int:
-        """The version of the PartitionChangeRecord that is written."""
+        """The version of PartitionChangeRecord that controllers write."""
         return 2 if self.level >= (4, 0, 1) else 1 if self.has_directories else 0
 
 
@@ -101,13 +101,13 @@ class FeatureLevels:
     levels: dict[str, tuple[list[int], list[int]]]
 
     def at(self, name: str, offset: int) -> int:
-        """The level after the record at an offset; 0 where none was finalized up to there."""
+        """The level after the record at an offset; 0 if none was finalized by then."""
         offsets, levels = self.levels.get(name, ([], []))
         index = bisect_right(offsets, offset)
         return levels[index - 1] if index else 0
 
     def at_each(self, name: str, offsets: Array) -> Array:
-        """As `at` for many offsets (int64); int64."""
+        """The level at each offset, as `at`; int64."""
         known, levels = self.levels.get(name, ([], []))
         index = np.searchsorted(np.array(known, dtype=np.int64), offsets, side="right")
         found: Array = np.array([0, *levels], dtype=np.int64)[index]
@@ -115,7 +115,7 @@ class FeatureLevels:
 
 
 def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
-    """changes: (offset, feature, level) in offset order."""
+    """Build the levels from (offset, feature, level), in offset order."""
     levels: dict[str, tuple[list[int], list[int]]] = {}
     for offset, name, level in changes:
         offsets, values = levels.setdefault(name, ([], []))
@@ -125,17 +125,17 @@ def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
 
 
 def metadata_version(level: int) -> MetadataVersion:
-    """The metadata.version of a finalized level; a level beyond the known ones has all that the newest known has."""
+    """The metadata.version of a finalized level; a level above the known ones counts as the newest known."""
     return _VERSIONS[min(max(level, _FIRST_LEVEL), len(_VERSIONS)) - _FIRST_LEVEL]
 
 
 def switches(levels: Array, name: str) -> Array:
-    """One of MetadataVersion's switches (bool) at each level (int64)."""
+    """A bool property of MetadataVersion, by name, at each level (int64)."""
     by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)
     found: Array = by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
     return found
 
 
 def flags(versions: Iterable[MetadataVersion], name: str) -> Array:
-    """One of the switches, as bool, for many versions."""
+    """A bool property of MetadataVersion, by name, for each version."""
     return np.array([getattr(v, name) for v in versions], dtype=bool)

@@ -1,8 +1,8 @@
-"""The cluster's histories: features, the controllers' quorum and configs, one row for every record that changes one.
+"""The cluster's histories: features, the controllers' quorum and configs. One row per record that changes them.
 
 Sources: Kafka's FeaturesDelta and ClusterDelta (registrations of controllers), KIP-595 (LeaderChangeMessage opens every
-epoch), KIP-853 (KRaftVersionRecord, VotersRecord); ConfigurationsDelta (a null value deletes; a topic's configs go with
-the topic), KafkaConfigSchema (which layer counts). What caps min.insync.replicas for one partition is in
+epoch), KIP-853 (KRaftVersionRecord, VotersRecord); ConfigurationsDelta (a null value deletes; removing a topic removes
+its configs), KafkaConfigSchema (which layer counts). The cap of min.insync.replicas for one partition is in
 partition_history.
 """
 
@@ -31,7 +31,7 @@ _FROM_RECORD = ("offset", "timestamp_ms", *schemas.BATCH_AND_PROVENANCE)
 
 
 def feature_history(records: Sequence[Row]) -> pa.Table:
-    """tables.FEATURE_HISTORY. records: of ClusterState.records: those that count, in offset order."""
+    """Build schemas.FEATURE_HISTORY. records: ClusterState.records, those that count, in offset order."""
     rows = [
         {**place(r), "name": r["data"]["name"], "level": r["data"]["featureLevel"]}
         for r in records
@@ -41,8 +41,11 @@ def feature_history(records: Sequence[Row]) -> pa.Table:
 
 
 def quorum_history(records: Sequence[Row], shape: LogShape) -> pa.Table:
-    """tables.QUORUM_HISTORY: who led the quorum from where on, its voters as the newest record names them, which
-    controllers are registered, and the suffixes of other logs that each leader's epoch replaced."""
+    """Build schemas.QUORUM_HISTORY from ClusterState.records (those that count, in offset order).
+
+    Rows hold the quorum's leader, its voters as the newest record names them, the registered controllers, and the
+    suffixes of other logs that each leader's epoch replaced.
+    """
     rows: list[Row] = []
     state: Row = {"leader_id": None, "voters": None, "kraft_version": None, "controllers": None}
     replaced = _replaced(shape)
@@ -52,15 +55,15 @@ def quorum_history(records: Sequence[Row], shape: LogShape) -> pa.Table:
             changed["controllers"] = sorted(registered_after(state["controllers"] or (), record))
         if changed != state or record["type"] == "LEADER_CHANGE":
             state = changed
-            cut = replaced.pop(record["epoch"], []) if record["type"] == "LEADER_CHANGE" else []
-            rows.append({**place(record), **state, "replaced_suffixes": cut})
+            suffixes = replaced.pop(record["epoch"], []) if record["type"] == "LEADER_CHANGE" else []
+            rows.append({**place(record), **state, "replaced_suffixes": suffixes})
     return with_validity(rows, lambda _: (), schemas.QUORUM_HISTORY)
 
 
 def _replaced(shape: LogShape) -> dict[int, list[Row]]:
-    """The branches that did not go on, by the epoch that replaced them: the next one whose log went on."""
-    cut = set(shape.truncated)
-    live = sorted({b["epoch"] for b in shape.batches if (b["epoch"], b["base_offset"]) not in cut})
+    """The replaced branches by the epoch that replaced them: the next epoch of the surviving log."""
+    truncated = set(shape.truncated)
+    live = sorted({b["epoch"] for b in shape.batches if (b["epoch"], b["base_offset"]) not in truncated})
     found: dict[int, list[Row]] = defaultdict(list)
     for branch in shape.branches:
         batches = [shape.batches[i] for i in branch.batches]
@@ -84,14 +87,16 @@ def _quorum_change(record: Row) -> Row:
 
 
 def place(record: Row) -> Row:
-    """The columns that say which record a row comes from."""
+    """The columns that identify the record that a row comes from."""
     origin = "checkpoint" if "place" in record else "log"
     return {**{n: record[n] for n in _FROM_RECORD}, "controller_epoch": record["epoch"], "origin": origin}
 
 
 def with_validity(rows: Iterable[Row], key: Callable[[Row], Key], schema: pa.Schema) -> pa.Table:
-    """The rows with the end of their validity: the next row of the same key. Of several rows of one key at one offset
-    (a snapshot's resets and its own records) the last counts."""
+    """Set where each row's validity ends: at the next row with the same key.
+
+    If several rows of a key have the same offset (a snapshot's resets and its own records), the last one counts.
+    """
     last: dict[tuple[Key, int], Row] = {(key(row), row["offset"]): row for row in rows}
     found = list(last.values())
     following: dict[Key, Row] = {}
@@ -104,10 +109,10 @@ def with_validity(rows: Iterable[Row], key: Callable[[Row], Key], schema: pa.Sch
 
 
 def config_history(records: Sequence[Row], context: ElectionConfigs) -> pa.Table:
-    """tables.CONFIG_HISTORY. records: of ClusterState.records: those that count, in offset order.
+    """Build schemas.CONFIG_HISTORY. records: ClusterState.records, those that count, in offset order.
 
-    A row for everything that was set or deleted; and for every topic, for the two configs that elections depend on, one
-    where what is in force for it begins or changes, whichever layer changed it.
+    There is one row for every value that was set or deleted. For each topic and each of the two configs that elections
+    depend on, there is also a row wherever the effective value begins or changes, whichever layer changed it.
     """
     rows, topics = _as_set(records)
     at = {r["offset"]: r for r in records if r["type"] in ("CONFIG_RECORD", "LEADER_CHANGE")}
@@ -118,7 +123,7 @@ def config_history(records: Sequence[Row], context: ElectionConfigs) -> pa.Table
 
 
 def _as_set(records: Sequence[Row]) -> tuple[dict[ConfigKey, Row], list[tuple[Row, str, Row | None]]]:
-    """The rows of what records say, and the topics: (record of its creation, name, record of its removal)."""
+    """The rows of settings made by records, and the topics as (creation record, name, removal record or None)."""
     rows: dict[ConfigKey, Row] = {}
     alive: dict[str, Row] = {}
     live: dict[str, set[str]] = {}
@@ -126,7 +131,7 @@ def _as_set(records: Sequence[Row]) -> tuple[dict[ConfigKey, Row], list[tuple[Ro
     for record in records:
         data = record["data"]
         if record["type"] == "TOPIC_RECORD":
-            # A snapshot names again what was there before it: known anew from there on.
+            # A snapshot repeats the topics that exist: their lifetime starts again there.
             if data["topicId"] in alive:
                 ended.append((alive[data["topicId"]], data["name"], record))
             alive[data["topicId"]] = record
@@ -157,7 +162,7 @@ def _add_effective(
     timeline: ConfigTimeline,
     at: dict[int, Row],
 ) -> None:
-    """Add what is in force to the rows of one key, and rows where that begins or changes without a setting."""
+    """Add effective values to the rows of one key, and rows where one begins or changes without a topic setting."""
     names = [name for _, name, _ in topics]
     group, offset = timeline.changes(names)
     created = np.array([c["offset"] for c, _, _ in topics], dtype=np.int64)
@@ -181,6 +186,8 @@ def _add_effective(
 
 
 def _unset(topic: str, key: str) -> Row:
-    """What a topic says itself where only a lower layer changed. Where an epoch begins whose first record was not
-    captured, no record shows that: time and place are null."""
+    """The columns of a topic without a setting of its own, where only a lower layer changed.
+
+    If an epoch begins whose first record was not captured, no record shows the change: time and provenance are null.
+    """
     return {"resource_type": "topic", "resource_name": topic, "name": key, "value": None}

@@ -1,4 +1,4 @@
-"""Which stretches of the metadata log can be replayed, and which of their records count: anchors, holes, transactions.
+"""Which ranges of the metadata log can be replayed, and which of their records count: snapshots, holes, transactions.
 
 Sources: KIP-868 (metadata transactions), KIP-630 (a snapshot's end offset is exclusive).
 """
@@ -19,7 +19,7 @@ from replay.arrow.ragged import INT64_MAX, Array
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the log that Kafka would not have written; offset is where."""
+    """Something in the log that Kafka would not have written, at a metadata offset."""
 
     kind: str
     offset: int
@@ -28,7 +28,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """Offset ranges [start, end] whose records do not count: aborted or never ended transactions."""
+    """dropped: offset ranges [start, end] whose records do not count: aborted or unfinished transactions."""
 
     dropped: list[tuple[int, int]]
     problems: list[Problem]
@@ -44,8 +44,8 @@ class Transactions:
 def transactions(markers: Sequence[tuple[int, str]], log_end: int) -> Transactions:
     """Resolve metadata transactions. markers: (offset, record type) in offset order; log_end is exclusive.
 
-    A Begin inside an open transaction drops the open one; End or Abort without a Begin is reported and ignored
-    (Kafka's MetadataBatchLoader throws in these cases).
+    A Begin inside an open transaction drops the open one. An End or Abort without a Begin is reported and ignored.
+    Kafka's MetadataBatchLoader throws in both cases.
     """
     dropped: list[tuple[int, int]] = []
     problems: list[Problem] = []
@@ -72,9 +72,9 @@ def transactions(markers: Sequence[tuple[int, str]], log_end: int) -> Transactio
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of log that can be replayed: records with start <= offset < end, from the snapshot at `start`.
+    """A range of the log that can be replayed: records with start <= offset < end, from the snapshot at `start`.
 
-    snapshot: (end offset, epoch) of the base state; None when the stretch begins at offset 0 without one.
+    snapshot: (end offset, epoch) of the base state; None if the run begins at offset 0 without one.
     """
 
     start: int
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A record of an epoch's log that cannot be applied although its batch is there; reason says why."""
+    """A record that cannot be applied although its batch was captured; epoch: of its batch."""
 
     offset: int
     epoch: int
@@ -94,10 +94,10 @@ class Hole:
 def replayable_runs(
     base_offset: Array, last_offset: Array, snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = ()
 ) -> tuple[list[Run], list[Problem]]:
-    """Which stretches of the surviving log have a known start state.
+    """The runs of the surviving log, which have a known start state, and the problems between them.
 
     base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot (but uses
-    the one at 0, if it is there); behind a gap or a hole, and where the log begins later, state is unknown up to the
+    one at 0 if it was captured). After a gap or a hole, and in a log that begins later, the state is unknown up to the
     next snapshot.
     """
     runs: list[Run] = []
@@ -105,7 +105,7 @@ def replayable_runs(
     unreadable = {h.offset for h in holes}
     problems = [Problem("unreadable_record", h.offset, h.reason) for h in holes]
     before = 0
-    for number, (start, end) in enumerate(_stretches(base_offset, last_offset, sorted(unreadable))):
+    for number, (start, end) in enumerate(_unbroken_ranges(base_offset, last_offset, sorted(unreadable))):
         if number and not (start == before + 1 and before in unreadable):
             problems.append(Problem("offset_gap", before, f"offsets {before} to {start - 1} are in no captured file"))
         anchor = next((s for s in known if start <= s[0] <= end), None)
@@ -113,11 +113,11 @@ def replayable_runs(
             runs.append(Run(0, end, anchor if anchor and anchor[0] == 0 else None))
         elif anchor is not None:
             if anchor[0] > before:
-                message = f"state is unknown from offset {before} up to the snapshot at {anchor[0]}"
+                message = f"the state is unknown from offset {before} up to the snapshot at {anchor[0]}"
                 problems.append(Problem("unknown_prefix", before, message))
             runs.append(Run(anchor[0], end, anchor))
         elif start < end:
-            message = f"offsets {start} to {end - 1} follow no captured snapshot: state unknown"
+            message = f"offsets {start} to {end - 1} follow no captured snapshot: their state is unknown"
             problems.append(Problem("no_snapshot", start, message))
         before = end
     log_end = int(last_offset.max()) + 1 if len(last_offset) else 0
@@ -129,7 +129,7 @@ def replayable_runs(
 
 
 def newest_run(runs: Sequence[Run], snapshots: Sequence[tuple[int, int]]) -> list[Run]:
-    """The stretch from the newest snapshot that one of the runs holds or starts from; the runs, if there is none."""
+    """The run from the newest snapshot that a run contains or starts from; all runs if there is none."""
     inside = [(s, run.end) for run in runs for s in snapshots if run.start <= s[0] <= run.end]
     if not inside:
         return list(runs)
@@ -137,8 +137,8 @@ def newest_run(runs: Sequence[Run], snapshots: Sequence[tuple[int, int]]) -> lis
     return [Run(snapshot[0], end, snapshot)]
 
 
-def _stretches(base_offset: Array, last_offset: Array, holes: Sequence[int]) -> list[tuple[int, int]]:
-    """[start, end) of offsets without a gap or a hole; what follows a hole may be empty."""
+def _unbroken_ranges(base_offset: Array, last_offset: Array, holes: Sequence[int]) -> list[tuple[int, int]]:
+    """The offset ranges [start, end) without a gap or a hole; a range after a hole may be empty."""
     breaks = np.flatnonzero(base_offset[1:] > last_offset[:-1] + 1) + 1
     result = []
     for rows in np.split(np.arange(len(base_offset)), breaks):
@@ -166,23 +166,23 @@ def json_int(data: dict[str, Any], key: str, default: int = 0) -> int:
 
 
 def clip_validity(history: pa.Table, runs: Sequence[Run], log_end: int) -> pa.Table:
-    """End the validity of states where their replayable run ends, unless that is the end of the log.
+    """End the validity of states where their run ends, unless that is the end of the log.
 
-    history: tables.PARTITION_HISTORY rows. What the state was from there on, up to the snapshot that the next run
-    starts from, is not known: end_offset is the run's end, end_timestamp_ms is null.
+    history: schemas.PARTITION_HISTORY rows. From the run's end to the next run's snapshot the state is unknown:
+    end_offset becomes the run's end, end_timestamp_ms null.
     """
     if not runs or not len(history):
         return history
-    # A run's base state stands at the offset before its start.
+    # A run's base state has the offset before the run's start.
     first = np.array([run.start - 1 for run in runs], dtype=np.int64)
     end = np.array([INT64_MAX if run.end >= log_end else run.end for run in runs], dtype=np.int64)
     which = np.searchsorted(first, history["offset"].to_numpy(), side="right") - 1
     run_end = end[np.maximum(which, 0)]
-    stated = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
-    cut = run_end < stated
-    if not cut.any():
+    state_end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
+    clipped = run_end < state_end
+    if not clipped.any():
         return history
-    mask = pa.array(cut)
+    mask = pa.array(clipped)
     columns = {
         "end_offset": pc.if_else(mask, pa.array(run_end), history["end_offset"].combine_chunks()),
         "end_timestamp_ms": pc.if_else(mask, None, history["end_timestamp_ms"].combine_chunks()),

@@ -1,5 +1,6 @@
-"""The small, cluster-wide part of a replay: which log counts, topics, configs, features, brokers. Plain Python and
-NumPy over the few records that are not about one partition; what it gives is handed to every bucket of partitions.
+"""The small, cluster-wide part of a replay: which log counts, topics, configs, features, brokers.
+
+Plain Python and NumPy over the few records that are not about one partition; every bucket uses the result.
 
 Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, ConfigurationsDelta, FeaturesDelta.
 """
@@ -51,14 +52,14 @@ CLUSTER_TYPES = (
     }
 )
 
-# What a partition's recorded or effective state follows from.
+# The records that determine a partition's recorded or effective state.
 STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
 
 Row = dict[str, Any]
 
 
 class ConflictError(ValueError):
-    """Two different batches claim the same place of the same epoch: Raft never writes that. batches: the two rows."""
+    """Two different batches have the same offset and epoch, which Raft never writes. batches: the two rows."""
 
     def __init__(self, message: str, batches: tuple[Row, Row]) -> None:
         super().__init__(message)
@@ -67,9 +68,11 @@ class ConflictError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """Which batches count and which stretches can be replayed. batches: as given. truncated: (epoch, base offset) of
-    batches cut away; branches: the suffixes that they form, in numbers of `batches`; snapshots: (end offset, epoch) of
-    those that are a whole state."""
+    """Which batches count and which ranges of the log can be replayed.
+
+    batches: as given. truncated: (epoch, base offset) of truncated batches. branches: the suffixes that these form, as
+    indexes into `batches`. snapshots: (end offset, epoch) of the complete ones. log_end: exclusive.
+    """
 
     batches: Sequence[Row]
     runs: list[Run]
@@ -82,9 +85,12 @@ class LogShape:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Everything a bucket of partitions needs to know; and `records`, the cluster-wide records that count, in offset
-    order (a base snapshot's stand at the offset before its end). bases: the file, by SHA-256, that each run's snapshot
-    is read from: nodes write their own, and those of one place may differ in timestamps."""
+    """The resolved cluster: everything that a bucket of partitions needs, and the records behind it.
+
+    records: the cluster-wide records that count, in offset order; those of a base snapshot have the offset before its
+    end. bases: (end offset, epoch) of each run's snapshot -> SHA-256 of the file that it is read from; each node writes
+    its own snapshot, and the files of one end offset may differ in timestamps.
+    """
 
     shape: LogShape
     bases: dict[tuple[int, int], str]
@@ -98,7 +104,7 @@ class ClusterState:
     problems: list[Problem]
 
     def for_tasks(self) -> ClusterState:
-        """Without what only the driver needs: this goes to every task."""
+        """A copy for Spark tasks, without what only the driver needs."""
         return replace(self, shape=replace(self.shape, batches=[], branches=[]), records=[], problems=[])
 
     @property
@@ -118,9 +124,11 @@ def log_shape(
     holes: Sequence[Hole] = (),
     from_newest: bool = False,
 ) -> LogShape:
-    """Resolve branches and gaps. batches: rows with epoch, base_offset, last_offset, crc, path and nodes of every
-    distinct batch. holes: records of surviving batches that may carry state and cannot be applied. from_newest: what
-    lies before the newest snapshot that the log goes on from is left out.
+    """Resolve branches and gaps.
+
+    batches: rows with epoch, base_offset, last_offset, crc, path and nodes of every distinct batch. holes: records of
+    surviving batches that may carry state and cannot be applied. from_newest: start at the newest snapshot that the log
+    continues from, and skip everything before it.
 
     Errors: ConflictError when one epoch has different bytes at one offset.
     """
@@ -140,19 +148,19 @@ def log_shape(
 
 
 def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
-    """Whether the hole is in the log that went on, not in a branch of the same offsets."""
+    """Whether the hole is in the surviving log, not in a replaced branch with the same offsets."""
     index = int(np.searchsorted(live["base"], hole.offset, side="right")) - 1
     return index >= 0 and hole.offset <= live["last"][index] and hole.epoch == live["epoch"][index]
 
 
 def _refuse_conflicts(batches: Sequence[Row]) -> None:
-    seen: dict[tuple[int, int], Row] = {}
+    known: dict[tuple[int, int], Row] = {}
     for batch in batches:
-        other = seen.setdefault((batch["epoch"], batch["base_offset"]), batch)
+        other = known.setdefault((batch["epoch"], batch["base_offset"]), batch)
         if other["crc"] != batch["crc"]:
             raise ConflictError(
                 f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
-                f"{batch['path']}. Raft never writes that: the files are of different clusters, or one was altered. "
+                f"{batch['path']}. Raft never writes that: the files are from different clusters, or one was altered. "
                 "Nothing is replayed; ingest the captures into separate lakes.",
                 (other, batch),
             )
@@ -168,8 +176,9 @@ def resolve_cluster(
     """Resolve the cluster-wide records.
 
     logged: metadata records of CLUSTER_TYPES (rows with offset, epoch, timestamp_ms, type, data, batch_base_offset and
-    provenance), in any order. snapshot: the same of captured snapshots, with snapshot_end_offset and snapshot_epoch.
-    static: node id -> server.properties of the nodes whose file was captured. releases: of Kafka, that manifests name.
+    provenance), in any order. snapshot: the same from captured snapshots, with snapshot_end_offset and snapshot_epoch.
+    static: node id -> server.properties of the nodes whose file was captured. releases: Kafka releases that manifests
+    name.
     """
     bases = _bases(shape, snapshot)
     records = _with_resets(_in_order(shape, logged, snapshot, bases))
@@ -210,8 +219,7 @@ def resolve_cluster(
 
 
 def _bases(shape: LogShape, snapshot: Sequence[Row]) -> dict[tuple[int, int], str]:
-    """The first file by SHA-256 of each snapshot that a run starts from: the choice does not depend on what came
-    first."""
+    """The lowest SHA-256 among the files of each snapshot that a run starts from, so that input order has no effect."""
     wanted = {run.snapshot for run in shape.runs}
     found: dict[tuple[int, int], str] = {}
     for row in snapshot:
@@ -224,11 +232,13 @@ def _bases(shape: LogShape, snapshot: Sequence[Row]) -> dict[tuple[int, int], st
 def _in_order(
     shape: LogShape, logged: Sequence[Row], snapshot: Sequence[Row], bases: Mapping[tuple[int, int], str]
 ) -> list[Row]:
-    """The records that count, in offset order; a base snapshot's stand at the offset before its end."""
-    cut = set(shape.truncated)
+    """The records that count, in offset order; those of a base snapshot have the offset before its end."""
+    truncated = set(shape.truncated)
     inside = in_runs(np.array([r["offset"] for r in logged], dtype=np.int64), shape.runs).tolist()
     records = [
-        r for r, keep in zip(logged, inside, strict=True) if keep and (r["epoch"], r["batch_base_offset"]) not in cut
+        r
+        for r, keep in zip(logged, inside, strict=True)
+        if keep and (r["epoch"], r["batch_base_offset"]) not in truncated
     ]
     for row in snapshot:
         if bases.get((row["snapshot_end_offset"], row["snapshot_epoch"])) == row["sha256"]:
@@ -238,19 +248,19 @@ def _in_order(
 
 
 def _with_resets(records: list[Row]) -> list[Row]:
-    """A snapshot behind a gap is the whole state: what was there before and is not in it went away in the gap.
+    """Insert, before the records of a snapshot that follows a gap, records that remove what the snapshot lacks.
 
-    Adds, in front of such a snapshot's records, the records that say so.
+    Such a snapshot is the complete state: whatever existed before the gap and is missing from it was removed meanwhile.
     """
     result: list[Row] = []
     live: dict[tuple[Any, ...], Row] = {}
-    behind = 0
+    snapshot_end = 0
     for index, record in enumerate(records):
-        if "place" in record and index >= behind:
-            behind = index
-            while behind < len(records) and records[behind]["offset"] == record["offset"]:
-                behind += 1
-            kept = {_subject(r) for r in records[index:behind]}
+        if "place" in record and index >= snapshot_end:
+            snapshot_end = index
+            while snapshot_end < len(records) and records[snapshot_end]["offset"] == record["offset"]:
+                snapshot_end += 1
+            kept = {_subject(r) for r in records[index:snapshot_end]}
             undone = [_undone(r) for subject, r in live.items() if subject not in kept]
             result += [{**record, **u} for u in undone if u]
             live = {subject: r for subject, r in live.items() if subject in kept}
@@ -262,7 +272,7 @@ def _with_resets(records: list[Row]) -> list[Row]:
 
 
 def _subject(record: Row) -> tuple[Any, ...] | None:
-    """What a record is about, if it is something that a snapshot would hold."""
+    """The key of what a record sets or removes; None for records that a snapshot does not hold."""
     data, kind = record["data"], record["type"]
     if kind in ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"):
         return "topic", data["topicId"]
@@ -276,13 +286,13 @@ def _subject(record: Row) -> tuple[Any, ...] | None:
 
 
 def _undone(record: Row) -> Row | None:
-    """Type and data of the record that takes this one back; None if it took something back itself."""
+    """Type and data of the record that undoes this one; None if it is itself a removal."""
     data, kind = record["data"], record["type"]
     if kind == "TOPIC_RECORD":
         return {"type": "REMOVE_TOPIC_RECORD", "data": {"topicId": data["topicId"]}}
     if kind == "REGISTER_BROKER_RECORD":
-        taken = {"brokerId": data["brokerId"], "brokerEpoch": data["brokerEpoch"]}
-        return {"type": "UNREGISTER_BROKER_RECORD", "data": taken}
+        session = {"brokerId": data["brokerId"], "brokerEpoch": data["brokerEpoch"]}
+        return {"type": "UNREGISTER_BROKER_RECORD", "data": session}
     if kind == REGISTER_CONTROLLER:
         return {"type": UNREGISTER_CONTROLLER, "data": {"controllerId": data["controllerId"]}}
     if kind == "CONFIG_RECORD" and data["value"] is not None:
@@ -293,7 +303,7 @@ def _undone(record: Row) -> Row | None:
 
 
 class _Topics:
-    """Topic names and lifetimes, and the events that touch all partitions of a topic. Filled by one pass."""
+    """Topic names and lifetimes, and the events that affect all partitions of a topic. Filled in one pass."""
 
     def __init__(self, records: list[Row]) -> None:
         self.names: dict[str, str] = {}
@@ -336,7 +346,7 @@ def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
 
 
 def _bad_configs(records: Sequence[Row]) -> list[Problem]:
-    """Values that no Kafka release could use: what it did then is not known."""
+    """Config values that no Kafka release can use, so that its behaviour is unknown."""
     return [
         Problem("bad_config", r["offset"], f"{d['name']}={d['value']!r} of {d['resourceName']!r} is not a number")
         for r in records
@@ -345,18 +355,21 @@ def _bad_configs(records: Sequence[Row]) -> list[Problem]:
 
 
 def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int | None]]:
-    """(offset, active controller's node id) where each epoch of the surviving log begins, also before the first run and
-    behind a hole; None where the record that names the leader was not captured."""
-    cut = set(shape.truncated)
+    """(offset, active controller's node id) at the start of each epoch of the surviving log, by offset.
+
+    Epochs before the first run and after a hole are included. The node id is None if the record that names the leader
+    was not captured.
+    """
+    truncated = set(shape.truncated)
     leaders = {
         r["epoch"]: r["data"]["leaderId"]
         for r in logged
-        if r["type"] == "LEADER_CHANGE" and (r["epoch"], r["batch_base_offset"]) not in cut
+        if r["type"] == "LEADER_CHANGE" and (r["epoch"], r["batch_base_offset"]) not in truncated
     }
     begins: dict[int, int] = {}
     for batch in shape.batches:
         epoch, base = batch["epoch"], batch["base_offset"]
-        if (epoch, base) not in cut:
+        if (epoch, base) not in truncated:
             begins[epoch] = min(begins.get(epoch, base), base)
     return sorted(((base, leaders.get(epoch)) for epoch, base in begins.items()), key=lambda begin: begin[0])
 
@@ -380,8 +393,7 @@ def _election_configs(
 
 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
-    """Of replay.partitions.reducer.CHANGES rows of the surviving log, those in replayable stretches and committed
-    transactions."""
+    """Filter schemas.CHANGES rows of the surviving log to those in replayable runs and committed transactions."""
     offset = changes["offset"].to_numpy()
     from_log = changes["origin"].to_numpy(zero_copy_only=False) == "log"
     keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))

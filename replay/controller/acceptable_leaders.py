@@ -1,4 +1,4 @@
-"""Which brokers might have led a partition at an offset: registered, unfenced, not shutting down, directory online.
+"""Which brokers were acceptable as leaders at an offset: registered, unfenced, not shutting down, directory online.
 
 Sources: Kafka's ClusterControlManager.isActive and defaultDir, BrokerRegistration.hasOnlineDir, DirectoryId (KIP-858).
 """
@@ -17,7 +17,7 @@ from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.reducer import MIGRATING
 
 UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-# Directory numbers of the reserved ids; UNASSIGNED is 0 (partition_change.UNASSIGNED).
+# Directory numbers of the reserved ids; UNASSIGNED is 0 (partition_change_builder.UNASSIGNED).
 _RESERVED = (UNASSIGNED, MIGRATING, LOST)
 
 
@@ -29,7 +29,7 @@ class Directories:
         self.names = [*_RESERVED, *(n for n in pc.list_flatten(used).unique().to_pylist() if n not in _RESERVED)]
 
     def codes(self, column: pa.ChunkedArray) -> Array:
-        """int64 matrix of the lists' numbers, filled up with PAD."""
+        """int64 matrix of the lists' numbers, padded with PAD."""
         lengths = to_lengths(column)
         values = pc.index_in(pc.list_flatten(column.combine_chunks()), value_set=pa.array(self.names)).to_numpy()
         matrix = np.full((len(column), max(int(lengths.max(initial=0)), 1)), PAD, dtype=np.int64)
@@ -39,7 +39,7 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Broker states as arrays, in the order of `events`; online: sorted numbers state * directories + directory."""
+    """Broker states as arrays, in the order of `events`. online: sorted numbers state * directories + directory."""
 
     events: Events
     active: Array
@@ -49,13 +49,13 @@ class Availability:
     directories: int
 
     def states(self, brokers: Array, offsets: Array) -> Array:
-        """The number of each broker's state right before each offset (matrix and column); -1 where none is known."""
+        """The number of each broker's state right before its row's offset; -1 if unknown. brokers: matrix."""
         before = np.broadcast_to(offsets[:, None] - 1, brokers.shape)
         found: Array = self.events.last(brokers.ravel(), before.ravel()).reshape(brokers.shape)
         return found
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
-        """Whether each broker might have led with its replica in that directory; bool matrix."""
+        """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""
         known: Array = (states >= 0) & (brokers != PAD)
         at = np.maximum(states, 0)
         if not len(self.active):
@@ -66,8 +66,11 @@ class Availability:
         return found
 
     def placed(self, replicas: Array, held: tuple[Array, Array], offsets: Array) -> Array:
-        """The directory number of each replica right before each offset: where it was, by `held` (replicas before, and
-        their directories in as many columns or fewer); a new one is in its broker's only directory, else UNASSIGNED."""
+        """The directory number of each replica right before its row's offset.
+
+        held: the replicas before, and their directories in as many columns or fewer. A replica keeps its directory; a
+        new one gets its broker's only directory, else UNASSIGNED.
+        """
         new = np.append(self.default_directory, 0)[self.states(replicas, offsets)]
         result: Array = np.where(replicas == PAD, PAD, new)
         for j in range(min(lists.shape[1] for lists in held)):
@@ -77,7 +80,7 @@ class Availability:
 
 
 def availability(brokers: BrokerTimeline, directories: Directories) -> Availability:
-    """The timeline as arrays."""
+    """Convert the timeline to arrays."""
     numbers = {name: number for number, name in enumerate(directories.names)}
     states = [(broker, s) for broker, history in sorted(brokers.states.items()) for s in history]
     count = len(directories.names)

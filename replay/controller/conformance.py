@@ -1,8 +1,9 @@
-"""Policy cases (JSON, as oracle/PolicyOracle prints them) against the predicted record, case by case.
+"""Compare policy cases (JSON, as oracle/PolicyOracle prints them) with the predicted record, case by case.
 
-A case: kafka (release), elr_enabled, min_isr (effective), metadata_version, election, acceptable_leaders, state, maybe
-target_isr, unclean_shutdown_replicas, target_leader_recovery_state, target_replicas with target_adding_replicas and
-target_removing_replicas; and the answer: change (Kafka's JSON of the record, or null) and state_after.
+A case has kafka (release), elr_enabled, min_isr (effective), metadata_version, election, acceptable_leaders and state;
+optionally target_isr, unclean_shutdown_replicas, target_leader_recovery_state, and target_replicas with
+target_adding_replicas and target_removing_replicas; and Kafka's answer: change (its JSON of the record, or null) and
+state_after.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
 _ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
 _RECOVERY = ("RECOVERED", "RECOVERING")
-# Our names, those of the record's JSON form, and those of a state.
+# Our names -> the names in the record's JSON form, and those in a state.
 _NAMES = {
     "isr": ("isr", "isr"),
     "replicas": ("replicas", "replicas"),
@@ -47,21 +48,21 @@ _NAMES = {
 
 
 class CaseError(ValueError):
-    """A case that cannot be predicted; the message says why."""
+    """A case cannot be predicted; the message gives the reason."""
 
 
 def differences(cases: Sequence[Row], profile: Profile | None = None) -> list[Row | None]:
-    """For each case None if the prediction is Kafka's answer, else {"expected": ..., "predicted": ...}.
+    """For each case None if the prediction equals Kafka's answer, else {"expected": ..., "predicted": ...}.
 
-    profile: of all cases; None: each by its release. Errors: CaseError for a release without a profile, or a field that
-    is missing or no value of it.
+    profile: for all cases; None: each case uses the profile of its release. Errors: CaseError for a release without a
+    profile, and for a missing or invalid field.
     """
     result: list[Row | None] = [None] * len(cases)
     groups: dict[str, list[int]] = {}
     for index, case in enumerate(cases):
         found = profile or profile_of(str(case.get("kafka")))
         if found is None:
-            raise CaseError(f"no profile for Kafka {case.get('kafka')!r}; there are {', '.join(PROFILES)}")
+            raise CaseError(f"no profile for Kafka {case.get('kafka')!r}; known profiles: {', '.join(PROFILES)}")
         groups.setdefault(found.name, []).append(index)
     for name, indexes in groups.items():
         for index, predicted in zip(indexes, _predicted([cases[i] for i in indexes], PROFILES[name]), strict=True):
@@ -90,7 +91,7 @@ def _predicted(cases: Sequence[Row], profile: Profile) -> list[Row]:
 
 
 class _Directories:
-    """Numbers for directory ids; 0 is the unassigned one."""
+    """Numbers for directory ids; 0 is UNASSIGNED."""
 
     def __init__(self) -> None:
         self.numbers = {UNASSIGNED_DIRECTORY: 0}
@@ -116,7 +117,7 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
         return np.array([_RECOVERY.index(name) for name in names], dtype=np.int64)
 
     own = [state["leader_recovery_state"] for state in states]
-    asked = [case.get("target_leader_recovery_state", name) for case, name in zip(cases, own, strict=True)]
+    targets = [case.get("target_leader_recovery_state", name) for case, name in zip(cases, own, strict=True)]
     return Cases(
         replicas=lists(s["replicas"] for s in states),
         isr=lists(s["isr"] for s in states),
@@ -133,7 +134,7 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
         target_replicas=target("target_replicas", "replicas"),
         target_removing=target("target_removing_replicas", "removing_replicas"),
         target_adding=target("target_adding_replicas", "adding_replicas"),
-        target_recovery=recovery(asked),
+        target_recovery=recovery(targets),
         unclean_shutdown=lists(case.get("unclean_shutdown_replicas") for case in cases),
         min_isr=np.array([case["min_isr"] for case in cases], dtype=np.int64),
         elr_enabled=np.array([bool(case["elr_enabled"]) for case in cases]),
@@ -144,7 +145,7 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
 
 
 def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, ids: _Directories) -> Row:
-    """The record in Kafka's JSON form, and the state behind it (PartitionRegistration.merge)."""
+    """The record in Kafka's JSON form, and the state after it (PartitionRegistration.merge)."""
     record: Row = {}
     state = dict(case["state"])
     for name, (in_record, in_state) in _NAMES.items():
@@ -166,7 +167,7 @@ def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, i
 
 
 def _comparable(answer: Row) -> Row:
-    """Without what names the partition; ELRs are sets."""
+    """An answer in comparable form: without the partition's identity, and with ELRs sorted, since they are sets."""
     change = {k: v for k, v in (answer["change"] or {}).items() if k not in ("partitionId", "topicId")}
     state = dict(answer["state_after"] or {})
     for where, name in ((change, "eligibleLeaderReplicas"), (state, "elr")):

@@ -1,4 +1,4 @@
-"""Recorded partition changes beside the rules: tables of what differs, and each election's predictions."""
+"""Tables that compare recorded partition changes with the rules: the differences, and each election's predictions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NAMES = list(PROFILES)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """predicted: partition changes that were looked at. differences: rule_tables.RULE_DIFFERENCES. elections:
-    tables.ELECTIONS with what was predicted."""
+    """predicted: the number of partition changes compared. differences: rule_schemas.RULE_DIFFERENCES. elections:
+    schemas.ELECTIONS with the predictions filled in."""
 
     predicted: int
     differences: pa.Table
@@ -32,13 +32,13 @@ class Checked:
 
     @property
     def offsets_against(self) -> frozenset[int]:
-        """Metadata offsets of changes that no rule explains, or only a bug that was fixed since."""
+        """Metadata offsets of changes that no rule explains, or only a bug that has been fixed since."""
         wrong = pc.is_in(self.differences["difference"], value_set=pa.array([KNOWN_BUG, UNEXPLAINED]))
         return frozenset(self.differences["offset"].filter(wrong).to_pylist())
 
 
 def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
-    """Compare every partition change of a bucket with the rules. elections: schemas.ELECTIONS of it."""
+    """Compare every partition change of a bucket with the rules. elections: its schemas.ELECTIONS."""
     rows = bucket.changed_rows
     pieces = list(predict_all(bucket, rows))
     differences = [_differences(bucket.history, piece) for piece in pieces]
@@ -51,10 +51,10 @@ def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
 
 def _differences(history: pa.Table, piece: Predictions) -> pa.Table:
     found, index = piece.differences, piece.differences.index
-    told = history.select([*_FROM_HISTORY, *schemas.PROVENANCE_NAMES]).take(pa.array(piece.rows[index]))
+    recorded = history.select([*_FROM_HISTORY, *schemas.PROVENANCE_NAMES]).take(pa.array(piece.rows[index]))
     names = list(piece.may_be)
     columns = {
-        **{name: told[name] for name in told.column_names},
+        **{name: recorded[name] for name in recorded.column_names},
         "trigger": _strings(piece.trigger[index]),
         "trigger_offset": pa.array(piece.shown_at[index], mask=piece.shown_at[index] < 0),
         "profiles": _subsets(names, [piece.may_be[name][index] for name in names]),
@@ -69,7 +69,10 @@ def _differences(history: pa.Table, piece: Predictions) -> pa.Table:
 
 
 def _with_predictions(elections: pa.Table, rows: Array, pieces: Sequence[Predictions]) -> pa.Table:
-    """rows: of the history, one an election. Every election is a change; those without a state before are not."""
+    """Fill the prediction columns of elections. rows: their row numbers in the history.
+
+    An election without a known state before it was not predicted.
+    """
     place = np.concatenate([np.empty(0, dtype=np.int64), *(piece.rows for piece in pieces)])
     at = np.searchsorted(place, rows)
     known = at < len(place)
@@ -78,20 +81,20 @@ def _with_predictions(elections: pa.Table, rows: Array, pieces: Sequence[Predict
     difference = np.full(len(rows), None, dtype=object)
     names = [name for name in _NAMES if any(name in piece.answers for piece in pieces)]
     shape = (len(rows), len(names))
-    asked, leaders, right = np.zeros(shape, bool), np.full(shape, PAD), np.zeros(shape, bool)
+    possible, leaders, right = np.zeros(shape, bool), np.full(shape, PAD), np.zeros(shape, bool)
     if len(chosen):
         difference[known] = np.concatenate([piece.difference for piece in pieces])[chosen]
         for column, name in enumerate(names):
-            asked[known, column] = np.concatenate([piece.may_be[name] for piece in pieces])[chosen]
+            possible[known, column] = np.concatenate([piece.may_be[name] for piece in pieces])[chosen]
             leaders[known, column] = np.concatenate([piece.answers[name].leader for piece in pieces])[chosen]
             right[known, column] = np.concatenate([piece.answers[name].as_recorded for piece in pieces])[chosen]
-    profile = np.broadcast_to(np.array(names, dtype=object), shape)[asked]
+    profile = np.broadcast_to(np.array(names, dtype=object), shape)[possible]
     flat = pa.StructArray.from_arrays(
-        [_strings(profile), _strings(_fingerprints(profile)), _ids(leaders[asked]), pa.array(right[asked])],
+        [_strings(profile), _strings(_fingerprints(profile)), _ids(leaders[possible]), pa.array(right[possible])],
         fields=list(schemas.ELECTION_PREDICTION),
     )
     filled = {
-        "predictions": ragged(asked, flat),
+        "predictions": ragged(possible, flat),
         "difference": _strings(difference),
     }
     for name, values in filled.items():
@@ -113,14 +116,14 @@ def _ids(values: Array) -> pa.Array:
 
 
 def _subsets(names: Sequence[str], members: Sequence[Array]) -> pa.Array:
-    """For each row the names whose mask (bool, one a name) has it."""
+    """For each row a list of the names whose mask (bool) is true there."""
     masks = np.stack(members, axis=1)
     codes = np.broadcast_to(np.arange(len(names)), masks.shape)[masks]
     return ragged(masks, pa.array(names, type=pa.string()).take(pa.array(codes)))
 
 
 def _states(state: State) -> pa.Array:
-    """PREDICTED_STATE; null where nothing was predicted."""
+    """PREDICTED_STATE structs; null where nothing was predicted."""
     nothing = pa.array(state.leader == PAD)
     recovery = pa.array(["RECOVERED", "RECOVERING"]).take(pa.array(np.maximum(state.recovery, 0)))
     lists = [as_lists(members) for members in (state.isr, state.elr, state.last_known_elr)]

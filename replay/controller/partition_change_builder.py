@@ -1,7 +1,7 @@
-"""Predicted: the PartitionChangeRecord that a controller writes, from a partition's state and what triggers it.
+"""Predict the PartitionChangeRecord that a controller writes, from a partition's state and the trigger.
 
-Vectorised over cases; the rules are data (replay/controller/profiles.py). Source: Kafka's PartitionChangeBuilder, whose
-steps stand here in its order, since the order matters; PartitionReassignmentReplicas.
+Vectorised over cases; the rules are data (replay/controller/profiles.py). Sources: Kafka's PartitionChangeBuilder, in
+the order of its steps, since the order matters; PartitionReassignmentReplicas.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _NONE = np.full((1, 1), PAD)
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """States and triggers, an element a case. Lists are int64 matrices filled up with PAD (lists.to_matrix).
+    """States and triggers, one element per case. Lists are int64 matrices padded with PAD (ragged.to_matrix).
 
-    The state: replicas, isr, elr, last_known_elr, removing, adding, directories (a number for each directory id,
-    UNASSIGNED for that one), leader, recovery. The trigger: election, acceptable (ids of brokers that may lead), the
-    target_ fields (the state's own where nothing else is asked for), unclean_shutdown (ids). The surroundings: min_isr
-    (effective), elr_enabled, and the switches of metadata.version.
+    The state: replicas, isr, elr, last_known_elr, removing, adding, directories (one number per id, 0 for UNASSIGNED),
+    leader, recovery. The trigger: election, acceptable (ids of brokers that may lead), the target_ fields (equal to the
+    state if nothing else is requested), unclean_shutdown (ids). The environment: min_isr (effective), elr_enabled, and
+    what metadata.version enables.
     """
 
     replicas: Array
@@ -61,9 +61,9 @@ class Cases:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The records, an element a case; `written` names the fields that a record holds, a bool array each.
+    """The records, one element per case. written: field name -> bool, whether the record holds that field.
 
-    leader is NO_CHANGE, recovery KEEP_RECOVERY where the record does not hold them.
+    leader is NO_CHANGE and recovery is KEEP_RECOVERY where the record does not hold them.
     """
 
     leader: Array
@@ -73,7 +73,7 @@ class Changes:
 
     @property
     def is_no_op(self) -> Array:
-        """Nothing changes: no record is written."""
+        """True where nothing changes, so that no record is written."""
         result: Array = (self.leader == NO_CHANGE) & (self.recovery == KEEP_RECOVERY)
         for given in self.written.values():
             result &= ~given
@@ -81,13 +81,13 @@ class Changes:
 
 
 def predict(cases: Cases, profile: Profile) -> Changes:
-    """What the controller of a profile writes."""
+    """The changes that a controller with this profile writes."""
     pieces = [_predict(piece, profile) for piece in _pieces(cases)]
     return pieces[0] if len(pieces) == 1 else _joined(pieces)
 
 
 def _pieces(cases: Cases) -> Iterator[Cases]:
-    """Parts that fit the processor's cache, their matrices column by column, as everything below goes over them."""
+    """Split into pieces that fit the processor's cache, as column-major matrices, since the code loops over columns."""
     columns = [getattr(cases, field.name) for field in fields(Cases)]
     for begin in range(0, max(len(cases.leader), 1), _PIECE_ROWS):
         yield Cases(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
@@ -119,7 +119,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     leader = np.where(moved, node, NO_CHANGE)
     marks = uncleanly & (targets.recovery != RECOVERING) & targets.marks_recovery
     recovery = np.where(marks, RECOVERING, KEEP_RECOVERY)
-    # A replica that leaves the list: whoever leads begins an epoch.
+    # If a replica leaves the replica list, a leader epoch starts, even with the same leader.
     leader = np.where((leader == NO_CHANGE) & _lost(targets.replicas, targets.target_replicas), targets.leader, leader)
     elr = where(uncleanly | ~targets.elr_enabled, _NONE, elr)
     isr_written = uncleanly | ((~is_empty(isr) | targets.elr_enabled) & ~same(isr, targets.isr))
@@ -152,7 +152,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
 
 
 def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
-    """The targets once a reassignment that can end has ended."""
+    """Complete the reassignments that can complete: their target fields afterwards."""
     under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
     if not len(under_way):
         return cases
@@ -181,7 +181,7 @@ def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
 
 
 def _target_elr(cases: Cases) -> Array:
-    """The ELR below min ISR: who was in it or in the ISR, and is in neither the new ISR nor back uncleanly."""
+    """The target ELR. Below min ISR: members of ELR and ISR that are not in the new ISR and not back uncleanly."""
     below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
     elr, isr = cases.elr[below], cases.isr[below]
     both = np.concatenate([elr, keep(isr, ~is_in(isr, elr))], axis=1)
@@ -194,8 +194,10 @@ def _target_elr(cases: Cases) -> Array:
 
 
 def _as_hash_set(members: Array, first: Array) -> Array:
-    """The members in the order in which Java's HashSet<Integer> has them, made of a list of `first` of them and then
-    the others: by bucket, in a bucket by arrival. It shows in whether an ELR of the same members is written again."""
+    """The members in iteration order of a Java HashSet<Integer> built from the first `first` members, then the rest.
+
+    The order is by bucket, then by insertion. It decides whether an ELR with the same members is written again.
+    """
     count = size(members)
     wanted = np.maximum((first / 0.75).astype(np.int64) + 1, 16)
     room = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
@@ -207,7 +209,7 @@ def _as_hash_set(members: Array, first: Array) -> Array:
 
 
 def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
-    """(leader or NO_LEADER, whether the election is unclean)."""
+    """(leader or NO_LEADER, whether the election is unclean) of each case."""
     replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
     electable = where(is_empty(cases.target_isr), elr, cases.target_isr)
     may_lead = is_in(replicas, cases.acceptable)
@@ -227,7 +229,7 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
 def _last_known_leader(
     cases: Cases, leader: Array, isr: Array, isr_written: Array, profile: Profile
 ) -> tuple[Array, Array]:
-    """(the field, whether it is written)."""
+    """(LastKnownElr, whether it is written) of each case."""
     stored = size(cases.last_known_elr)
     led = leader >= 0
     if profile.last_known_leader_written == ON_LEADERLESS:
@@ -256,7 +258,7 @@ def _directories(cases: Cases) -> Array:
 
 
 def _lost(lists: Array, others: Array) -> Array:
-    """Whether a row's list has a member that the other has not."""
+    """True where a list has a member that the other list of its row lacks."""
     result = np.zeros(len(lists), dtype=bool)
     rows = np.flatnonzero(~same(lists, others))
     result[rows] = ~within(lists[rows], others[rows]).all(axis=1)

@@ -1,10 +1,9 @@
-"""Predicted against recorded: for every partition change, what the controller should have written.
+"""Compare each recorded partition change with what the controller should have written.
 
-A change is as predicted if a trigger that the log allows for, under the rules of every profile that the active
-controller may have run, gives the recorded state in every field. Everything else is a difference, and classed:
-PROFILES_DISAGREE (some of several possible profiles predict it), KNOWN_BUG (as its release did it, otherwise than Kafka
-does since a ticket), UNKNOWN_INPUT (something that the evidence does not hold would explain it), UNEXPLAINED.
-Vectorised, in pieces that fit the processor's cache.
+A profile predicts a change if some trigger that the log allows gives the recorded state in every field. A change is
+AS_PREDICTED (by every profile that the active controller may have run), PROFILES_DISAGREE (only some of these predict
+it), KNOWN_BUG (its release does this, but a later ticket fixed it), UNKNOWN_INPUT (an input that the evidence lacks
+would explain it) or UNEXPLAINED. Vectorised, in pieces that fit the processor's cache.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug
 PROFILES_DISAGREE = "profiles_disagree"
 
 NEWEST = PROFILES["4.3"]
-# What each mend changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629, KAFKA-19975
-# (apache/kafka#21114), apache/kafka#20716.
-MENDS: dict[str, dict[str, Any]] = {
+# Ticket -> what its fix changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629,
+# KAFKA-19975 (apache/kafka#21114), apache/kafka#20716.
+FIXES: dict[str, dict[str, Any]] = {
     "KAFKA-19522": {"last_known_leader_must_be_acceptable": True},
     "apache/kafka#20629": {"last_known_leader_written": ON_LEADERLESS},
     "KAFKA-19975": {"reassignment_ends_with_adding": True},
     "apache/kafka#20716": {"directory_assignment_keeps_elr": True},
 }
-# The fields that are compared, by bit: their names in tables.PARTITION_HISTORY; record: that there is one at all.
+# The compared fields, by bit: column names of schemas.PARTITION_HISTORY; "record": whether a record is written at all.
 FIELDS = (
     "leader",
     "leader_epoch",
@@ -64,7 +63,7 @@ _PIECE_ROWS = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Predicted states, an element each; lists as in `Cases`."""
+    """Predicted states, one element each; lists as in `Cases`."""
 
     leader: Array
     recovery: Array
@@ -75,9 +74,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one profile says of some changes, an element each. as_recorded: bool, some trigger gives the recorded state.
-    hypothesis: number of that trigger, else of the likeliest one; -1 where the log allows for none. differs: bit i is
-    set where FIELDS[i] is not as recorded. leader: PAD without a hypothesis."""
+    """One profile's predictions for some changes, one element each.
+
+    as_recorded: bool, some trigger gives the recorded state. hypothesis: number of that trigger, else of the likeliest
+    one; -1 if the log allows none. differs: bit i is set if FIELDS[i] differs from the record. leader: PAD without a
+    hypothesis.
+    """
 
     as_recorded: Array
     hypothesis: Array
@@ -87,7 +89,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The changes among them that are not as predicted: their place in the piece, and by which profile (str)."""
+    """The changes of a piece that are not as predicted. index: into the piece; profile (str): it predicted `state`."""
 
     index: Array
     profile: Array
@@ -97,8 +99,11 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """A piece of partition changes (rows of the history) against the rules. trigger, reason: str or None; shown_at:
-    metadata offset, -1 where there is no trigger. may_be: by profile, bool, the active controller may have run it."""
+    """A piece of partition changes (rows of the history) compared with the rules.
+
+    trigger, reason: str or None. shown_at: metadata offset, -1 without a trigger. may_be: profile -> bool, the active
+    controller may have run it.
+    """
 
     rows: Array
     trigger: Array
@@ -111,14 +116,14 @@ class Predictions:
 
 
 def predict_all(bucket: Bucket, rows: Array) -> Iterator[Predictions]:
-    """The changes (of transitions.changed_rows) in pieces."""
+    """Predict changes in pieces. rows: from Bucket.changed_rows."""
     timeline = broker_events(bucket.facts.brokers)
     for begin in range(0, len(rows), _PIECE_ROWS):
         yield _Piece(bucket, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
 
 
 class _Piece:
-    """Some changes, their possible triggers, and what each profile makes of them."""
+    """Some changes, their possible triggers, and each profile's predictions."""
 
     def __init__(self, bucket: Bucket, rows: Array, timeline: BrokerEvents) -> None:
         self.bucket, self.rows = bucket, rows
@@ -127,7 +132,7 @@ class _Piece:
         self.found = list(hypotheses(self.transitions, timeline))
         offset, profiles = self.transitions.change.place[0], bucket.profiles
         self.may_be = {name: profiles.may_be(name, offset) for name in profiles.names}
-        # Where the profiles cannot differ, one answer is everybody's.
+        # Where the profiles cannot differ, one answer serves them all.
         self.sensitive = _sensitive(self.transitions)
         self.common = self.answer(NEWEST, ~self.sensitive)
         self.answers = {name: self._answer_of(PROFILES[name], mask) for name, mask in self.may_be.items()}
@@ -144,7 +149,10 @@ class _Piece:
         found: Sequence[Hypothesis] | None = None,
         altered: Callable[[Cases], Cases] | None = None,
     ) -> Answer:
-        """What a profile says of the wanted changes (bool), each hypothesis's input altered."""
+        """A profile's predictions for the wanted changes (bool).
+
+        found: the hypotheses to try, by default all of the piece. altered: applied to each hypothesis's input.
+        """
         count = len(self.rows)
         result = Answer(np.zeros(count, bool), np.full(count, -1), np.zeros(count, np.int64), np.full(count, PAD))
         for number, hypothesis in enumerate(self.found if found is None else found):
@@ -157,12 +165,12 @@ class _Piece:
             changes = predict(cases, profile)
             differs = self._compare(cases, changes, rows)
             right = differs == 0
-            # The likeliest trigger stands, until one gives the recorded state.
-            told = right | (result.hypothesis[rows] < 0)
+            # Keep the likeliest trigger until one gives the recorded state.
+            better = right | (result.hypothesis[rows] < 0)
             result.as_recorded[rows[right]] = True
-            result.hypothesis[rows[told]] = number
-            result.differs[rows[told]] = differs[told]
-            result.leader[rows[told]] = state_after(cases, changes).leader[told]
+            result.hypothesis[rows[better]] = number
+            result.differs[rows[better]] = differs[better]
+            result.leader[rows[better]] = state_after(cases, changes).leader[better]
         return result
 
     def predictions(self) -> Predictions:
@@ -180,7 +188,7 @@ class _Piece:
         for name, hit in self._unknown(~explained):
             difference[hit], reason[hit] = UNKNOWN_INPUT, name
         trigger, shown_at = np.full(count, None, dtype=object), np.full(count, -1)
-        # The oldest profile has the last word on the trigger, whatever it is: they nearly always agree.
+        # The oldest profile decides the trigger; the profiles nearly always agree.
         for name, answer in reversed(self.answers.items()):
             for number, hypothesis in enumerate(self.found):
                 at = np.isin(hypothesis.rows, np.flatnonzero(self.may_be[name] & (answer.hypothesis == number)))
@@ -196,7 +204,7 @@ class _Piece:
         return cases
 
     def _compare(self, cases: Cases, changes: Changes, rows: Array) -> Array:
-        """The fields that are not as recorded, as bits."""
+        """The fields that differ from the record, as bits of FIELDS."""
         after, lists = self.transitions.after, lists_after(cases, changes)
         state = state_after(cases, changes)
         bumped = (changes.leader != NO_CHANGE).astype(np.int64)
@@ -211,7 +219,7 @@ class _Piece:
             "removing_replicas": same(lists["removing"], after.removing[rows]),
             "adding_replicas": same(lists["adding"], after.adding[rows]),
             "directories": same(self._directories(cases, lists["replicas"], rows), after.directories[rows]),
-            # A change of directories alone is one that the builder is told of beside its input.
+            # A change of directories alone does not show in is_no_op: it is part of the builder's input.
             "record": ~changes.is_no_op | ~same(self.transitions.before.directories[rows], cases.directories),
         }
         result = np.zeros(len(rows), dtype=np.int64)
@@ -220,7 +228,7 @@ class _Piece:
         return result
 
     def _directories(self, cases: Cases, replicas: Array, rows: Array) -> Array:
-        """Where each replica then is; what was recorded, where metadata.version has no directories."""
+        """The directory of each replica after the change; the recorded one if metadata.version lacks directories."""
         if replicas.shape == cases.replicas.shape and (replicas == cases.replicas).all():
             return cases.directories
         offset = self.transitions.change.place[0][rows]
@@ -233,17 +241,17 @@ class _Piece:
         return [", ".join(name for name, right in names if right[i]) for i in range(int(rows.sum()))]
 
     def _bugs(self, rows: Array) -> Iterator[tuple[str, Array]]:
-        """(ticket, changes) that are as their release wrote them, and would be otherwise since the ticket's mend."""
-        for ticket, mend in MENDS.items():
+        """(ticket, changes) that their release explains and that the ticket's fix would have changed."""
+        for ticket, fix in FIXES.items():
             for name, answer in self.answers.items():
-                mended = replace(PROFILES[name], **mend)
+                fixed = replace(PROFILES[name], **fix)
                 wanted = rows & self.may_be[name] & answer.as_recorded & self.sensitive
-                if mended == PROFILES[name] or not wanted.any():
+                if fixed == PROFILES[name] or not wanted.any():
                     continue
-                yield ticket, wanted & ~self.answer(mended, wanted).as_recorded
+                yield ticket, wanted & ~self.answer(fixed, wanted).as_recorded
 
     def _unknown(self, rows: Array) -> Iterator[tuple[str, Array]]:
-        """(input, changes) that would be as predicted if something that is not known were otherwise."""
+        """(input, changes) that would be as predicted if this unknown input had another value."""
         before, configs = self.transitions.before, self.configs
         left = rows.copy()
         for name, profile, wanted, found, altered in self._alternatives(before, configs):
@@ -257,7 +265,7 @@ class _Piece:
     def _alternatives(
         self, before: Cases, configs: Configs
     ) -> Iterator[tuple[str, Profile, Array, Sequence[Hypothesis], Callable[[Cases], Cases]]]:
-        """(input, profile, changes for which the input is not known, triggers, what it does to the builder's input)."""
+        """(input, profile, changes for which the input is unknown, triggers, how to alter the builder's input)."""
         widest = int((before.replicas != PAD).sum(axis=1).max(initial=1))
         assumed = ~configs.min_isr_known & before.elr_enabled
         for name, mask in self.may_be.items():
@@ -271,7 +279,7 @@ class _Piece:
             yield "release", profile, other, self.found, _as_it_is
 
     def _differences(self, difference: Array, newest: Answer) -> Differences:
-        """What was predicted instead: by the newest rules for a bug, else by the newest that may have been run."""
+        """What was predicted instead: by the newest profile for a known bug, else by the newest possible profile."""
         index = np.flatnonzero(difference != AS_PREDICTED)
         by = np.full(len(self.rows), None, dtype=object)
         for name, mask in self.may_be.items():
@@ -279,7 +287,7 @@ class _Piece:
         by[difference == KNOWN_BUG] = NEWEST.name
         answers = {**self.answers, NEWEST.name: newest} if NEWEST.name not in self.answers else self.answers
         differs = np.zeros(len(self.rows), dtype=np.int64)
-        # An ISR or ELR has members of the replicas, the ISRs and the ELR around the change, and of nothing else.
+        # A predicted ISR or ELR has only members of the replicas, ISRs and ELR around the change.
         before, after = self.transitions.before, self.transitions.after
         lists = (before.replicas, before.isr, before.elr, after.replicas, after.isr)
         state = _no_states(len(self.rows), sum(members.shape[1] for members in lists))
@@ -295,7 +303,7 @@ class _Piece:
 
 
 def state_after(cases: Cases, changes: Changes) -> State:
-    """The states that predicted changes make."""
+    """The states after predicted changes."""
     lists = lists_after(cases, changes)
     return State(
         leader=np.where(changes.leader == NO_CHANGE, cases.leader, changes.leader),
@@ -307,7 +315,7 @@ def state_after(cases: Cases, changes: Changes) -> State:
 
 
 def _sensitive(transitions: Transitions) -> Array:
-    """Whether the profiles may differ: they do so with ELR, in reassignments and in assigning directories only."""
+    """True where the profiles may differ: only with ELR, in reassignments and in directory assignments."""
     before, after = transitions.before, transitions.after
     assigned = [size(s.adding) + size(s.removing) > 0 for s in (before, after)]
     moved = ~same(before.replicas, after.replicas) | ~same(before.directories, after.directories)

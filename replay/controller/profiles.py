@@ -1,7 +1,7 @@
-"""Which rules a controller ran: by the software's release, and by the metadata.version that it was set to.
+"""The rules that controllers ran, by release.
 
-Measured: ten releases' own PartitionChangeBuilder has four behaviours (each a profile). metadata.version does not
-identify the release; it switches a few features, as Kafka's MetadataVersion does.
+The PartitionChangeBuilders of ten releases were measured: they have four behaviours, each a profile here.
+metadata.version does not identify the release; it only enables a few features, as in Kafka's MetadataVersion.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ ON_EMPTY_ISR, ON_LEADERLESS = "empty_isr", "leaderless"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One behaviour of PartitionChangeBuilder. name: stays when further releases have it; releases: their
-    prefixes."""
+    """One behaviour of PartitionChangeBuilder.
+
+    name: remains the same when more releases have it. releases: prefixes of their versions.
+    """
 
     name: str
     releases: tuple[str, ...]
-    # KAFKA-19522: before it was mended, a last known leader was elected although its broker was fenced.
+    # Before the fix of KAFKA-19522, a last known leader was elected even if its broker was fenced.
     last_known_leader_must_be_acceptable: bool
     last_known_leader_written: str
     # A reassignment with at least as many adding as removing replicas ends once the adding ones are in sync.
     reassignment_ends_with_adding: bool
-    # Before it was mended, assigning a replica's directory was done as if ELR were off, which empties the ELR.
+    # Before the fix, assigning a replica's directory was done as if ELR were off, which empties the ELR.
     directory_assignment_keeps_elr: bool
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the rules, whatever they are called and whichever releases have them."""
+        """Identifies the rules, independently of the profile's name and releases."""
         rules = {name: rule for name, rule in asdict(self).items() if name not in ("name", "releases")}
         return sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -48,6 +50,6 @@ PROFILES = {
 
 
 def profile_of(release: str) -> Profile | None:
-    """The profile of a release, e.g. 4.2.1; None for one that was not measured. The longest prefix counts."""
+    """The profile of a release, e.g. 4.2.1, by the longest prefix; None if the release was not measured."""
     found = [(len(prefix), p) for p in PROFILES.values() for prefix in p.releases if f"{release}.".startswith(prefix)]
     return max(found, key=lambda f: f[0])[1] if found else None

@@ -1,8 +1,8 @@
-"""Which release's rules the active controller may have run, at every offset of the metadata log.
+"""Which profiles the active controller may have run, at every offset of the metadata log.
 
-metadata.version does not name the release. What does: the newest metadata.version that a controller says it supports
-(RegisterControllerRecord), which tells the minor release; and a manifest that names the release. A registration counts
-until the controller is unregistered (UnregisterControllerRecord, Kafka 4.4).
+metadata.version does not identify the release. Two things do: the newest metadata.version that a controller registers
+as supported (RegisterControllerRecord), which identifies the minor release; and a manifest that names the release. A
+registration counts until the controller is unregistered (UnregisterControllerRecord, Kafka 4.4).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from replay.cluster.features import METADATA_VERSION
 from replay.controller.profiles import PROFILES, profile_of
 
 # The newest metadata.version (as a level) that a release supports -> the profiles of that minor release. Source:
-# MetadataVersion of 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 31 is also what 4.3 supports with unstable features,
-# and 31 and 32 were the newest while 4.4 was developed). A level that no release has says nothing.
+# MetadataVersion of 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 4.3 supports 31 with unstable features, and 31 and 32
+# were the newest during the development of 4.4). Any other level excludes no profile.
 _BY_NEWEST_LEVEL = {21: ("4.0",), 25: ("4.0",), 27: ("4.1.0", "4.1.1"), 29: ("4.1.1",)}
 _BY_NEWEST_LEVEL |= dict.fromkeys((30, 31, 32, 33), ("4.3",))
 _ALL = tuple(PROFILES)
@@ -29,43 +29,45 @@ _ALL = tuple(PROFILES)
 
 @dataclass(frozen=True, slots=True)
 class PossibleProfiles:
-    """profiles[i]: names of the profiles that may have written what stands from offsets[i] on."""
+    """profiles[i]: names of the profiles that may have written the records from offsets[i] on."""
 
     offsets: tuple[int, ...]
     profiles: tuple[tuple[str, ...], ...]
 
     def at(self, offset: int) -> tuple[str, ...]:
-        """The profiles at an offset; all of them where nothing tells."""
+        """The profiles at an offset; all of them without evidence."""
         index = bisect_right(self.offsets, offset)
         return self.profiles[index - 1] if index else _ALL
 
     def may_be(self, name: str, offsets: Array) -> Array:
-        """For each offset (int64) whether a profile may have written it; bool."""
+        """True for each offset (int64) that the profile may have written."""
         possible = np.array([True, *(name in names for names in self.profiles)])
         found: Array = possible[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
         return found
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every profile that may have written something, the oldest first."""
+        """Every profile that may have written a record, oldest first."""
         found = {name for names in self.profiles for name in names} or set(_ALL)
         return tuple(name for name in _ALL if name in found)
 
 
-def possible_profiles(shown: ControllerReleases) -> PossibleProfiles:
-    """The profiles that the evidence leaves possible. Releases that manifests name choose among those that the log
-    leaves open, and count alone where the log says nothing."""
-    controllers = shown.controllers
-    named = {profile.name for profile in map(profile_of, shown.named) if profile}
+def possible_profiles(releases: ControllerReleases) -> PossibleProfiles:
+    """The profiles that the evidence leaves possible.
+
+    Releases named by manifests select among the profiles that the log allows; they are ignored if none of them matches.
+    """
+    controllers = releases.controllers
+    named = {profile.name for profile in map(profile_of, releases.named) if profile}
     by_node: dict[int, list[tuple[int, tuple[str, ...] | None]]] = {}
-    for offset, data in shown.registrations:
+    for offset, data in releases.registrations:
         by_node.setdefault(data["controllerId"], []).append((offset, _profiles_of(data)))
     offsets, profiles = [0], [_chosen(_ALL, named)]
     for number, (begin, node) in enumerate(controllers, start=1):
         end = controllers[number][0] if number < len(controllers) else None
         offsets.append(begin)
         profiles.append(_chosen(_registered(by_node.get(-1 if node is None else node, []), begin, end), named))
-    # What stands before the first known controller is empty where that one begins at 0.
+    # If the first known controller begins at 0, drop the entry before it: it is empty.
     first = 1 if offsets[1:2] == [0] else 0
     return PossibleProfiles(tuple(offsets[first:]), tuple(profiles[first:]))
 
@@ -73,9 +75,10 @@ def possible_profiles(shown: ControllerReleases) -> PossibleProfiles:
 def _registered(
     registrations: Sequence[tuple[int, tuple[str, ...] | None]], begin: int, end: int | None
 ) -> tuple[str, ...]:
-    """By the last registration before the term's end: a controller registers early in its term, if it has to at all.
+    """The profiles of a controller's term, from its last registration before the term's end; all of them without one.
 
-    One that was unregistered before the term says nothing of it: the node may have come back with other software.
+    A controller registers early in its term, if at all. A registration that was revoked before the term does not count:
+    the node may have come back with other software.
     """
     found = _ALL
     for offset, names in registrations:
@@ -87,7 +90,7 @@ def _registered(
 
 
 def _profiles_of(data: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The profiles that a registration leaves; None: it is an unregistration."""
+    """The profiles that a registration allows; None for an unregistration."""
     if "features" not in data:
         return None
     newest = {f["name"]: f["maxSupportedVersion"] for f in data["features"]}

@@ -1,4 +1,4 @@
-"""Partition changes of a history, each with the state before it and what the controller knew then."""
+"""Partition changes of a history, each with the previous state and what the controller knew at that moment."""
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """What was effective at some places; known: bool, false where it is only assumed. most_min_isr: what the controller
-    caps min.insync.replicas by."""
+    """Effective configs at some offsets, one element each.
+
+    min_isr_known, unclean_known: bool, false if the value is only assumed. most_min_isr: the controller's cap of
+    min.insync.replicas.
+    """
 
     min_isr: Array
     most_min_isr: Array
@@ -54,8 +57,11 @@ class Configs:
 
 @dataclass(frozen=True, slots=True)
 class _ConfigKeys:
-    """By what a bucket's rows look up configs. topics: names; topic: each row's number among them; replica_count: of
-    each row; zero: the rows of partitions 0, zeros: these by topic and offset."""
+    """The keys for a bucket's config lookups.
+
+    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: row numbers of partitions 0;
+    zeros: the same by topic and offset.
+    """
 
     configs: ElectionConfigs
     topics: list[str]
@@ -69,7 +75,7 @@ class Bucket:
     """A bucket of whole partitions: what is judged and simulated together.
 
     history: schemas.PARTITION_HISTORY in the order of schemas.sorted_history. states: the same as arrays. facts: of the
-    cluster. What every question about its partition changes needs is worked out once, when the first one is asked.
+    cluster. Values that several computations share are computed once, on first use.
     """
 
     def __init__(self, history: pa.Table, facts: ClusterFacts) -> None:
@@ -80,7 +86,7 @@ class Bucket:
 
     @cached_property
     def profiles(self) -> PossibleProfiles:
-        """The rules that may have run."""
+        """The profiles that the active controllers may have run."""
         return possible_profiles(self.facts.controller_releases)
 
     @cached_property
@@ -89,12 +95,12 @@ class Bucket:
 
     @cached_property
     def availability(self) -> Availability:
-        """Which replicas were acceptable as leaders."""
+        """The broker states that decide which replicas were acceptable as leaders."""
         return availability(self.facts.brokers, self.directories)
 
     @cached_property
     def changed_rows(self) -> Array:
-        """Numbers of the rows that a PartitionChangeRecord made from a known state."""
+        """Row numbers of states that a PartitionChangeRecord made from a known state."""
         cleared = np.isin(self._offset, self.facts.cleared)
         rows: Array = np.flatnonzero(~self.states.begins & ~self.states.removed & ~cleared)
         return rows
@@ -111,7 +117,7 @@ class Bucket:
         return _ConfigKeys(configs, topics, topic, to_lengths(self.history["replicas"]), zero, zeros)
 
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
-        """The two configs right before the rows; or right before other offsets (at), for the rows' partitions."""
+        """The two configs of the rows' partitions right before the rows, or right before other offsets (at)."""
         keys = self._config_keys
         topic, before = keys.topic[rows], (self._offset[rows] if at is None else at) - 1
         min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
@@ -125,14 +131,14 @@ class Bucket:
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
     def features(self, at: Array) -> dict[str, Array]:
-        """What the finalized features switch right before some offsets, as `Cases` names it."""
+        """What the finalized features enable right before some offsets, by field name of `Cases`."""
         features = self.facts.features
         levels = features.at_each(METADATA_VERSION, at - 1)
         enabled = features.at_each(ELR_VERSION, at - 1) >= 1
         return {"elr_enabled": enabled, **{name: switches(levels, name) for name in _SWITCHES}}
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
-        """The changes of some of `changed_rows`."""
+        """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
         before = side(self._taken(rows - 1))
         after = side(self._taken(rows))
         led, winner = self.states.leader[rows - 1], self.states.leader[rows]
@@ -163,20 +169,20 @@ class Bucket:
         return self.history.select(_COLUMNS).take(pa.array(rows))
 
     def cases_at(self, rows: Array) -> Cases:
-        """The states that some rows made, and what was in force right behind them."""
+        """The states that some rows made, with the configs, features and brokers right after them."""
         table = self._taken(rows)
-        behind = self._offset[rows] + 1
-        return self._cases(table, self.directories.codes(table["directories"]), self.configs(rows, behind), behind)
+        after = self._offset[rows] + 1
+        return self._cases(table, self.directories.codes(table["directories"]), self.configs(rows, after), after)
 
     def brokers_known(self, transitions: Transitions) -> Array:
-        """Whether the log has shown every broker of the replicas before the change; bool."""
+        """True where the state of every broker among the replicas before the change is known."""
         replicas = transitions.before.replicas
         states = self.availability.states(replicas, transitions.change.place[0])
         known: Array = ((states >= 0) | (replicas == PAD)).all(axis=1)
         return known
 
     def _cases(self, table: pa.Table, directories: Array, configs: Configs, offset: Array) -> Cases:
-        """The state before each change, with targets that ask for nothing."""
+        """The states as Cases right before the offsets, with targets that request nothing."""
         replicas, isr, elr = (to_matrix(table[name]) for name in ("replicas", "isr", "elr"))
         removing, adding = (to_matrix(table[name]) for name in ("removing_replicas", "adding_replicas"))
         recovery = _recovery(table)

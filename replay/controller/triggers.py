@@ -1,7 +1,7 @@
-"""What may have made the controller write a partition change: hypotheses, each with the builder's input that follows.
+"""Possible triggers of partition changes: hypotheses, each with the builder's input that follows from it.
 
-The log shows a broker's event beside the partition changes that it causes, and a request only by what it changed. A
-hypothesis turns the state before, and what the trigger is known to ask for, into input of `partition_change.predict`.
+The log shows a broker's event next to the partition changes that it causes, but a request only through its effect. A
+hypothesis turns the previous state, and what the trigger requests, into input of `partition_change_builder.predict`.
 Sources: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates and its callers, alterPartition, electLeaders,
 changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasToDirs), PartitionReassignmentRevert.
 """
@@ -32,7 +32,7 @@ DIRECTORY_ASSIGNMENT, OFFLINE_DIRECTORY_ASSIGNMENT = "directory_assignment", "of
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The states that partition changes made, an element each; lists and directory numbers as in `Cases`.
+    """The states that partition changes made, one element each; lists and directory numbers as in `Cases`.
 
     leader_epochs: by how much the leader epoch rose.
     """
@@ -51,10 +51,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Partition changes, an element each. before: the state with targets that ask for nothing, and the surroundings.
+    """Partition changes, one element each.
 
-    unclean_allowed: unclean.leader.election.enable was effective. lost: id of the replica whose directory the record
-    before, in the same batch, says is LOST; PAD where there is none.
+    before: the previous state with targets that request nothing, and the environment. unclean_allowed: the effective
+    unclean.leader.election.enable. lost: id of the replica whose directory the previous record, in the same batch, set
+    to LOST; PAD if there is none.
     """
 
     change: Change
@@ -66,8 +67,11 @@ class Transitions:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One trigger: `cases` for the transitions numbered in `rows`. shown_at: metadata offset of the record that shows
-    the trigger, an element a row; it is the change's own where there is nothing else to see of it."""
+    """One trigger: `cases` for the transitions numbered in `rows`.
+
+    shown_at: metadata offset of the record that shows the trigger, one element per row; the change's own offset if only
+    the change shows it.
+    """
 
     trigger: str
     rows: Array
@@ -76,13 +80,13 @@ class Hypothesis:
 
 
 def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
-    """Every trigger that the log allows for, the likelier ones first."""
+    """Every trigger that the log allows, likelier ones first."""
     change, before, after = transitions.change, transitions.before, transitions.after
     offset, _ = change.place
-    behind = nearest(timeline, *change.place, behind=True)
-    front = nearest(timeline, *change.place, behind=False)
+    following = nearest(timeline, *change.place, after=True)
+    preceding = nearest(timeline, *change.place, after=False)
     usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
-    in_isr, in_elr = has(before.isr, behind.broker), has(before.elr, behind.broker)
+    in_isr, in_elr = has(before.isr, following.broker), has(before.elr, following.broker)
     led = before.leader >= 0
     preferred, unclean_election = (
         partial(with_election, election=ELECT_PREFERRED),
@@ -92,7 +96,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     def found(
         trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, shown_at: Array = offset
     ) -> Iterator[Hypothesis]:
-        """The builder's input is made for the rows that the mask has, and no others."""
+        """A hypothesis for the rows where the mask is true, if there are any."""
         rows = np.flatnonzero(mask)
         if len(rows):
             yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), shown_at[rows])
@@ -106,16 +110,16 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         (events.UNREGISTER, in_isr | in_elr),
         (events.DIRECTORY_OFFLINE, in_isr),
     ):
-        mine = mask & (behind.kind == kind)
-        yield from found(kind, mine, usual, removed, behind.broker, shown_at=behind.offset)
-    registered = behind.kind == events.REGISTRATION
+        mine = mask & (following.kind == kind)
+        yield from found(kind, mine, usual, removed, following.broker, shown_at=following.offset)
+    registered = following.kind == events.REGISTRATION
     unclean = registered & (in_isr | in_elr) & before.elr_enabled
-    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, behind.broker, shown_at=behind.offset)
-    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, behind.broker, shown_at=behind.offset)
-    leaving = (front.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, front.broker)
-    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, front.broker, shown_at=front.offset)
-    coming = (front.kind == events.UNFENCE) & ~led
-    yield from found(events.UNFENCE, coming, usual, added, front.broker, shown_at=front.offset)
+    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, following.broker, shown_at=following.offset)
+    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, following.broker, shown_at=following.offset)
+    leaving = (preceding.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, preceding.broker)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, shown_at=preceding.offset)
+    coming = (preceding.kind == events.UNFENCE) & ~led
+    yield from found(events.UNFENCE, coming, usual, added, preceding.broker, shown_at=preceding.offset)
     lost = has(before.isr, transitions.lost)
     yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, usual, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
@@ -125,7 +129,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
 
 
 def unshown(transitions: Transitions) -> list[Hypothesis]:
-    """Who left the ISR, or led and does no more, was taken off by something that the log does not show."""
+    """Hypotheses that something the log does not show removed the broker that left the ISR or stopped leading."""
     before, after = transitions.before, transitions.after
     usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
     left = ~is_in(before.isr, after.isr) & (before.isr != PAD)
@@ -135,15 +139,15 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
     return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (removed, restarted)]
 
 
-def take(them: Some, rows: Array) -> Some:
-    """Some elements by number, of an array or of a dataclass of arrays."""
-    if isinstance(them, np.ndarray):
-        return them[rows]  # type: ignore[return-value]
-    return type(them)(**{f.name: getattr(them, f.name)[rows] for f in fields(them)})  # type: ignore[arg-type]
+def take(values: Some, rows: Array) -> Some:
+    """Take elements by number from an array, or from a dataclass of arrays."""
+    if isinstance(values, np.ndarray):
+        return values[rows]  # type: ignore[return-value]
+    return type(values)(**{f.name: getattr(values, f.name)[rows] for f in fields(values)})  # type: ignore[arg-type]
 
 
 def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:
-    """Each case from the one or the other."""
+    """Each case from `cases` where the condition is true, else from `others`."""
     return Cases(**{f.name: _either(condition, getattr(cases, f.name), getattr(others, f.name)) for f in fields(Cases)})
 
 
@@ -152,7 +156,7 @@ def _either(condition: Array, values: Array, others: Array) -> Array:
 
 
 def removed(cases: Cases, broker: Array) -> Cases:
-    """The broker beside each case leaves the ISR and may not lead."""
+    """Each case's broker leaves the ISR and may not lead."""
     gone = broker[:, None]
     return replace(cases, target_isr=without(cases.isr, gone), acceptable=without(cases.acceptable, gone))
 
@@ -163,7 +167,7 @@ def restarted(cases: Cases, broker: Array) -> Cases:
 
 
 def added(cases: Cases, broker: Array) -> Cases:
-    """The broker beside each case may lead from now on."""
+    """Each case's broker may lead from now on."""
     return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
 
 
@@ -173,22 +177,22 @@ def with_election(cases: Cases, election: int) -> Cases:
 
 
 def _assigned(cases: Cases, after: Recorded) -> Cases:
-    """A broker says in which directory its replica is: the builder is told beside its input."""
+    """A broker reported the directory of its replica: the input already has the new directories."""
     return replace(cases, directories=after.directories)
 
 
 def altered(cases: Cases, after: Recorded) -> Cases:
-    """The leader asked for the ISR that was recorded; if that completed a reassignment, with the replicas that left."""
+    """The leader requested the recorded ISR; if that completed a reassignment, with the replicas that left."""
     completed = (size(cases.removing) > 0) & (size(after.removing) == 0)
     left = keep(cases.isr, is_in(cases.isr, cases.removing))
     isr = where(completed, join(after.isr, left), after.isr)
-    # A leader may only say that it has recovered.
+    # A leader can only report that it has recovered.
     recovery = np.where(cases.recovery == RECOVERED, RECOVERED, after.recovery)
     return replace(cases, target_isr=isr, target_recovery=recovery)
 
 
 def cancelled(cases: Cases) -> Cases:
-    """Back to the replicas without the adding ones; an ISR that this would empty becomes the first of them."""
+    """The replicas return to those without the adding ones; an ISR that would become empty gets the first of them."""
     replicas, isr = without(cases.replicas, cases.adding), without(cases.isr, cases.adding)
     alone = where(size(isr) == 0, first(replicas, replicas != PAD)[:, None], isr)
     nothing = empty(cases.adding)
@@ -198,7 +202,7 @@ def cancelled(cases: Cases) -> Cases:
 
 
 def reassigned(cases: Cases, after: Recorded) -> Cases:
-    """The aim is what the change recorded; where it was reached at once, what leaves and comes is the difference."""
+    """The targets are as recorded; if reached at once, removing and adding are the difference of the replicas."""
     at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
     leaves = without(cases.replicas, after.replicas)
     comes = without(after.replicas, cases.replicas)

@@ -1,9 +1,9 @@
-"""The invariants of partitions, checked on every state of a history. Vectorised over a bucket of whole topics.
+"""Check the invariants of partitions on every state of a history. Vectorised over a bucket of whole topics.
 
-A check speaks only where all it needs is known. Most judge the states at the partition's own records; two follow
-what changes beside them: who is registered, and the configs of the controller and of the leader.
+A check reports a violation only if everything it needs is known. Most check the states at the partition's own records;
+two also follow changes elsewhere: broker registrations, and the configs of the controller and of the leader.
 
-Sources: those that replay/invariants/catalogue.py names for each.
+Sources: replay/invariants/catalogue.py names them for each invariant.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEY = ["topic_id", "partition", "offset"]
 def partition_violations(history: pa.Table, elections: pa.Table, facts: ClusterFacts) -> pa.Table:
     """INVARIANT_VIOLATIONS of whole topics, by invariant.
 
-    history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset); elections: tables.ELECTIONS of it.
+    history: schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset). elections: its schemas.ELECTIONS.
     """
     if not len(history):
         return INVARIANT_VIOLATIONS.empty_table()
@@ -47,9 +47,11 @@ def partition_violations(history: pa.Table, elections: pa.Table, facts: ClusterF
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A history as arrays, one element a row. held: how many replicas are in ISR or ELR; starts: first row of its
-    partition; follows: continues a known state that was not removed, nor is; cleared: made by a ClearElrRecord; marks:
-    metadata.version has the mark RECOVERING."""
+    """A history as arrays, one element per row.
+
+    held: number of replicas in ISR or ELR. starts: first row of its partition. follows: continues a known state, and
+    neither row is a removal. cleared: made by a ClearElrRecord. marks: metadata.version supports RECOVERING.
+    """
 
     history: pa.Table
     states: States
@@ -67,7 +69,7 @@ class _Rows:
     marks: Array
 
     def broken(self, name: str, where: Array, brokers: Array, changed: bool = False) -> Broken:
-        """At rows where `where` is true. brokers: a matrix of lists with a row for each row of the history."""
+        """A violation at the rows where `where` is true. brokers: a matrix with one list per row of the history."""
         at = np.flatnonzero(where)
         earlier = self.places.offset[np.maximum(at - 1, 0)] if changed else np.full(len(at), PAD)
         earlier = np.where(self.starts[at], PAD, earlier)
@@ -102,7 +104,7 @@ def _rows_of(history: pa.Table, facts: ClusterFacts) -> _Rows:
 
 
 def _only(lists: Array, others: Array, inside: bool) -> Array:
-    """The members of each list that are (or are not) in the list beside it; PAD in place of the rest."""
+    """The members of each list that are (or are not) in the other list of its row; the rest become PAD."""
     return np.where(is_in(lists, others) == inside, lists, PAD)
 
 
@@ -112,8 +114,8 @@ def _any(lists: Array) -> Array:
 
 
 def _of_states(rows: _Rows) -> Iterator[Broken]:
-    """What a state says by itself."""
-    states, alive, nobody = rows.states, rows.alive, np.full((len(rows.alive), 1), PAD)
+    """Violations that a single state shows."""
+    states, alive, no_brokers = rows.states, rows.alive, np.full((len(rows.alive), 1), PAD)
     leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
     shared = _only(rows.elr, rows.isr, inside=True)
     yield rows.broken("isr_and_elr_disjoint", _any(shared), shared)
@@ -129,22 +131,22 @@ def _of_states(rows: _Rows) -> Iterator[Broken]:
     yield rows.broken("leader_in_isr", _any(outside), outside)
     several = (rows.known_elr != PAD).sum(axis=1) > 1
     yield rows.broken("last_known_elr_at_most_one", several, rows.known_elr)
-    yield rows.broken("last_known_elr_never_minus_one", (rows.known_elr == -1).any(axis=1), nobody)
+    yield rows.broken("last_known_elr_never_minus_one", (rows.known_elr == -1).any(axis=1), no_brokers)
     yield rows.broken("recovering_isr_is_leader", rows.recovering & (states.isr_size > 1), rows.isr)
     ordered = np.sort(states.replicas, axis=1)
     twice = np.where(ordered[:, 1:] == ordered[:, :-1], ordered[:, 1:], PAD)
     yield rows.broken("replicas_distinct", _any(twice), twice)
     other = to_lengths(rows.history["directories"]) != to_lengths(rows.history["replicas"])
-    yield rows.broken("directories_match_replicas", alive & other, nobody)
+    yield rows.broken("directories_match_replicas", alive & other, no_brokers)
 
 
 def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
-    """What a state says beside those before it."""
-    states, nobody = rows.states, np.full((len(rows.alive), 1), PAD)
+    """Violations that a state shows in comparison with earlier ones."""
+    states, no_brokers = rows.states, np.full((len(rows.alive), 1), PAD)
     epoch = pc.fill_null(rows.history["partition_epoch"], -1).to_numpy().astype(np.int64)
     step = np.append(0, epoch[1:] - epoch[:-1])
     across = states.begins & ~rows.starts & rows.alive & np.append(False, rows.alive[:-1])
-    yield rows.broken("partition_epoch_by_one", (rows.follows & (step != 1)) | (across & (step < 0)), nobody, True)
+    yield rows.broken("partition_epoch_by_one", (rows.follows & (step != 1)) | (across & (step < 0)), no_brokers, True)
     leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
     partition = np.cumsum(rows.starts) << 32
     highest = np.maximum.accumulate(partition + states.leader_epoch) - partition
@@ -152,13 +154,13 @@ def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
     fell, lost = _fell(rows, facts)
     low = rows.alive & states.min_isr_known & (rows.held < states.min_isr)
     yield rows.broken("isr_plus_elr_not_below_min_isr", _since(fell, low & ~states.begins), lost, True)
-    gave_up, lost = _gave_up(rows, facts)
+    gave_up, lost = _given_up(rows, facts)
     helpless = rows.alive & (states.leader < 0) & (rows.held == 0) & ~_any(rows.known_elr) & ~states.begins
     yield rows.broken("elr_cleared_while_leaderless", _since(gave_up, helpless), lost, True)
 
 
 def _since(start: Array, lasts: Array) -> Array:
-    """True from each start on for as long as `lasts` is."""
+    """True from each start on, for as long as `lasts` is true."""
     index = np.arange(len(start))
     begun = np.maximum.accumulate(np.where(start, index, -1))
     ended = np.maximum.accumulate(np.where(lasts | start, -1, index))
@@ -167,7 +169,7 @@ def _since(start: Array, lasts: Array) -> Array:
 
 
 def _fell(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
-    """(where ISR and ELR together fell below min ISR without a reason, a matrix of who left them)."""
+    """(where ISR and ELR together fell below min ISR without a reason, a matrix of the brokers that left them)."""
     states = rows.states
     fell = rows.follows & rows.elr_on & states.min_isr_known & ~rows.cleared & (rows.held < states.min_isr)
     fell[1:] &= rows.held[:-1] >= states.min_isr[1:]
@@ -176,22 +178,22 @@ def _fell(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
     return _with_lost(rows, facts, fell, np.hstack([rows.isr, rows.elr]))
 
 
-def _gave_up(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
-    """(where a leaderless partition lost its ELR and its last known leader, a matrix of who they were)."""
+def _given_up(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
+    """(where a leaderless partition lost its ELR and its last known leader, a matrix of these brokers)."""
     empty = (rows.held == 0) & ~_any(rows.known_elr) & (rows.states.leader < 0)
     gave_up = rows.follows & empty
     gave_up[1:] &= rows.states.leader[:-1] < 0
-    # -1 is nobody, and who left the replicas was as much of a last known leader as any.
+    # -1 is not a broker. A last known leader counts as lost even if it is no longer a replica.
     return _with_lost(rows, facts, gave_up, np.hstack([rows.elr, rows.known_elr]), replicas=False)
 
 
 def _with_lost(
     rows: _Rows, facts: ClusterFacts, where: Array, lists: Array, replicas: bool = True
 ) -> tuple[Array, Array]:
-    """Where somebody was lost without a reason, of the rows in `where`; and a matrix of them.
+    """(the rows of `where` that lost a broker without a reason, a matrix of the lost brokers).
 
-    Lost: in the row's list before and not in it now. Reasons: the same event registered the broker
-    anew or unregistered it, or (with `replicas`) it is no replica any more.
+    Lost: in the previous row's list and not in this row's. Reasons: the same event registered the broker again or
+    unregistered it, or (with `replicas`) it is no longer a replica.
     """
     at = np.flatnonzero(where)
     lost = _only(lists[at - 1], lists[at], inside=False)
@@ -213,7 +215,7 @@ def _with_lost(
 
 
 def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
-    """From a hidden unclean election on until the next one, or until the mark comes."""
+    """Violations from a hidden unclean election until the next leader epoch or until the mark RECOVERING."""
     hidden = elections.filter(elections["hidden_unclean"]).select(_KEY)
     near = np.flatnonzero(pc.is_in(rows.history["offset"], value_set=hidden["offset"].combine_chunks()))
     keys = rows.history.select(_KEY).take(pa.array(near)).append_column("row", pa.array(near))
@@ -227,7 +229,7 @@ def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
 
 
 def _merged(places: Places, row: Array, offset: Array) -> Places:
-    """The places and further ones, each once, in order."""
+    """The places merged with further ones, each once, in order."""
     row, offset = np.concatenate([places.row, row]), np.concatenate([places.offset, offset])
     order = np.lexsort((offset, row))
     row, offset = row[order], offset[order]
@@ -246,7 +248,7 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
     broker = np.array([s.broker_id for s in steps], dtype=np.int64)
     registered = np.array([s.incarnation_id is not None for s in steps], dtype=bool)
     events = Events(broker, np.array([s.offset for s in steps], dtype=np.int64))
-    # Each member of each ELR, and where inside its state's validity its registration changed.
+    # For each ELR member, where its registration changed while its state was valid.
     row, column = np.nonzero(rows.elr >= 0)
     which, inside = events.between(rows.elr[row, column], rows.places.offset[row], _ends(rows.history)[row])
     places = _merged(rows.places, row[which], inside)

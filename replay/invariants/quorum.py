@@ -1,7 +1,7 @@
-"""The invariants of the metadata log itself: Raft's promises, as far as the findings do not tell of them already.
+"""Check the invariants of the metadata log itself: Raft's guarantees, as far as findings do not cover them.
 
-Gaps are the finding offset_gap, flipped offsets and epochs inside a file offset_flip and epoch_flip, other bytes at a
-place of the same epoch log_conflict, logs that part controller_divergence, rival snapshots two_snapshots.
+Findings cover gaps (offset_gap), flipped offsets and epochs inside a file (offset_flip, epoch_flip), different bytes at
+one offset of one epoch (log_conflict), diverging logs (controller_divergence) and rival snapshots (two_snapshots).
 
 Sources: KIP-595 (Fetch, Vote, LeaderChangeMessage), KIP-630 (a snapshot holds only committed records).
 """
@@ -29,11 +29,11 @@ _SEGMENT = re.compile(r"[0-9]{20}\.log")
 def quorum_violations(shape: LogShape, control: Sequence[Row]) -> pa.Table:
     """INVARIANT_VIOLATIONS of the log, by invariant.
 
-    control: the captured control records, also of stretches that were replaced: rows with offset, epoch, type, data.
+    control: the captured control records, including those of replaced branches: rows with offset, epoch, type, data.
     shape.batches also need is_control, base_timestamp_ms and provenance.
     """
-    cut = set(shape.truncated)
-    live = sorted((b for b in shape.batches if _place(b) not in cut), key=lambda b: b["base_offset"])
+    truncated = set(shape.truncated)
+    live = sorted((b for b in shape.batches if _place(b) not in truncated), key=lambda b: b["base_offset"])
     leaders = _leader_changes(shape.batches, control)
     rows = [*_overlaps(live), *_falling(shape.batches), *_unopened(live, control), *_rivals(leaders, live)]
     rows += [*_strangers(leaders, live), *_lost(shape, live, leaders)]
@@ -45,7 +45,7 @@ def _place(batch: Row) -> tuple[int, int]:
 
 
 def _violation(name: str, batches: Sequence[Row], end: int | None, brokers: Iterable[int], detail: str) -> Row:
-    """A row that begins with the first of `batches`; all of them show it."""
+    """A violation that begins at the first of `batches`; all of them are evidence."""
     first = batches[0]
     return {
         "invariant": name,
@@ -99,7 +99,10 @@ def _newest(a: Row, b: Row) -> Row:
 
 
 def _falling(batches: Sequence[Row]) -> list[Row]:
-    """The segments of one folder of one capture are the log of one node at one time, if they were copied at once."""
+    """Batches with a lower epoch than an earlier batch in the same folder of the same capture.
+
+    Such a folder is the log of one node at one time, if it was copied at once.
+    """
     folders: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for batch in batches:
         folder, _, name = batch["path"].rpartition("/")
@@ -109,13 +112,13 @@ def _falling(batches: Sequence[Row]) -> list[Row]:
     for _, log in sorted(folders.items()):
         log.sort(key=lambda b: (b["base_offset"], b["epoch"]))
         highest = list(accumulate(log, _newest))
-        # A batch of a lower epoch behind the last one of the highest.
+        # True for a batch of a lower epoch after the last one of the highest.
         low = [b["epoch"] < top["epoch"] for b, top in zip(log, highest, strict=True)]
         for falls, numbers in groupby(range(len(log)), key=low.__getitem__):
             if falls:
                 rows = list(numbers)
                 run, top = [log[i] for i in rows], highest[rows[0]]
-                detail = f"offsets {_text(run[0])} behind {_text(top)}"
+                detail = f"offsets {_text(run[0])} after {_text(top)}"
                 nodes = set.intersection(*(set(b["nodes"]) for b in [*run, top]))
                 end = run[-1]["last_offset"] + 1
                 found.append(_violation("log_epochs_never_decrease", run, end, nodes, detail))
@@ -129,7 +132,7 @@ def _unopened(live: Sequence[Row], control: Iterable[Row]) -> list[Row]:
         follows = before["last_offset"] + 1 == batch["base_offset"] if before else batch["base_offset"] == 0
         if not follows or (before and before["epoch"] == batch["epoch"]):
             continue
-        # A control batch whose record could not be read may well be one.
+        # A control batch whose record could not be read may be a LeaderChangeMessage.
         begins = types.get(_place(batch), _LEADER_CHANGE) if batch["is_control"] else "a metadata record"
         if begins != _LEADER_CHANGE:
             detail = f"epoch {batch['epoch']} begins with {begins}"
@@ -139,7 +142,7 @@ def _unopened(live: Sequence[Row], control: Iterable[Row]) -> list[Row]:
 
 
 def _next_epoch(live: Sequence[Row], batch: Row) -> int | None:
-    """Where the next epoch of the surviving log begins."""
+    """The offset at which the next epoch of the surviving log begins; None if there is none."""
     return next((b["base_offset"] for b in live if b["epoch"] > batch["epoch"]), None)
 
 
@@ -170,8 +173,11 @@ def _strangers(leaders: Sequence[tuple[Row, Row]], live: Sequence[Row]) -> list[
 
 
 def _lost(shape: LogShape, live: Sequence[Row], leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """Entries that were committed and then replaced. What a snapshot holds was; and what a majority of the voters held
-    while the leader of its epoch wrote it: every later leader needs the vote of one that has it."""
+    """Entries that were committed and then replaced.
+
+    Committed are entries below a snapshot's end, and entries that a majority of the voters of their epoch held: every
+    later leader needs the vote of a node that holds them.
+    """
     voters = {b["epoch"]: {v["voterId"] for v in data.get("voters") or []} for b, data in leaders}
     begins: dict[int, Row] = {}
     for batch in live:

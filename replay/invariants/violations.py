@@ -1,6 +1,6 @@
-"""Where invariants are broken, as rows of INVARIANT_VIOLATIONS: consecutive states become one row.
+"""Convert violations of an invariant to rows of INVARIANT_VIOLATIONS: consecutive states become one row.
 
-Vectorised over all partitions; nothing loops over states.
+Vectorised over all partitions, without a loop over states.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_E
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where states are judged, in the order of the history: every row of it at least once, at its own offset, and again
-    at each offset inside its validity where something else changed. row: its number; offset: metadata offset."""
+    """Where states are checked, in the order of the history.
+
+    Every history row occurs at its own offset, and again at each offset inside its validity where something else
+    changed. row: its row number. offset: metadata offset.
+    """
 
     row: Array
     offset: Array
@@ -27,9 +30,12 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Where one invariant is broken. at: numbers of `places`, ascending; brokers: whom it is about, a matrix of
-    `lists.to_matrix` with a row for each of them; earlier: the offset of an earlier record that shows it, PAD if there
-    is none; changed: the text shows the state before, too; more: further columns of the text, one element each."""
+    """Where one invariant is violated, one element per place.
+
+    at: numbers of `places`, ascending. brokers: the brokers concerned, a matrix as from `ragged.to_matrix`. earlier:
+    offset of an earlier record that shows it, PAD if there is none. changed: `detail` also shows the state before.
+    more: further columns for `detail`.
+    """
 
     name: str
     places: Places
@@ -43,7 +49,7 @@ class Broken:
 def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa.Table) -> pa.Table:
     """INVARIANT_VIOLATIONS of one invariant.
 
-    history: tables.PARTITION_HISTORY, sorted; begins: true for its rows that do not continue a known state; records:
+    history: schemas.PARTITION_HISTORY, sorted. begins: true for its rows that do not continue a known state. records:
     CLUSTER_RECORDS.
     """
     if not len(broken.at):
@@ -72,7 +78,7 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
 
 
 def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
-    """Offset, time and provenance of the record at which each stretch begins."""
+    """Offset, time and provenance of the record at which each violation begins."""
     row, offset = places.row[at], places.offset[at]
     own = history.select(CLUSTER_RECORDS.names).take(pa.array(row))
     inside = offset != own["offset"].to_numpy()
@@ -85,7 +91,7 @@ def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> d
 
 
 def _end(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
-    """Offset and time of the place behind each stretch."""
+    """Offset and time of the place after each violation."""
     after = np.minimum(at + 1, len(places.row) - 1)
     inside = (after > at) & (places.row[after] == places.row[at])
     own = history.select(["end_offset", "end_timestamp_ms"]).take(pa.array(places.row[at]))
@@ -100,7 +106,7 @@ def _end(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dic
 
 
 def _records_at(history: pa.Table, records: pa.Table, offset: Array) -> pa.Table:
-    """The record at each offset: of `records`, or of another partition of the history; null where there is none."""
+    """The record at each offset, from `records` or from another partition of the history; null if there is none."""
     wanted = pa.array(np.unique(offset))
     near = history.select(CLUSTER_RECORDS.names).filter(pc.is_in(history["offset"], value_set=wanted))
     known = pa.concat_tables([near, records.select(CLUSTER_RECORDS.names)]).sort_by("offset").combine_chunks()
@@ -118,7 +124,7 @@ def _brokers(number: Array, brokers: Array, count: int) -> pa.Array:
 
 
 def _evidence(number: Array, offset: Array, earlier: Array, first: Array) -> pa.Array:
-    """The first offsets of each stretch: of the records inside it, and of the earlier ones that they stand on."""
+    """The first offsets of each violation: of the records inside it, and of the earlier records that show it."""
     few = np.flatnonzero(np.arange(len(number)) - first[number] < MOST_EVIDENCE)
     numbers, offsets = np.tile(number[few], 2), np.concatenate([offset[few], earlier[few]])
     known = offsets != PAD
@@ -126,7 +132,7 @@ def _evidence(number: Array, offset: Array, earlier: Array, first: Array) -> pa.
 
 
 def _lists(number: Array, value: Array, count: int, most: int | None = None) -> pa.Array:
-    """`count` lists of distinct values, ascending; at most the first `most` of each. number: which list it is for."""
+    """`count` lists of distinct values, ascending, at most `most` in each. number: the list that a value is for."""
     order = np.lexsort((value, number))
     number, value = number[order], value[order]
     new = np.ones(len(number), dtype=bool)
@@ -141,15 +147,15 @@ def _lists(number: Array, value: Array, count: int, most: int | None = None) -> 
 
 
 def _detail(history: pa.Table, row: Array, first: Array, broken: Broken) -> pa.Array:
-    """name=value of every column that the invariant shows, with the value before where it is about a change."""
+    """name=value for every column that the invariant shows; name=before->after if it is about a change."""
     shown = history.select(INVARIANTS[broken.name].shows)
     texts = {name: _text(shown[name].take(pa.array(row))) for name in shown.column_names}
     if broken.changed:
         earlier = {name: _text(shown[name].take(pa.array(np.maximum(row - 1, 0)))) for name in shown.column_names}
         texts = {name: _join(earlier[name], "->", text) for name, text in texts.items()}
     texts |= {name: _text(pa.array(values[first])) for name, values in broken.more.items()}
-    parts = [_join(pa.scalar(f"{name}="), "", text) for name, text in texts.items()]
-    return pc.binary_join_element_wise(*parts, " ")
+    columns = [_join(pa.scalar(f"{name}="), "", text) for name, text in texts.items()]
+    return pc.binary_join_element_wise(*columns, " ")
 
 
 def _text(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,5 +1,6 @@
-"""The two configs that elections depend on, as effective at every point: also where a config, the active controller or
-partition 0 changed and the partition itself did not.
+"""The effective values of the two configs that elections depend on, over the whole history.
+
+They may also change where the partition itself does not: with a config, the active controller or partition 0.
 
 Sources: Kafka's ReplicationControlManager.getTopicEffectiveMinIsr (the cap by partition 0's replicas) and
 KafkaConfigSchema.
@@ -21,10 +22,10 @@ from replay.partitions.reducer import partition_0_replicas
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Where a state or one of its two effective configs begins, in the order of the history and of offsets.
+    """Where a state or one of its two effective configs begins, in the order of the history, then of offsets.
 
-    row: number of the history row that holds the state; offset: metadata offset from which this holds; min_isr (int64)
-    and unclean (bool): effective from there on.
+    row: number of the history row with the state. offset: metadata offset from which this applies. min_isr (int64) and
+    unclean (bool): effective from there on.
     """
 
     row: Array
@@ -34,8 +35,10 @@ class Points:
 
 
 def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
-    """Every row of `history` (tables.PARTITION_HISTORY of whole topics), and one more point inside a row's validity for
-    each offset at which its configs may have changed."""
+    """A point for each row of `history`, and for each offset inside a row's validity where its configs may change.
+
+    history: schemas.PARTITION_HISTORY of whole topics.
+    """
     encoded = history["topic_id"].combine_chunks().dictionary_encode()
     topics = [context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic = encoded.indices.to_numpy().astype(np.int64)
@@ -60,7 +63,7 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
 
 
 def _resized(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> tuple[Array, Array]:
-    """(topic, offset) where partition 0 comes to have another number of replicas."""
+    """(topic, offset) where partition 0's number of replicas changes."""
     zero = np.flatnonzero((partition == 0) & alive)
     zero = zero[np.lexsort((offset[zero], topic[zero]))]
     new = np.ones(len(zero), dtype=bool)

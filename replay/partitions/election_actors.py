@@ -1,6 +1,6 @@
-"""Who brought a leader change about, where the log shows it: a broker's event in the same batch, or the change itself.
+"""What triggered a leader change, if the log shows it: a broker's event in the same batch, or the change itself.
 
-Sources: Kafka's ReplicationControlManager (which events change partitions, and in which order the records stand; only
+Sources: Kafka's ReplicationControlManager (which events change partitions, and the order of the records; only
 alterPartition adds members to an ISR), PartitionReassignmentReplicas and PartitionReassignmentRevert.
 """
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, masks, to_matrix
 from replay.cluster.broker_events import (
-    BEHIND,
+    AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
     DIRECTORY_OFFLINE,
     REGISTRATION,
@@ -30,7 +30,7 @@ _BY_CAUSE = {"preferred": PREFERRED_ELECTION, "unclean_by_administrator": ELECT_
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The states before (or after) leader changes: rows of tables.PARTITION_HISTORY, and their lists as matrices."""
+    """The states before (or after) leader changes: rows of schemas.PARTITION_HISTORY, and their lists as matrices."""
 
     table: pa.Table
     replicas: Array
@@ -41,15 +41,18 @@ class Side:
 
     @property
     def under_way(self) -> Array:
-        """A reassignment is."""
+        """True where a reassignment is under way."""
         result: Array = (self.adding != PAD).any(axis=1) | (self.removing != PAD).any(axis=1)
         return result
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Leader changes, an element each. winner: the new leader (-1: none); led: the one right before (-1: none);
-    previous: the last one before, looking through leaderless states."""
+    """Leader changes, one element each.
+
+    winner: the new leader. led: the leader in the state right before. previous: the last leader before, skipping
+    leaderless states. -1: none.
+    """
 
     before: Side
     after: Side
@@ -68,12 +71,12 @@ class Change:
 
     @property
     def cancelled(self) -> Array:
-        """It ends a reassignment: the new replicas are gone, those to be removed are still there."""
+        """True where it cancels a reassignment: the adding replicas are gone, the removing ones remain."""
         return self._ended(self.before.removing, self.before.adding)
 
     @property
     def completed(self) -> Array:
-        """It ends a reassignment: the new replicas are there, those to be removed are gone."""
+        """True where it completes a reassignment: the adding replicas remain, the removing ones are gone."""
         return self._ended(self.before.adding, self.before.removing)
 
     def _ended(self, stays: Array, goes: Array) -> Array:
@@ -88,45 +91,46 @@ def side(table: pa.Table) -> Side:
 
 
 def has(lists: Array, broker: Array) -> Array:
-    """Whether each list has the broker beside it. lists: of `to_matrix`; -1 is nobody."""
+    """True for each list that contains its row's broker. lists: from `to_matrix`. Broker -1 gives false."""
     result: Array = (lists == broker[:, None]).any(axis=1) & (broker >= 0)
     return result
 
 
 def within(lists: Array, others: Array) -> Array:
-    """Whether each list has only members of the one beside it."""
+    """True where all members of a list are in the other list of its row."""
     result: Array = masks(lists, others) == masks(lists, lists)
     return result
 
 
 def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> tuple[Array, Array]:
-    """(actor, metadata offset of the record that shows it) of every change: strings and int64; None and -1 where the
-    log does not show one. What the change itself shows goes before the broker records beside it.
+    """(actor, metadata offset of the record that shows it) of each change: str and int64; None and -1 if none is shown.
 
-    cause: of replay.partitions.elections. lost: the record before gave the old leader's replica the directory LOST.
+    What the change itself shows takes precedence over the broker records next to it. cause: from
+    replay.partitions.elections. lost: the previous record set the directory of the old leader's replica to LOST.
     """
     offset, _ = change.place
-    behind = nearest(events, *change.place, behind=True)
-    front = nearest(events, *change.place, behind=False)
-    restarted = (behind.kind == REGISTRATION) & _left_elr(change, behind.broker)
-    by_behind = np.isin(behind.kind.astype(str), BEHIND) & (_left_isr(change, behind.broker) | restarted)
-    shut = (front.kind == CONTROLLED_SHUTDOWN) & _left_isr(change, front.broker)
-    by_front = shut | ((front.kind == UNFENCE) & (change.led < 0) & (change.winner >= 0))
+    following = nearest(events, *change.place, after=True)
+    preceding = nearest(events, *change.place, after=False)
+    restarted = (following.kind == REGISTRATION) & _left_elr(change, following.broker)
+    by_following = np.isin(following.kind.astype(str), AFTER_CHANGES)
+    by_following &= _left_isr(change, following.broker) | restarted
+    shut = (preceding.kind == CONTROLLED_SHUTDOWN) & _left_isr(change, preceding.broker)
+    by_preceding = shut | ((preceding.kind == UNFENCE) & (change.led < 0) & (change.winner >= 0))
     itself = {
         **{actor: cause == name for name, actor in _BY_CAUSE.items()},
         REASSIGNMENT: change.cancelled | aimed(change),
         ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~within(change.after.isr, change.before.isr),
     }
-    # Events on both sides that would do: the log does not tell them apart.
-    conditions = [*itself.values(), lost, by_behind & ~by_front, by_front & ~by_behind]
+    # If the events on both sides could be the cause, the log does not show which one was.
+    conditions = [*itself.values(), lost, by_following & ~by_preceding, by_preceding & ~by_following]
     names = [*(np.full(len(offset), name, dtype=object) for name in (*itself, DIRECTORY_OFFLINE))]
     shown = [*(offset for _ in itself), change.before.table["offset"].to_numpy()]
-    actor = np.select(conditions, [*names, behind.kind, front.kind], default=np.array(None, dtype=object))
-    return actor, np.select(conditions, [*shown, behind.offset, front.offset], default=-1)
+    actor = np.select(conditions, [*names, following.kind, preceding.kind], default=np.array(None, dtype=object))
+    return actor, np.select(conditions, [*shown, following.offset, preceding.offset], default=-1)
 
 
 def _left_isr(change: Change, broker: Array) -> Array:
-    """The broker did; or it led, and nobody does now: without ELR the last one in the ISR stays there."""
+    """True where the broker left the ISR, or led and nobody leads now: without ELR the last ISR member stays in it."""
     leaderless = (change.led == broker) & (broker >= 0) & (change.winner < 0)
     result: Array = leaderless | (has(change.before.isr, broker) & ~has(change.after.isr, broker))
     return result
@@ -138,7 +142,7 @@ def _left_elr(change: Change, broker: Array) -> Array:
 
 
 def aimed(change: Change) -> Array:
-    """It begins a reassignment, gives one another aim, or is one that was complete as soon as it was asked for."""
+    """True where a change starts or redirects a reassignment, or is one that completes immediately."""
     before, after = change.before, change.after
     same = within(after.adding, before.adding) & within(after.removing, before.removing)
     same &= within(before.adding, after.adding) & within(before.removing, after.removing)

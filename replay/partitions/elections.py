@@ -1,9 +1,8 @@
-"""Leader changes in a partition history, what kind of election each one was, and who brought it about. Vectorised over
-all partitions.
+"""Leader changes in a partition history: the kind of each election, and what triggered it.
 
-Sources: Kafka's PartitionChangeBuilder (who may be elected from where), ReplicationControlManager (what a controller
-does on which event), PartitionReassignmentRevert (a cancelled reassignment), KIP-966, KIP-704, KIP-858.
-The cause is read off recorded state alone: it says what the log shows, not what a rule would have done.
+Vectorised over all partitions. The cause follows from recorded state alone: it is what the log shows, not what a rule
+would have done. Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControlManager (what a
+controller does on each event), PartitionReassignmentRevert (a cancelled reassignment), KIP-966, KIP-704, KIP-858.
 """
 
 from __future__ import annotations
@@ -29,21 +28,22 @@ UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION = (
     "unclean_by_administrator",
     "unclean",
 )
-# The winner need not hold all that was acknowledged, and is marked RECOVERING unless hidden_unclean.
+# The winner may lack acknowledged records, and is marked RECOVERING unless hidden_unclean.
 RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION})
 
-# Kafka's DirectoryId.LOST: the directory of a replica that failed before the controller learnt which one it was.
+# Kafka's DirectoryId.LOST: the directory failed before the controller learnt which one the replica was in.
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """A history as arrays, one element a row. A removed row has leader -1 and empty lists.
+    """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
-    begins: the row does not continue a known state (first row, or a snapshot's). key: one number a partition.
-    taken_in: the row's leader joined the ISR by the very change that completes a reassignment: the old leader, whose
-    request that is, vouched for it (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the
-    leader RECOVERING: the controller itself says that it need not hold all that was acknowledged (KIP-704).
+    key: one number per partition. begins: the row does not continue a known state (it is the first row, or from a
+    snapshot). taken_in: the row's leader joined the ISR in the change that completes a reassignment. The old leader
+    requested that change, so it confirms that the new one was in sync (Kafka's
+    ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so the controller
+    itself records that it may lack acknowledged records (KIP-704).
     """
 
     key: Array
@@ -63,9 +63,9 @@ class States:
 
 
 def states_of(history: pa.Table) -> States:
-    """Arrays of a tables.PARTITION_HISTORY sorted by (topic_id, partition, offset).
+    """Convert a schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset), to arrays.
 
-    isr, elr and holders (their union) are bit masks over the row's own replica list (`lists.masks`).
+    isr, elr and holders (their union) are bit masks over the row's own replica list (`ragged.masks`).
     """
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     key = topic << 32 | history["partition"].to_numpy().astype(np.int64)
@@ -90,11 +90,11 @@ def states_of(history: pa.Table) -> States:
         holders=isr_mask | elr_mask,
         replicas=replicas,
         taken_in=_taken_in(history, begins, leader),
-        marked=_marked(history, begins),
+        marked=_newly_recovering(history, begins),
     )
 
 
-def _marked(history: pa.Table, begins: Array) -> Array:
+def _newly_recovering(history: pa.Table, begins: Array) -> Array:
     recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
     before = np.append(False, recovering[:-1])[: len(recovering)]
     result: Array = recovering & ~before & ~begins
@@ -109,13 +109,13 @@ def _taken_in(history: pa.Table, begins: Array, leader: Array) -> Array:
     if len(rows):
         before, after = (side(history.take(pa.array(r))) for r in (rows - 1, rows))
         change = Change(before, after, leader[rows], led[rows], led[rows])
-        marked = _bools(pc.equal(after.table["leader_recovery_state"], "RECOVERING"))
-        result[rows] = change.completed & has(after.isr, change.winner) & ~marked
+        recovering = _bools(pc.equal(after.table["leader_recovery_state"], "RECOVERING"))
+        result[rows] = change.completed & has(after.isr, change.winner) & ~recovering
     return result
 
 
 def previous_leaders(states: States) -> Array:
-    """The last leader before each row, looking through leaderless states; -1 if there was none."""
+    """The last leader before each row, skipping leaderless states; -1 if there was none."""
     index = np.arange(len(states.key))
     start = np.maximum.accumulate(np.where(states.begins, index, 0))
     led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
@@ -125,7 +125,7 @@ def previous_leaders(states: States) -> Array:
 
 
 def leader_changes(states: States) -> Array:
-    """Row numbers at which a leader was elected or lost: every bump of the leader epoch after the first known state."""
+    """Row numbers of leader changes (elected or lost): each leader epoch bump after the first known state."""
     changed = np.zeros(len(states.key), dtype=bool)
     changed[1:] = states.leader_epoch[1:] != states.leader_epoch[:-1]
     rows: Array = np.flatnonzero(changed & ~states.begins & ~states.removed)
@@ -133,18 +133,18 @@ def leader_changes(states: States) -> Array:
 
 
 def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Array]:
-    """(cause, hidden_unclean) of every leader change, from the state before it and the change itself: str and bool.
+    """(cause, hidden_unclean) of each leader change, str and bool, from the state before it and the change itself.
 
-    failed: the old leader's directory did, and its broker runs on. registered: the winner registered a new incarnation
-    in the same batch, so that it was not elected as a member. Hidden: the winner was in neither ISR nor ELR nor
-    the last known leader, and is not RECOVERING. A winner who joined the ISR by the very change that completes a
-    reassignment is none: its leader vouched for it.
+    failed: the old leader's directory failed, and its broker stays active. registered: the winner registered a new
+    incarnation in the same batch, so it was not elected as an ISR or ELR member. Hidden unclean: the winner was not in
+    the ISR or the ELR and not the last known leader, yet is not RECOVERING. A winner that joined the ISR in the change
+    that completes a reassignment is not hidden unclean: the old leader confirmed that it was in sync.
     """
     before, after, winner = change.before, change.after, change.winner
     recovering = [_bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
     marked = recovering[1] & ~recovering[0]
     was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
-    # A winner in the ELR who is marked was not elected from there (the ISR was not empty, but nobody in it would do).
+    # A winner from the ELR that is marked was elected uncleanly (the ISR had members, but none of them could lead).
     in_isr = has(before.isr, winner) & ~registered
     in_elr = has(before.elr, winner) & ~marked & ~registered
     reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
@@ -161,7 +161,7 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
         ELR: in_elr,
         LAST_KNOWN_LEADER: was_last_known,
         UNCLEAN_BY_CONFIG: enabled,
-        # electLeaders passes over partitions that have a leader.
+        # electLeaders skips partitions that have a leader.
         UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
     }
     stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
@@ -185,7 +185,7 @@ def _change(history: pa.Table, states: States, rows: Array) -> Change:
 
 
 def _old_directories(change: Change) -> Array:
-    """The directory of the old leader's replica before each change (str); empty where there was none."""
+    """The directory of the old leader's replica before each change (str); empty if there was no leader."""
     lists, count = change.before.table["directories"].combine_chunks(), to_lengths(change.before.table["directories"])
     is_led = (change.before.replicas == change.led[:, None]) & (change.led >= 0)[:, None]
     place = is_led.argmax(axis=1)
@@ -196,27 +196,29 @@ def _old_directories(change: Change) -> Array:
 
 
 def _lost(change: Change, directory: Array) -> Array:
-    """The record before, in the same batch, gave the old leader's replica the directory LOST
-    (handleAssignReplicasToDirs)."""
+    """True where the previous record, in the same batch, set the directory of the old leader's replica to LOST.
+
+    Source: ReplicationControlManager.handleAssignReplicasToDirs.
+    """
     together = change.before.table["batch_base_offset"].to_numpy() == change.place[1]
     result: Array = together & (directory == LOST)
     return result
 
 
 def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) -> pa.Table:
-    """tables.ELECTIONS: one row a leader change."""
+    """Build schemas.ELECTIONS, one row per leader change; predictions are left null."""
     rows, events = leader_changes(states), broker_events(brokers)
     change = _change(history, states, rows)
     after, before = change.after.table, change.before.table
     directory = _old_directories(change)
-    near = nearest(events, *change.place, behind=True)
+    near = nearest(events, *change.place, after=True)
     lost = _lost(change, directory)
     failed = lost | (went_offline(events, near, directory) & (near.broker == change.led))
     registered = brokers.registered_with(change.winner, change.place[1])
     cause, hidden = causes(change, failed, registered)
     actor, actor_offset = actors(change, cause, events, lost)
-    # The replicas that stood on an active broker once the election's batch was applied.
-    standing = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
+    # The replicas whose broker was active after the election's batch.
+    candidates = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
     columns = {
         **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
         "leader_epoch": after["leader_epoch"],
@@ -230,7 +232,7 @@ def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) 
         "isr_before": before["isr"],
         "elr_before": before["elr"],
         "last_known_elr_before": before["last_known_elr"],
-        "candidates": as_lists(standing),
+        "candidates": as_lists(candidates),
         # Filled in by replay.controller.differences.
         "predictions": pa.nulls(len(rows), schemas.ELECTIONS.field("predictions").type),
         "difference": pa.nulls(len(rows), pa.string()),

@@ -1,12 +1,12 @@
-"""KIP-966's metrics, rebuilt from recorded state at every record that changes one.
+"""KIP-966's metrics (section Metrics), computed from recorded state at every record that changes one.
 
-The KIP (section Metrics) names them. No release has its unclean recovery, so what counts as "under unclean recovery"
-and as "waits for a user" is told here from recorded state (docs/metrics.md):
+No release implements the KIP's unclean recovery, so "under unclean recovery" and "waits for a user" are defined here in
+terms of recorded state (docs/metrics.md):
 
 - global_under_min_isr_partition_count: partitions with |ISR| < effective min ISR.
-- unclean_recovery_partitions_count: leaderless partitions that the controller may give a leader outside ISR and ELR by
-  itself: unclean election is enabled, or ISR and ELR are empty and one last known leader is stored.
-- manual_leader_election_required_partition_count: leaderless partitions with an empty ISR and ELR and no such way out.
+- unclean_recovery_partitions_count: leaderless partitions for which the controller may elect a leader from outside ISR
+  and ELR by itself: unclean election is enabled, or ISR and ELR are empty and one last known leader is stored.
+- manual_leader_election_required_partition_count: other leaderless partitions with an empty ISR and ELR.
 - unclean_recovery_finished_count: elections of a leader from outside ISR and ELR since the active controller took over.
 - electable_replicas_count: |ISR| + |ELR| of one partition.
 """
@@ -36,8 +36,8 @@ _GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
 _RECORD = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
 _RECORD_FIELDS = [schemas.CLUSTER_METRICS.field(name) for name in ("offset", *_RECORD)]
 
-# How much one record moves a cluster-wide metric; within a section the moves add up from 0. A null delta: from here on
-# the value is not known.
+# How much one record changes a cluster-wide metric. Within a section the deltas add up from 0. Null delta: the value is
+# unknown from here on.
 MOVES = pa.schema(
     [pa.field("metric", pa.string()), pa.field("section", pa.int64()), pa.field("delta", pa.int64()), *_RECORD_FIELDS]
 )
@@ -45,8 +45,11 @@ MOVES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterCourse:
-    """What the running values of a whole cluster follow: the log's replayable runs, where a controller took over, and
-    the records (offset, and columns as in MOVES) that change configs or the controller."""
+    """The cluster-wide input of running values.
+
+    runs: of the log. log_end: exclusive. took_over: offsets at which a controller became active. records: those that
+    change configs or the controller (offset, and columns as in MOVES).
+    """
 
     runs: list[Run]
     log_end: int
@@ -55,7 +58,7 @@ class ClusterCourse:
 
 
 def course_of(state: ClusterState) -> ClusterCourse:
-    """The course of a resolved cluster (with its records: not of `for_tasks`)."""
+    """The course of a resolved cluster with its records (not from `for_tasks`)."""
     rows = [
         {**r, "controller_epoch": r["epoch"], "origin": "checkpoint" if "place" in r else "log"}
         for r in state.records
@@ -68,7 +71,7 @@ def course_of(state: ClusterState) -> ClusterCourse:
 
 
 def moves(history: pa.Table, context: ElectionConfigs, course: ClusterCourse) -> pa.Table:
-    """MOVES of whole topics. history: tables.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
+    """MOVES of whole topics. history: schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
     if not len(history):
         return MOVES.empty_table()
     states, points = states_of(history), config_points(history, context)
@@ -90,7 +93,7 @@ def moves(history: pa.Table, context: ElectionConfigs, course: ClusterCourse) ->
 
 
 def anchors(course: ClusterCourse) -> pa.Table:
-    """MOVES of nothing: each metric begins every section at 0, and ends unknown where a hole of the log begins."""
+    """MOVES that start each metric of every section at 0, and make it unknown where a hole in the log begins."""
     found = []
     holes = [(i, run.end) for i, run in enumerate(course.runs) if run.end < course.log_end]
     for metric in (*_GAUGES, FINISHED):
@@ -106,9 +109,9 @@ def anchors(course: ClusterCourse) -> pa.Table:
 
 
 def electable_replicas(history: pa.Table) -> pa.Table:
-    """tables.CLUSTER_METRICS rows of electable_replicas_count, where a partition's value changes.
+    """schemas.CLUSTER_METRICS rows of electable_replicas_count, where a partition's value changes.
 
-    history: as `moves`.
+    history: as in `moves`.
     """
     states = states_of(history)
     value = to_lengths(history["isr"]) + to_lengths(history["elr"])
@@ -126,7 +129,7 @@ def electable_replicas(history: pa.Table) -> pa.Table:
 
 
 def _gauges(history: pa.Table, states: States, points: Points) -> tuple[Array, Array, Array]:
-    """Whether a partition counts at each point: under min ISR, under unclean recovery, waiting for a user."""
+    """Three bool arrays over the points: under min ISR, under unclean recovery, waiting for a user."""
     known = to_matrix(history["last_known_elr"])
     one_known = ((known >= 0).sum(axis=1) == 1) & (to_lengths(history["last_known_elr"]) == 1)
     elr_size = to_lengths(history["elr"])
@@ -139,7 +142,7 @@ def _gauges(history: pa.Table, states: States, points: Points) -> tuple[Array, A
 
 
 def _recovered(states: States) -> Array:
-    """Rows that elect a leader from outside the ISR and ELR of the row before."""
+    """Row numbers that elect a leader from outside the ISR and ELR of the previous row."""
     rows = leader_changes(states)
     held = (mask_of(states.replicas[rows - 1], states.leader[rows]) & states.holders[rows - 1]) != 0
     found: Array = rows[(states.leader[rows] >= 0) & ~held]
@@ -147,7 +150,7 @@ def _recovered(states: States) -> Array:
 
 
 def _run_starts(course: ClusterCourse) -> Array:
-    """The offset from which each run's states are known; a base snapshot's stand at the offset before its start."""
+    """The first offset with known states of each run; states of a base snapshot have the offset before its start."""
     return np.array([run.start - (run.snapshot is not None) for run in course.runs], dtype=np.int64)
 
 
@@ -161,7 +164,7 @@ def _section(offset: Array, starts: Array) -> Array:
 
 
 def _moves(metric: str, section: Array, offset: Array, delta: Array, places: pa.Table) -> pa.Table:
-    """Rows with the place of the record at each offset, where there is one in `places`."""
+    """MOVES rows with the columns of the record at each offset; null if `places` has none."""
     known = places["offset"].to_numpy()
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], offset), max(len(known) - 1, 0))

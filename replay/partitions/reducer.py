@@ -1,10 +1,10 @@
 """The vectorised reducer: partition records -> every partition's state after every record that changes it.
 
-What is recorded is applied as it stands, whatever any rule thinks of it. Sources: Kafka's PartitionRegistration
-(constructor and merge), TopicDelta / TopicsDelta (ClearElrRecord, RemoveTopicRecord).
+Records are applied as written, even where they break a rule. Sources: Kafka's PartitionRegistration (constructor and
+merge), TopicDelta / TopicsDelta (ClearElrRecord, RemoveTopicRecord).
 
-Recorded state is "the last value that a record gave" for every field, plus two running counts (leader epoch, partition
-epoch), so the whole history is a handful of segmented forward fills over arrays; nothing loops over records.
+Each field of a state has the last value that a record set; leader epoch and partition epoch are running counts. So the
+whole history takes a few segmented forward fills over arrays, without a loop over records.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from replay.cluster.configs import ElectionConfigs
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 
-# What kind of row made a state.
+# The kinds of rows that make a state.
 _FULL, _CHANGE, _CLEAR, _REMOVE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """table: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset). orphans: tables CHANGES rows that speak
-    of a partition nobody created (or that was removed); they are not applied."""
+    """table: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset). orphans: schemas.CHANGES rows of
+    partitions that were never created or were removed before; they are not applied."""
 
     table: pa.Table
     orphans: pa.Table
 
 
 def build_history(changes: pa.Table, topic_events: pa.Table, context: ElectionConfigs) -> History:
-    """Reduce one bucket. changes: CHANGES rows of whole topics, in any order; topic_events: TOPIC_EVENTS rows."""
+    """Reduce one bucket. changes: CHANGES rows of whole topics, in any order. topic_events: TOPIC_EVENTS rows."""
     changes = changes.combine_chunks()
     topic_ids, rows = in_order(changes, topic_events)
     state = reduce_state(rows, changes)
@@ -48,11 +48,11 @@ def build_history(changes: pa.Table, topic_events: pa.Table, context: ElectionCo
 
 @dataclass(frozen=True, slots=True)
 class ReducedState:
-    """Every partition's state after each of its records, in order, as what it consists of.
+    """Every partition's state after each of its records, in order, column by column.
 
-    rows: as of `in_order`, without orphans. filled: for each list column the row in `changes` that it has its value
-    from, -1 for an empty list. leader, leader_epoch, partition_epoch, recovery: the values (recovery: Kafka's code, -1
-    where it is not known). orphans: rows of `changes` that are not applied.
+    rows: as from `in_order`, without orphans. filled: for each list column the row in `changes` that holds the value,
+    -1 for an empty list. leader, leader_epoch, partition_epoch, recovery: the values (recovery: Kafka's code, -1 if
+    unknown). orphans: rows of `changes` that are not applied.
     """
 
     rows: dict[str, Array]
@@ -65,15 +65,17 @@ class ReducedState:
 
 
 def in_order(changes: pa.Table, topic_events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
-    """The topic ids, and every change and event of a partition by topic, partition and offset, as parallel arrays."""
+    """The topic ids, and each partition's changes and events as parallel arrays by topic, partition and offset."""
     topic_ids, rows = _merge_events(changes, topic_events)
     order = np.lexsort((rows["offset"], rows["partition"], rows["topic"]))
     return topic_ids, {name: values[order] for name, values in rows.items()}
 
 
 def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
-    """The last value wins, column by column (PartitionRegistration.merge). rows: as of `in_order`; changes: in one
-    chunk a column."""
+    """Reduce rows to states: in each column the last value counts (PartitionRegistration.merge).
+
+    rows: as from `in_order`. changes: with one chunk per column.
+    """
     orphan = _orphans(rows)
     orphans = rows["source"][orphan & (rows["kind"] <= _CHANGE)]
     rows = {name: values[~orphan] for name, values in rows.items()}
@@ -94,9 +96,9 @@ def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
 
 
 def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
-    """Every change, and every event once for each partition of its topic, as parallel arrays.
+    """The topic ids; and every change, and every event once per partition of its topic, as parallel arrays.
 
-    source is the row in `changes` (in `events` for _CLEAR and _REMOVE).
+    source is the row number in `changes` (in `events` for _CLEAR and _REMOVE).
     """
     topic_ids = changes["topic_id"].unique().sort()
     topic = pc.index_in(changes["topic_id"], value_set=topic_ids).to_numpy().astype(np.int64)
@@ -129,7 +131,7 @@ def _starts(rows: dict[str, Array]) -> Array:
 
 
 def _orphans(rows: dict[str, Array]) -> Array:
-    """Rows before the partition's first full record, or behind its removal."""
+    """True for rows before the partition's first full record, or after its removal."""
     index = np.arange(len(rows["kind"]))
     segment = np.maximum.accumulate(np.where(_starts(rows), index, 0))
     full = np.maximum.accumulate(np.where(rows["kind"] == _FULL, index, -1))
@@ -140,10 +142,10 @@ def _orphans(rows: dict[str, Array]) -> Array:
 
 
 def _fill(rows: dict[str, Array], changes: pa.Table, name: str) -> Array:
-    """For every row, the row in `changes` that gave the list column its value; -1 for an empty list set by a clear.
+    """For every row, the row in `changes` that holds the list column's value; -1 for an empty list.
 
-    Every partition begins with a full record, which sets every column (a null list of it is an empty one), so one
-    running maximum serves all of them.
+    Every partition begins with a full record, which sets every column (a null list is an empty one), so one running
+    maximum over all rows is enough.
     """
     from_change = rows["kind"] <= _CHANGE
     valid = changes[name].is_valid().to_numpy(zero_copy_only=False)
@@ -159,7 +161,7 @@ def _fill(rows: dict[str, Array], changes: pa.Table, name: str) -> Array:
 def _drop_idle_clears(
     rows: dict[str, Array], filled: dict[str, Array], changes: pa.Table
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """A ClearElrRecord changes only partitions with a non-empty ELR or LastKnownElr; on others it is no row."""
+    """Drop the ClearElrRecord rows of partitions whose ELR and LastKnownElr are already empty: no state changes."""
     idle = rows["kind"] == _CLEAR
     for name in ("elr", "last_known_elr"):
         lengths = np.append(to_lengths(changes[name]), 0)
@@ -169,13 +171,13 @@ def _drop_idle_clears(
 
 
 def _forward(values: Array, is_set: Array) -> Array:
-    """Each row's last set value; the first row of every partition is set."""
+    """Forward-fill: each row's last set value. The first row of every partition must be set."""
     filled: Array = values[np.maximum.accumulate(np.where(is_set, np.arange(len(values)), 0))]
     return filled
 
 
 def _counter(base: Array, full: Array, step: Array) -> Array:
-    """A running count that starts anew from `base` at every full record."""
+    """A running count that restarts from `base` at every full record."""
     total = np.cumsum(np.where(full, 0, step))
     start = np.maximum.accumulate(np.where(full, np.arange(len(full)), 0))
     count: Array = base[start] + total - total[start] if len(full) else base
@@ -183,7 +185,7 @@ def _counter(base: Array, full: Array, step: Array) -> Array:
 
 
 def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:
-    """A scalar column of the change that made each row; `missing` where it is null or an event made the row."""
+    """A scalar column of the change that made each row; `missing` if it is null or an event made the row."""
     values = pc.fill_null(changes[name], missing).to_numpy().astype(np.int64)
     padded = np.append(values, missing)
     source: Array = padded[np.where(rows["kind"] <= _CHANGE, rows["source"], len(values))]
@@ -191,7 +193,7 @@ def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) 
 
 
 def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
-    """Lists by row; index -1 gives an empty list."""
+    """Take lists by row number; index -1 gives an empty list."""
     values = pa.concat_arrays([*column.chunks, pa.array([[]], type=column.type)])
     return values.take(pa.array(np.where(index < 0, len(values) - 1, index)))
 
@@ -227,8 +229,10 @@ def _assemble(
 
 
 def _default_directories(directories: pa.Array, replicas: pa.Array) -> pa.Array:
-    """Where every directory is MIGRATING, or none is named, it is MIGRATING for every replica that there is now
-    (PartitionRegistration.defaultToMigrating)."""
+    """Fit lists of only MIGRATING directories, and empty ones, to the current replicas: MIGRATING for each.
+
+    Source: PartitionRegistration.defaultToMigrating.
+    """
     count, known = to_lengths(replicas), to_lengths(directories)
     if (count == known).all():
         return directories
@@ -248,7 +252,7 @@ def _recovery_names(codes: Array) -> pa.Array:
 
 
 def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -> dict[str, pa.Array]:
-    """Offset, time, epoch, origin and provenance, of the record (change or event) that made each row."""
+    """Offset, time, epoch, origin and provenance of the record (change or event) that made each row."""
     names = ("offset", "timestamp_ms", "controller_epoch", *schemas.BATCH_AND_PROVENANCE)
     events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
     both = pa.concat_tables([changes.select([*names, "origin"]), events])
@@ -257,7 +261,7 @@ def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -
 
 
 def _gathered(values: pa.Array, index: pa.Array) -> pa.Array:
-    """The values by row. Strings (files, captures) are few, each of many rows: their numbers are gathered."""
+    """Take values by row. Strings (files, captures) repeat often, so only their dictionary codes are gathered."""
     if not pa.types.is_string(values.type):
         return values.take(index)
     encoded = values.dictionary_encode()
@@ -265,7 +269,7 @@ def _gathered(values: pa.Array, index: pa.Array) -> pa.Array:
 
 
 def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Array]:
-    """When each state ends: at the partition's next row."""
+    """Where each state ends: at the partition's next row."""
     last = np.append(_starts(rows)[1:], True) if len(rows["topic"]) else np.empty(0, dtype=bool)
     following = np.minimum(np.arange(len(last)) + 1, max(len(last) - 1, 0))
     end_offset = pa.array(rows["offset"][following], mask=last)
@@ -290,10 +294,10 @@ def _configs(
 
 
 def partition_0_replicas(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> Array:
-    """Replicas of the topic's partition 0 at each row's offset; the row's own where partition 0 is not known then.
+    """The number of replicas of the topic's partition 0 at each row's offset; the row's own if that is unknown.
 
-    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays with
-    one element a row of a history: count is the row's own number of replicas, alive false on rows of a removal.
+    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays have
+    one element per row of a history: count is the row's own number of replicas, alive is false on rows of a removal.
     """
     zero = np.flatnonzero(partition == 0)
     last = Events(topic[zero], offset[zero]).last(topic, offset)

@@ -1,6 +1,6 @@
-"""Going on where an earlier replay ended: what must be unchanged for that, and the states that it goes on from.
+"""Resume from an earlier replay: what must be unchanged, and the states to start from.
 
-The law (KIP-630): replay(state at N + what follows N) is replay(everything); here the state at N is the history's own.
+The law (KIP-630): replay(state at N + what follows N) equals replay(everything). Here the state at N is the history's.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from replay.cluster.state import ClusterState
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """A replay's end: offset (exclusive) up to which its states are known, and a digest of everything that they follow
-    from."""
+    """Where a replay ended. offset: its states are known up to here (exclusive). digest: of their complete input."""
 
     offset: int
     digest: str
 
 
 def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ResumePoint | None:
-    """Where the next replay may go on; None where it cannot: nothing was replayed, or a snapshot is newer than the log.
+    """Where the next replay may resume; None if it cannot: nothing was replayed, or a snapshot is newer than the log.
 
     A transaction that is open at the log's end is read again.
     """
@@ -42,19 +41,21 @@ def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -
 
 
 def goes_on_from(state: ClusterState, static: Mapping[int, Mapping[str, str]], point: ResumePoint) -> bool:
-    """Whether the log goes on from the point without a hole, and everything before it is what it was: the same batches,
-    stretches, transactions and files."""
+    """Whether the log continues from the point without a hole, and everything before it is unchanged.
+
+    Unchanged means the same batches, runs, transactions and files.
+    """
     runs = state.shape.runs
     inside = bool(runs) and runs[-1].start < point.offset <= state.shape.log_end
     return inside and _digest(state, static, point.offset) == point.digest
 
 
 def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset: int) -> str:
-    cut = set(state.shape.truncated)
+    truncated = set(state.shape.truncated)
     kept = sorted(
         (b["base_offset"], b["epoch"], b["crc"])
         for b in state.shape.batches
-        if b["base_offset"] < offset and (b["epoch"], b["base_offset"]) not in cut
+        if b["base_offset"] < offset and (b["epoch"], b["base_offset"]) not in truncated
     )
     batches = sha256(np.array(kept, dtype=np.int64).tobytes()).hexdigest()
     runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
@@ -65,7 +66,7 @@ def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset
 
 
 def as_base(states: pa.Table) -> pa.Table:
-    """tables.PARTITION_HISTORY rows that are still valid, as the full CHANGES rows that a replay starts from."""
+    """Convert schemas.PARTITION_HISTORY rows that are still valid to full CHANGES rows, from which a replay starts."""
     recovering = pc.equal(states["leader_recovery_state"], "RECOVERING").cast(pa.int8())
     columns = {"full": pa.array([True] * len(states)), "leader_recovery_state": recovering}
     columns |= {name: states[name] for name in CHANGES.names if name not in columns}
@@ -73,7 +74,9 @@ def as_base(states: pa.Table) -> pa.Table:
 
 
 def news(history: pa.Table, offset: int) -> pa.Table:
-    """Of a history that was reduced from base states and what follows `offset`: the rows that are new, and the base
-    states that have ended."""
+    """The new rows of a history that was reduced from base states and the log from `offset` on.
+
+    Base states that have ended since are included.
+    """
     new = pc.or_(pc.greater_equal(history["offset"], offset), pc.is_valid(history["end_offset"]))
     return history.filter(new).select(schemas.PARTITION_HISTORY.names)

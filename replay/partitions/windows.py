@@ -1,7 +1,7 @@
 """Exposure windows: from the record that put a partition's high watermark at risk to the one that made it safe again.
 
-A window opens when the partition becomes leaderless, or is led by a replica that did not hold the high watermark (was
-in neither ISR nor ELR); it closes with the first state that has a leader and |ISR| >= min ISR. Vectorised.
+A window opens when the partition becomes leaderless, or gets a leader that need not hold the high watermark (it was not
+in the ISR or the ELR). It closes at the first state with a leader and |ISR| >= min ISR. Vectorised.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from replay.partitions.elections import States, leader_changes
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Judged elections, as row numbers into the history: start opens the window, end closes it (-1: never did).
-    exposed: the partition was exposed; else the election is there only since evidence may speak against it (bool)."""
+    """Elections to judge, as row numbers of the history. start opens the window, end closes it (-1: never closed).
+
+    exposed (bool): the partition was exposed; else the election is judged only because evidence may contradict it.
+    """
 
     election: Array
     start: Array
@@ -26,9 +28,12 @@ class Windows:
 
 
 def exposing(states: States) -> Array:
-    """True on rows that open a window or keep it open: leaderless, or led by a replica that the controller marks as
-    RECOVERING, or that was in neither the ISR nor the ELR of the row before, whatever the recovery state says, unless
-    the old leader took it in by the same change."""
+    """True on rows that open a window or keep it open.
+
+    The partition is leaderless, or the row newly marks its leader RECOVERING, or its leader was in neither the ISR nor
+    the ELR of the previous row (whatever the recovery state), unless the old leader added it to the ISR in the same
+    change.
+    """
     before = np.maximum(np.arange(len(states.key)) - 1, 0)
     held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
     result: Array = ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
@@ -36,10 +41,10 @@ def exposing(states: States) -> Array:
 
 
 def build_windows(states: States, suspicious: Array) -> Windows:
-    """Windows around every election inside one, and around the rows in `suspicious` (bool, one a row).
+    """The window of each election that is inside one, and of each suspicious election.
 
-    `suspicious` marks elections that evidence speaks against although the protocol calls them safe; outside any
-    exposure their window is the election itself.
+    suspicious: bool, one per row: evidence contradicts the election although the protocol considers it safe. Outside
+    any exposure its window is the election itself.
     """
     count = len(states.key)
     index = np.arange(count)
@@ -54,7 +59,7 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     elected = np.zeros(count, dtype=bool)
     rows = leader_changes(states)
     elected[rows] = states.leader[rows] >= 0
-    # The last safe row strictly before each row, and the first exposing row behind it.
+    # The last safe row strictly before each row, and the first exposing row after that one.
     last_safe = np.maximum.accumulate(np.where(safe & ~exposed, index, -1))
     last_safe = np.concatenate([[-1], last_safe[:-1]]) if count else last_safe
     last_safe = np.maximum(last_safe, segment - 1)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster import broker_events as events
-from replay.cluster.broker_events import IN_FRONT, broker_events
+from replay.cluster.broker_events import BEFORE_CHANGES, broker_events
 from replay.controller.predictions import predict_all
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
@@ -158,7 +158,7 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     restart = kind == events.REGISTRATION
     kind[restart] = np.where(np.isin(offset[restart], unclean_restarts), UNCLEAN_RESTART, CLEAN_RESTART)
     when = np.array([moment[o] for o in offset.tolist()], dtype=np.int64)
-    at = offset + np.isin(kind.astype(str), IN_FRONT)
+    at = offset + np.isin(kind.astype(str), BEFORE_CHANGES)
     nowhere = np.full(len(event), -1)
     return Steps(owner, offset, timeline.batch[event], when, kind, timeline.broker[event], at, nowhere)
 

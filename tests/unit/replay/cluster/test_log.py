@@ -211,7 +211,7 @@ def test_offsets_in_runs() -> None:
 
 def test_problems_say_what_to_expect() -> None:
     (problem,) = replayable_runs(np.array([40]), np.array([50]), [])[1]
-    assert problem == Problem("no_snapshot", 40, "offsets 40 to 50 follow no captured snapshot: state unknown")
+    assert problem == Problem("no_snapshot", 40, "offsets 40 to 50 follow no captured snapshot: their state is unknown")
 
 
 def parting(*batches: tuple[int, int, int, list[int]]) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:

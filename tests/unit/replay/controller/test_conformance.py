@@ -108,7 +108,7 @@ def test_what_a_metadata_version_switches(text: str, switches: tuple[bool, bool,
     ("change", "message"),
     [
         ({"kafka": "9.9.9"}, "no profile for Kafka '9.9.9'"),
-        ({"metadata_version": "latest"}, "no metadata.version"),
+        ({"metadata_version": "latest"}, "not a metadata.version"),
         ({"election": "LOUD"}, "LOUD"),
         ({"state": {}}, "KeyError"),
         ({"acceptable_leaders": None, "min_isr": "two"}, "two"),
