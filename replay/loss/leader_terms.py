@@ -5,9 +5,10 @@ replica can have followed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -112,6 +113,16 @@ class LeaderTerms:
         low = bisect_right(self.reigns, first, key=lambda r: r.behind)
         high = bisect_right(self.reigns, behind - 1, key=lambda r: r.first)
         return self.reigns[low:high]
+
+    @cached_property
+    def _broken(self) -> list[LeaderTerm]:
+        return [term for term in self.reigns if not term.unbroken]
+
+    def broken_within(self, row: int) -> Iterator[LeaderTerm]:
+        """The terms that more than one process may have led, in the stretch of known states before a row."""
+        first = int(self.facts.stretch[row])
+        low = bisect_right(self._broken, first, key=lambda r: r.behind)
+        return takewhile(lambda term: term.first < row, islice(self._broken, low, None))
 
     def undisturbed(self, broker: int, reign: LeaderTerm) -> bool:
         """Whether the broker's log surely was not cut back to, or written by, another process than the one that was

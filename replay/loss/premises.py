@@ -141,13 +141,14 @@ def _leaders(course: LeaderTerms, broker: int, joined: int, row: int) -> Premise
     version, and no fetch shows that: logs of members may differ below the high watermark. So terms from before the
     broker joined count, too.
     """
-    terms = course.reigns_within(int(course.facts.stretch[row]), row)
-    for number, term in enumerate(terms):
+    terms, broken = course.reigns_within(int(course.facts.stretch[row]), row), course.broken_within(row)
+    last_other = next((n for n in range(len(terms) - 1, -1, -1) if terms[n].leader != broker), -1)
+    others_led_from = terms[last_other].first if last_other >= 0 else -1
+    for term in broken:
         if term.leader == broker:
-            alone = all(later.leader == broker for later in terms[number + 1 :])
-            sound = term.unbroken or alone
+            sound = term.first >= others_led_from
         else:
-            sound = term.unbroken or (term.behind > joined and course.undisturbed(broker, term))
+            sound = term.behind > joined and course.undisturbed(broker, term)
         if not sound:
             offset = int(course.facts.offset[term.first])
             return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(term.leader,))
