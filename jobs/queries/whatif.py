@@ -151,7 +151,7 @@ def _ask(
         course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
         unknown = chooser.undetermined if chooser else {}
         undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-        judged = [loss for loss in losses(bucket, right) if loss.place <= to_offset]
+        judged = [loss for loss in losses(bucket, right) if loss.elected_at <= to_offset]
         return compare(rows, states, subjects, course, judged, end_ms, undetermined)
 
     sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
