@@ -99,9 +99,9 @@ class _Partition:
     def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states
         inside = np.arange(self.first, self.end)
-        limiting = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
-        steps = [self._step(row) for row in limiting]
-        floor_before = dict(zip(limiting, floors(steps, self._reports(steps)), strict=True))
+        step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
+        steps = [self._step(row) for row in step_rows]
+        floor_before = dict(zip(step_rows, floors(steps, self._reports(steps)), strict=True))
         return [self._election_facts(row, floor_before[row]) for row in rows]
 
     def _reports(self, steps: Sequence[Step]) -> list[Report]:
@@ -131,10 +131,10 @@ class _Partition:
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had certainly reached when the row's high watermark was written; None
         if none is known."""
-        known = [e for e in (self.terms.settled(row), self._written_anew(row)) if e is not None]
+        known = [e for e in (self.terms.settled(row), self._epoch_before_rewrite(row)) if e is not None]
         return max(known, default=None)
 
-    def _written_anew(self, row: Row) -> int | None:
+    def _epoch_before_rewrite(self, row: Row) -> int | None:
         """The epoch that the broker's leader-epoch-checkpoint had shown a checkpoint interval before the reading.
 
         A running broker rewrites its high watermarks all the time, so if it certainly ran that long, the value is of a
