@@ -1,6 +1,6 @@
-"""Everything that is asked of one bucket of partitions: its history and log end offsets -> rows of the result tables.
+"""The judgement of one bucket of partitions: its history and log end offsets -> rows of the result tables.
 
-A task of jobs/detect/stage.py does this for its bucket, and `make bench` times it.
+A task of jobs/detect/stage.py runs this for its bucket, and `make bench` times it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from replay.loss.judged_windows import judged_windows
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals
 
-# The tables that a bucket gives. predicted: how many changes were compared with the rules, one row for each bucket.
+# Schemas of the result tables of a bucket. predicted: one row, how many changes were compared with the rules.
 JUDGED = {
     "election": schemas.ELECTIONS,
     "difference": RULE_DIFFERENCES,
@@ -39,8 +39,8 @@ JUDGED = {
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What was found in a bucket: schemas.ELECTIONS, FINDINGS and COUNTERFACTUALS. checked: its changes compared with
-    Kafka's rules; None without a question."""
+    """The results for a bucket: schemas.ELECTIONS, FINDINGS and COUNTERFACTUALS. checked: the comparison of its changes
+    with Kafka's rules; None without a question."""
 
     bucket: Bucket
     checked: Checked | None
@@ -50,19 +50,21 @@ class Detected:
 
 
 def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question) -> dict[str, pa.Table]:
-    """The tables JUDGED of a bucket. history: its schemas.PARTITION_HISTORY rows; offsets: log end offsets of the same
-    topics, evidence.tables.LOG_END_OFFSETS."""
+    """The tables JUDGED of a bucket.
+
+    history: its schemas.PARTITION_HISTORY rows; offsets: evidence.tables.LOG_END_OFFSETS rows of the same topics.
+    """
     if not len(history):
         return {name: schema.empty_table() for name, schema in JUDGED.items()}
-    found = detect(history, offsets, facts, question)
-    checked = found.checked
-    assert checked is not None  # since a question was asked
-    violations = partition_violations(found.bucket.history, checked.elections, facts)
+    detected = detect(history, offsets, facts, question)
+    checked = detected.checked
+    assert checked is not None  # because there is a question
+    violations = partition_violations(detected.bucket.history, checked.elections, facts)
     broken = [
         rule_mismatch_findings(checked.differences, facts.cluster_id),
         invariant_findings(violations, facts.cluster_id),
     ]
-    findings = pa.concat_tables([found.findings, *broken])
+    findings = pa.concat_tables([detected.findings, *broken])
     for kind in findings["kind"].unique().to_pylist():
         kind_of(kind)
     return {
@@ -70,17 +72,17 @@ def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Q
         "difference": checked.differences,
         "violation": violations,
         "finding": findings,
-        "counterfactual": found.counterfactuals,
+        "counterfactual": detected.counterfactuals,
         "predicted": pa.table({"changes": pa.array([checked.predicted], type=pa.int64())}),
     }
 
 
 def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question | None = None) -> Detected:
-    """Judge every window.
+    """Judge every window of a bucket.
 
     history: schemas.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id
-    filled in. question None: changes are not compared with the rules, and of all policies only those answer that just
-    choose a leader.
+    filled in. question None: changes are not compared with the rules, and only policies that just choose a leader
+    answer.
     """
     bucket = Bucket(history, facts)
     elections, checked = build_elections(bucket.history, bucket.states, facts.brokers), None
@@ -94,8 +96,8 @@ def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: 
     answers = counterfactuals(judged, ids, bucket, question)
     windows = [
         row
-        for window, number, own in zip(judged, ids, answers, strict=True)
-        for row in window_findings(window, number, own, facts.cluster_id)
+        for window, recorded_id, own in zip(judged, ids, answers, strict=True)
+        for row in window_findings(window, recorded_id, own, facts.cluster_id)
     ]
     findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), exposure_findings(bucket), truncated.findings]
     rows = [row for own in answers for row in own]

@@ -162,5 +162,5 @@ def _answer(
     course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-    judged = [loss for loss in losses(bucket, offsets) if loss.place <= to_offset]
+    judged = [loss for loss in losses(bucket, offsets) if loss.elected_at <= to_offset]
     return compare(rows, states, subjects, course, judged, end_ms, undetermined)

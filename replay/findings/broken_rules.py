@@ -1,7 +1,7 @@
-"""Where records are not as Kafka's rules and invariants have them, as findings.
+"""Findings of records that break Kafka's rules or invariants.
 
-Sources: rule_tables.RULE_DIFFERENCES (docs/rules.md) and invariants.INVARIANT_VIOLATIONS (docs/invariants.md), which
-keep every row; here is what is worth a look.
+Sources: rule_schemas.RULE_DIFFERENCES (docs/rules.md) and catalogue.INVARIANT_VIOLATIONS (docs/invariants.md). Those
+tables keep every row; this module picks the rows worth looking at.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from replay.findings.columns import EvidenceColumn, StatementColumn, finding_tab
 from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH, finding_id
 from replay.invariants.catalogue import INVARIANTS
 
-# Differences that are decided: (verdict, severity). For the others the evidence allows more than one rule or input.
+# (verdict, severity) of the differences that are decided. For the others the evidence allows several rules or inputs.
 _DECIDED = {"known_bug": ("proven", "medium"), "unexplained": ("possible", "high")}
 _RULE_VERSION = 1
 
 
 def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
-    """tables.FINDINGS of the partition changes that a bug explains, or nothing. differences: RULE_DIFFERENCES."""
+    """schemas.FINDINGS of the partition changes that a known bug explains, or that nothing explains.
+
+    differences: rule_schemas.RULE_DIFFERENCES rows.
+    """
     chosen = differences.filter(pc.is_in(differences["difference"], value_set=pa.array(list(_DECIDED))))
     bug = _any(pc.equal(chosen["difference"], "known_bug"))
     verdict, severity = (np.where(bug, *column) for column in zip(*_DECIDED.values(), strict=True))
@@ -40,12 +43,12 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
         "rule": pc.fill_null(chosen["profile"], RULE_MISMATCH),
         "rule_version": _RULE_VERSION,
     }
-    shown = _shown("change", "rule_differences", chosen, "offset", "timestamp_ms")
-    return finding_table(columns, list(_differs(chosen, bug)), [shown], len(chosen))
+    evidence = _evidence("change", "rule_differences", chosen, "offset", "timestamp_ms")
+    return finding_table(columns, list(_difference_statements(chosen, bug)), [evidence], len(chosen))
 
 
-def _differs(rows: pa.Table, bug: Array) -> Iterator[StatementColumn]:
-    """What was recorded otherwise than predicted, and why. bug: whether a known one explains it."""
+def _difference_statements(rows: pa.Table, bug: Array) -> Iterator[StatementColumn]:
+    """How the recorded change differs from the predicted one, and why. bug: whether a known bug explains it."""
     triggered = _any(rows["trigger"].is_valid())
     predicted = _any(pc.struct_field(rows["predicted"], "leader").is_valid())
     fields = pc.fill_null(pc.binary_join(rows["differs_in"], ","), "")
@@ -63,7 +66,8 @@ def _differs(rows: pa.Table, bug: Array) -> Iterator[StatementColumn]:
             continue
         led = _any(pc.greater_equal(values, 0))
         yield _statement("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
-        yield _statement("rule_predicts_leader", rows, differs & led, brokers=_one_each(values), text=rows["profile"])
+        leader = _single_lists(values)
+        yield _statement("rule_predicts_leader", rows, differs & led, brokers=leader, text=rows["profile"])
 
 
 def _any(values: pa.Array | pa.ChunkedArray) -> Array:
@@ -72,7 +76,7 @@ def _any(values: pa.Array | pa.ChunkedArray) -> Array:
     return result
 
 
-def _one_each(values: pa.Array) -> pa.Array:
+def _single_lists(values: pa.Array) -> pa.Array:
     """Lists of one value each."""
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
 
@@ -84,7 +88,7 @@ def _statement(code: str, rows: pa.Table, where: Array, **figures: Any) -> State
 
 
 def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
-    """tables.FINDINGS of broken invariants, one for each of INVARIANT_VIOLATIONS."""
+    """schemas.FINDINGS of broken invariants, one for each catalogue.INVARIANT_VIOLATIONS row."""
     names = violations["invariant"].to_pylist()
     columns = {
         **{name: violations[name] for name in ("topic_id", "topic", "partition", "start_offset", "end_offset")},
@@ -95,32 +99,32 @@ def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
         "rule": violations["invariant"],
         "rule_version": _RULE_VERSION,
     }
-    shown = _shown("violation", "invariant_violations", violations, "start_offset", "start_timestamp_ms")
+    evidence = _evidence("violation", "invariant_violations", violations, "start_offset", "start_timestamp_ms")
     everywhere = np.ones(len(violations), dtype=bool)
-    about = _any(pc.greater(pc.list_value_length(violations["brokers"]), 0))
-    told = _any(pc.not_equal(violations["detail"], ""))
-    said = [
+    has_brokers = _any(pc.greater(pc.list_value_length(violations["brokers"]), 0))
+    detail, offset = violations["detail"], violations["start_offset"]
+    statements = [
         _statement("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
-        _statement("invariant_detail", violations, told, offset=violations["start_offset"], text=violations["detail"]),
-        _statement("invariant_brokers", violations, about, brokers=violations["brokers"]),
+        _statement("invariant_detail", violations, _any(pc.not_equal(detail, "")), offset=offset, text=detail),
+        _statement("invariant_brokers", violations, has_brokers, brokers=violations["brokers"]),
         _statement("invariant_rows", violations, everywhere, value=violations["rows"]),
         _statement("invariant_means", violations, everywhere, text=_texts(names, "meaning")),
     ]
-    return finding_table(columns, said, [shown], len(violations))
+    return finding_table(columns, statements, [evidence], len(violations))
 
 
 def _texts(names: list[str], field: str) -> pa.Array:
-    """What the catalogue says of each invariant; null for one that it does not have."""
+    """The catalogue's text for each invariant; null for an invariant that is not in the catalogue."""
     known = {name: getattr(invariant, field) for name, invariant in INVARIANTS.items()}
     return pa.array([known.get(name) for name in names], pa.string())
 
 
 def _ids(cluster_id: str, kind: str, rules: list[str], rows: pa.Table, offset: str) -> pa.Array:
-    places = zip(rules, *(rows[name].to_pylist() for name in ("topic_id", "partition", offset)), strict=True)
-    return pa.array([finding_id(cluster_id, kind, *place) for place in places], pa.string())
+    keys = zip(rules, *(rows[name].to_pylist() for name in ("topic_id", "partition", offset)), strict=True)
+    return pa.array([finding_id(cluster_id, kind, *key) for key in keys], pa.string())
 
 
-def _shown(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> EvidenceColumn:
+def _evidence(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> EvidenceColumn:
     columns = {
         "offset": rows[offset],
         "captured_at_ms": rows[timestamp_ms],

@@ -1,6 +1,6 @@
 """Findings about the log and the evidence themselves: each fault has a fixed verdict and severity.
 
-A fault is a fact about what is there, or about what cannot be known; nothing here judges a loss.
+A fault is a fact about the evidence, or about what cannot be known. Nothing here judges a loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Row] = ()) -> Row:
-    """A tables.FINDINGS row."""
+    """The schemas.FINDINGS row of a problem. place: distinguishes problems of one kind and offset in the finding id."""
     verdict, severity = FAULTS[problem.kind]
     return {
         "finding_id": finding_id(cluster, problem.kind, problem.offset, place or problem.message),
@@ -36,29 +36,31 @@ def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Ro
 
 
 def divergence(cluster: str, branch: Branch, batches: Sequence[Row]) -> Row:
-    """Controllers' logs that part: the point, which side was committed, and the suffix that was not. batches: the
-    log_batches rows that the branch's numbers count."""
-    cut = [batches[i] for i in branch.batches]
-    first, last = cut[0]["base_offset"], cut[-1]["last_offset"]
-    epochs = ", ".join(str(e) for e in sorted({b["epoch"] for b in cut}))
+    """The finding of controllers' logs that diverge: where, which side was committed, and the suffix that was not.
+
+    batches: log_batches rows; the branch refers to them by index.
+    """
+    suffix = [batches[i] for i in branch.batches]
+    first, last = suffix[0]["base_offset"], suffix[-1]["last_offset"]
+    epochs = ", ".join(str(e) for e in sorted({b["epoch"] for b in suffix}))
     nodes = _nodes(branch.nodes)
     point = f"epoch {branch.epoch}, offset {branch.offset}" if branch.epoch >= 0 else f"offset {branch.offset}"
     other = batches[branch.replaced_by] if branch.replaced_by is not None else None
     message = (
-        f"Logs part at {point}: {nodes} wrote offsets {first} to {last} in epoch {epochs}; a later epoch replaced "
+        f"Logs diverge at {point}: {nodes} wrote offsets {first} to {last} in epoch {epochs}; a later epoch replaced "
     )
     message += "them. They were never committed and are not applied."
     if other is not None:
         state = "committed" if other["commit_state"] == COMMITTED else "not known to be committed"
-        who, place = _nodes(other["nodes"]), f"offset {other['base_offset']} in epoch {other['epoch']}"
-        message += f" {who[0].upper()}{who[1:]} went on from {place}: {state}."
-    rows = [_evidence("truncated_branch", b) for b in cut] + ([_evidence("replaced_by", other)] if other else [])
+        winners, place = _nodes(other["nodes"]), f"offset {other['base_offset']} in epoch {other['epoch']}"
+        message += f" {winners[0].upper()}{winners[1:]} went on from {place}: {state}."
+    rows = [_evidence("truncated_branch", b) for b in suffix] + ([_evidence("replaced_by", other)] if other else [])
     row = fault(cluster, Problem("controller_divergence", branch.offset, message), f"{branch.nodes} {epochs}", rows)
-    return {**row, "end_offset": last + 1, "start_timestamp_ms": cut[0]["base_timestamp_ms"]}
+    return {**row, "end_offset": last + 1, "start_timestamp_ms": suffix[0]["base_timestamp_ms"]}
 
 
 def conflict(cluster: str, message: str, batches: Sequence[Row]) -> Row:
-    """Two different batches at one place of one epoch."""
+    """The finding of different batches at the same offset and epoch."""
     evidence = [_evidence("conflicting", b) for b in batches]
     return fault(cluster, Problem("log_conflict", batches[0]["base_offset"], message), evidence=evidence)
 
@@ -80,7 +82,7 @@ def _evidence(role: str, batch: Row) -> Row:
 
 
 def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
-    """Quarantined stretches that contradict the rest of the evidence, each a finding that points at its bytes."""
+    """Findings of quarantined byte ranges that contradict the rest of the evidence; each points at its bytes."""
     rows = []
     for q in quarantine:
         evidence = {
@@ -95,7 +97,7 @@ def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
 
 
 def rival_snapshots(snapshots: Sequence[tuple[int, int]]) -> list[Problem]:
-    """Snapshots of one end offset and different epochs: they belong to different branches."""
+    """Problems of snapshots with the same end offset and different epochs: they belong to different branches."""
     epochs: dict[int, set[int]] = {}
     for end, epoch in snapshots:
         epochs.setdefault(end, set()).add(epoch)
@@ -107,10 +109,10 @@ def rival_snapshots(snapshots: Sequence[tuple[int, int]]) -> list[Problem]:
 
 
 def described(cluster: str, printed: Row, states: Sequence[Row], topic: Mapping[str, Any]) -> Row:
-    """A state that Kafka's own tool printed and that the replayed history never had in that time."""
-    shown = _state(printed)
-    held = "; ".join(f"after offset {s['offset']}: {_state(s)}" for s in states)
-    message = f"{printed['source']} printed {shown} for {printed['topic']}-{printed['partition']}; replayed: {held}."
+    """The finding of a state that Kafka's own tool printed and that the replayed history never had in that time."""
+    shown, partition = _state_text(printed), f"{printed['topic']}-{printed['partition']}"
+    replayed = "; ".join(f"after offset {s['offset']}: {_state_text(s)}" for s in states)
+    message = f"{printed['source']} printed {shown} for {partition}; replayed: {replayed}."
     place = {n: printed[n] for n in PROVENANCE_NAMES}
     evidence = [{"role": "printed", "source": printed["source"], "captured_at_ms": printed["captured_at_ms"], **place}]
     for state in states:
@@ -121,9 +123,9 @@ def described(cluster: str, printed: Row, states: Sequence[Row], topic: Mapping[
     return {**row, **topic, "partition": printed["partition"], "start_timestamp_ms": printed["captured_at_ms"]}
 
 
-def _state(row: Row) -> str:
-    parts = [f"leader {row['leader']}"]
+def _state_text(row: Row) -> str:
+    fields = [f"leader {row['leader']}"]
     for name in ("replicas", "isr", "elr", "last_known_elr"):
         if row[name] is not None:
-            parts.append(f"{name} [{','.join(map(str, row[name]))}]")
-    return " ".join(parts)
+            fields.append(f"{name} [{','.join(map(str, row[name]))}]")
+    return " ".join(fields)

@@ -1,6 +1,6 @@
-"""Every kind of finding: its severities, its section of the report and the tables that its evidence points into.
+"""The registry of finding kinds: severities, section of the report, and the tables that the evidence points into.
 
-A kind that is not registered here is an error, so a new kind starts here. CONTRIBUTING.md has the whole recipe.
+An unregistered kind is an error, so a new kind starts here. CONTRIBUTING.md has the whole recipe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Section(StrEnum):
-    """A section of the report. Windows that are excluded have one of their own."""
+    """A section of the report. Excluded windows have a section of their own."""
 
     WINDOWS = "windows"
     EXCLUDED = "excluded"
@@ -24,8 +24,8 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of finding. name: the column `kind`. severities: those that a finding of this kind can have. tables: those
-    that hold the rows of its `evidence`; none where the message is all there is."""
+    """A kind of finding. name: the value of the column `kind`. severities: those that its findings can have. tables:
+    those with the rows that `evidence` points into; empty where the message is the only evidence."""
 
     name: str
     section: Section
@@ -38,11 +38,11 @@ COUNTERFACTUAL, DIVERGENCE = "hwm_regression_counterfactual", "unclean_recovery_
 LEADERLESS, LAST_REPLICA = "leaderless", "last_replica_standing"
 LOG_TRUNCATION, CHECKPOINT_LOST = "log_truncation", "checkpoint_lost"
 RULE_MISMATCH, INVARIANT_VIOLATION = "rule_mismatch", "invariant_violation"
-# Evidence that is missing or unreadable, so that state is unknown. The finding's `rule` says which: one of GAPS.
+# State is unknown because evidence is missing or unreadable. The finding's `rule`, one of GAPS, says why.
 EVIDENCE_GAP = "evidence_gap"
 
-# Faults of the log, of single files and of the evidence, by `rule`: (verdict, severity). They are facts about the
-# evidence and never judge a loss. Each rule is a kind of its own, except GAPS.
+# (verdict, severity) by `rule` of the faults of the log, of single files and of the evidence. They are facts about the
+# evidence and never judge a loss. Each rule is a kind of its own, except those in GAPS.
 FAULTS = {
     "log_conflict": ("proven", "critical"),
     "snapshot_mismatch": ("proven", "critical"),
@@ -75,7 +75,7 @@ FAULTS = {
     "two_snapshots": ("proven", "high"),
 }
 GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
-# Reasons in `quarantine` that say more than that bytes are damaged: they contradict the rest of the evidence.
+# Reasons in `quarantine` that mean more than damaged bytes: they contradict the rest of the evidence.
 FILE_FAULTS = (
     "offset_flip",
     "epoch_flip",
@@ -119,17 +119,17 @@ KINDS = {
 
 
 def kind_of(name: str) -> Kind:
-    """The registered kind. Errors: ValueError for one that is not."""
+    """The registered kind of that name. Errors: ValueError for an unregistered name."""
     if name not in KINDS:
         raise ValueError(f"unknown kind of finding {name!r}: were the findings written by a newer release?")
     return KINDS[name]
 
 
 def of_section(section: Section) -> tuple[str, ...]:
-    """The names of the kinds in a section."""
+    """Names of the kinds in a section."""
     return tuple(kind.name for kind in KINDS.values() if kind.section is section)
 
 
 def finding_id(*identity: object) -> str:
-    """A stable id, 16 hex digits: the same cluster, kind, partition and offset give the same id in every run."""
+    """A stable id of 16 hex digits: the same cluster, kind, partition and offset give the same id in every run."""
     return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()[:16]

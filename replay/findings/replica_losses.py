@@ -1,10 +1,10 @@
-"""Replicas that lost what they had, as findings: a log that ended lower than before, a high watermark file that went
+"""Findings of replicas that lost what they had: a log that ended lower than before, or a high watermark file that went
 back without an election.
 
-What one replica lost is no loss of acknowledged records by itself: `hwm_regression` judges those. A drop is only one
-where the order in time is sure, and where the broker kept the partition, in one log directory, all the while.
+What one replica lost is no loss of acknowledged records by itself: `hwm_regression` judges those. A drop counts only if
+the order in time is certain and the broker kept the partition in one log directory all that time.
 
-Sources: KIP-101 and KIP-279 (what a replica cuts off after an election), KAFKA-16452 (a lost
+Sources: KIP-101 and KIP-279 (what a replica truncates after an election), KAFKA-16452 (a lost
 replication-offset-checkpoint), KIP-858 (a replica's directory).
 """
 
@@ -34,14 +34,16 @@ from replay.offsets.partition_rows import evidence_of
 from replay.partitions.reducer import MIGRATING
 
 _RULE_VERSION = 1
-# The replica's directory is not known yet.
+# Directory ids that mean: not known yet.
 _NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The states of a partition that were in force while something happened: numbers of its rows, first -1 if nothing
-    is known of its begin. known: no state in between is missing."""
+    """The states of a partition that were in force during an event, as row numbers of its history.
+
+    first: -1 if the state at the beginning is unknown. known: no state in between is missing.
+    """
 
     first: int
     last: int
@@ -50,8 +52,11 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """Rows of elections that may have made a replica cut its log. before: it need not have followed them when it was
-    read first; between: they came since then."""
+    """Row numbers of elections that may have made a replica truncate its log.
+
+    before: elections before the first reading that the replica need not have followed by then; between: elections after
+    the first reading.
+    """
 
     before: list[int]
     between: list[int]
@@ -59,7 +64,7 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class Truncations:
-    """findings: tables.FINDINGS of both kinds. unexplained: by key of the partition (as `states` has it), when a
+    """findings: schemas.FINDINGS of both kinds. unexplained: by partition key (`States.key`), the times in which a
     replica's log went down without an election that explains it."""
 
     findings: pa.Table
@@ -67,7 +72,7 @@ class Truncations:
 
 
 def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
-    """What replicas lost. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
+    """What the replicas of a bucket lost. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     keys = suspected(history, states, offsets) if len(history) else np.empty(0, dtype=np.int64)
     if not len(keys):
@@ -77,24 +82,23 @@ def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
     rows: list[Row] = []
     unexplained: dict[int, list[Span]] = {}
     for key in keys.tolist():
-        first, behind = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
-        partition = _Partition(history.slice(first, behind - first).to_pylist(), evidence[key], cluster, end_ms)
-        found = partition.findings()
-        rows += found
+        first, end = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
+        partition = _Partition(history.slice(first, end - first).to_pylist(), evidence[key], cluster, end_ms)
+        rows += partition.findings()
         error = cluster.clock.error_ms
         unexplained[key] = [
-            Span(cut.broker, cut.before["captured_at_ms"] - error, cut.end_ms) for cut in partition.unexplained
+            Span(drop.broker, drop.before["captured_at_ms"] - error, drop.end_ms) for drop in partition.unexplained
         ]
     return Truncations(pa.Table.from_pylist(rows, schema=FINDINGS), unexplained)
 
 
 class _Partition:
-    """One partition. rows: its history, in order; evidence: of its replicas; end_ms: as of `ClusterFacts.end_ms`."""
+    """One partition. rows: its history, in order; evidence: of its replicas; end_ms: from `ClusterFacts.end_ms`."""
 
     def __init__(self, rows: Sequence[Row], evidence: Evidence, cluster: ClusterFacts, end_ms: int) -> None:
         self.rows, self.evidence, self.cluster, self.clock, self.end_ms = rows, evidence, cluster, cluster.clock, end_ms
         self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
-        # By number: the rows that are known to have opened their leader epoch, in order.
+        # By row number, in order: the rows that are known to have opened their leader epoch.
         self.opened = {i: r for i, r in enumerate(rows) if not r["removed"] and self._opens(i)}
         # Filled by `findings`.
         self.unexplained: list[Drop] = []
@@ -107,24 +111,27 @@ class _Partition:
         return index == 0 or row["leader_epoch"] != self.rows[index - 1]["leader_epoch"]
 
     def findings(self) -> list[Row]:
+        """schemas.FINDINGS rows of both kinds. Fills `unexplained`."""
         epochs = [r["leader_epoch"] for r in self.rows if not r["removed"]]
-        # Leader epochs only ever rise. Where they do not, two histories were mixed, and evidence speaks of either.
+        # Leader epochs only ever rise. If they do not, two histories were mixed and evidence may be about either.
         if epochs != sorted(epochs):
             return []
-        found: list[Row] = []
+        findings: list[Row] = []
         for broker in sorted({*self.evidence.log_ends, *(r["broker_id"] for r in self.evidence.high_watermarks)}):
-            cuts = self._cuts(broker)
-            found += [self._truncation(cut, span) for cut, span in cuts]
-            marks = [r for r in self.evidence.high_watermarks if r["broker_id"] == broker and r["source"] == CHECKPOINT]
+            tail_losses = self._tail_losses(broker)
+            findings += [self._truncation(drop, span) for drop, span in tail_losses]
+            reports = [
+                r for r in self.evidence.high_watermarks if r["broker_id"] == broker and r["source"] == CHECKPOINT
+            ]
             since = -1
-            for drop in drops(marks, "high_watermark", self.clock):
-                later = [r for r in marks if r["captured_at_ms"] >= since]
-                found += self._lost_checkpoint(drop, later, [cut for cut, _ in cuts])
+            for drop in drops(reports, "high_watermark", self.clock):
+                later = [r for r in reports if r["captured_at_ms"] >= since]
+                findings += self._lost_checkpoint(drop, later, [loss for loss, _ in tail_losses])
                 since = drop.after["captured_at_ms"] if drop.after else since
-        return found
+        return findings
 
-    def _cuts(self, broker: int) -> list[tuple[Drop, _Span]]:
-        """Each time the replica lost its tail, once: what log ends and lines say of one event is one."""
+    def _tail_losses(self, broker: int) -> list[tuple[Drop, _Span]]:
+        """Each time the replica lost its tail. What log ends and lines show of the same event is one element."""
         ends = log_ends(self.evidence, broker)
         opened = {r["leader_epoch"]: r["timestamp_ms"] for r in self.opened.values()}
         lines = [e.row for entries in self.evidence.entries.values() for e in entries if e.broker_id == broker]
@@ -132,52 +139,52 @@ class _Partition:
         result = [(drop, span) for drop in known if (span := self._span(drop))]
         for drop in line_drops(ends, lines, opened, known, self.clock):
             span, line = self._span(drop), drop.line
-            same = next((i for i, (cut, _) in enumerate(result) if self._one_event(cut, drop, ends)), None)
+            same = next((i for i, (shown, _) in enumerate(result) if self._one_event(shown, drop, ends)), None)
             if span and same is None:
                 result.append((drop, span))
             elif span and span.known and same is not None and line:
-                cut = result[same][0]
-                replaced = self.clock.surely_before(cut.before, opened[line["leader_epoch"]])
-                if replaced and cut.line is None and line["epoch_start_offset"] < cut.high:
-                    result[same] = (cut.with_line(line), result[same][1])
+                by_log_end = result[same][0]
+                replaced = self.clock.surely_before(by_log_end.before, opened[line["leader_epoch"]])
+                if replaced and by_log_end.line is None and line["epoch_start_offset"] < by_log_end.high:
+                    result[same] = (by_log_end.with_line(line), result[same][1])
         return result
 
-    def _one_event(self, shown: Drop, by_line: Drop, ends: Sequence[Row]) -> bool:
-        """Whether two drops of a replica, of its log ends and of a line, may be one: their times overlap, and no log
-        end between them tells them apart."""
-        if shown.after is None or by_line.before is shown.after or not shown.overlaps(by_line):
+    def _one_event(self, by_log_end: Drop, by_line: Drop, ends: Sequence[Row]) -> bool:
+        """Whether a drop of a replica's log end and one shown by a line may be the same event: their times overlap,
+        and no log end between them shows that they are two."""
+        if by_log_end.after is None or by_line.before is by_log_end.after or not by_log_end.overlaps(by_line):
             return False
-        until, line_ms = shown.after["captured_at_ms"] - self.clock.error_ms, by_line.end_ms
+        until, line_ms = by_log_end.after["captured_at_ms"] - self.clock.error_ms, by_line.end_ms
         between = [r for r in ends if line_ms is not None and self.clock.surely_after(r, line_ms)]
-        return not any(r["log_end_offset"] > shown.low and self.clock.surely_before(r, until) for r in between)
+        return not any(r["log_end_offset"] > by_log_end.low and self.clock.surely_before(r, until) for r in between)
 
     def _span(self, drop: Drop) -> _Span | None:
-        """The states between the two; None if the two need not speak of one and the same copy of the partition."""
+        """The states between the two readings; None if the readings need not be of the same copy of the partition."""
         error = self.clock.error_ms
         first = bisect_right(self.times, drop.before["captured_at_ms"] - error) - 1
-        behind = len(self.rows) if drop.end_ms is None else bisect_right(self.times, drop.end_ms)
+        end = len(self.rows) if drop.end_ms is None else bisect_right(self.times, drop.end_ms)
         if first < 0 and self.rows[0]["origin"] != "checkpoint":
             return None
-        inside = self.rows[max(first, 0) : behind]
+        inside = self.rows[max(first, 0) : end]
         if not all(not r["removed"] and drop.broker in r["replicas"] for r in inside):
             return None
-        directories = {r["directories"][r["replicas"].index(drop.broker)] for r in inside if _placed(r)}
+        directories = {r["directories"][r["replicas"].index(drop.broker)] for r in inside if _has_directories(r)}
         if len(directories.difference(_NO_DIRECTORY)) > 1:
             return None
-        last = behind - 1
+        last = end - 1
         if drop.after is None:
             last = self._opening(drop)
-        whole = first >= 0 and self._unbroken(first, behind - 1)
-        cut_off = any(r["end_offset"] is not None and r["end_timestamp_ms"] is None for r in inside)
-        seen_to_end = drop.end_ms is None or drop.end_ms <= self.end_ms
-        return _Span(first, last, whole and not cut_off and seen_to_end)
+        unbroken = first >= 0 and self._unbroken(first, end - 1)
+        open_ended = any(r["end_offset"] is not None and r["end_timestamp_ms"] is None for r in inside)
+        before_log_end = drop.end_ms is None or drop.end_ms <= self.end_ms
+        return _Span(first, last, unbroken and not open_ended and before_log_end)
 
     def _unbroken(self, first: int, last: int) -> bool:
-        """No snapshot follows one of the states: each was in force up to the next one."""
+        """Whether no snapshot follows any of the states, so that each was in force until the next one."""
         return not any(r["origin"] == "checkpoint" for r in self.rows[first + 1 : last + 2])
 
     def _opening(self, drop: Drop) -> int:
-        """The row that opened the epoch of the drop's line."""
+        """Number of the row that opened the leader epoch of the drop's line."""
         return next(i for i, r in self.opened.items() if drop.line and r["leader_epoch"] == drop.line["leader_epoch"])
 
     def _explained(self, drop: Drop, span: _Span) -> _Explained:
@@ -185,13 +192,15 @@ class _Partition:
         epochs = [
             i for i, r in enumerate(self.rows[: span.last + 1]) if i in self.opened or r["origin"] == "checkpoint"
         ]
-        rows = [i for i in epochs if self._may_cut(self.rows[i], drop, followed)]
+        rows = [i for i in epochs if self._may_truncate(self.rows[i], drop, followed)]
         return _Explained([i for i in rows if i <= span.first], [i for i in rows if i > span.first])
 
-    def _may_cut(self, row: Row, drop: Drop, followed: int) -> bool:
-        """Whether the row's election may have made the replica cut its log below what it had: another broker came to
-        lead, in an epoch that the replica had not surely followed, whose log did not surely reach as far. Before a
-        snapshot's epoch there may have been any other."""
+    def _may_truncate(self, row: Row, drop: Drop, followed: int) -> bool:
+        """Whether the row's election may have made the replica truncate its log below what it had.
+
+        That takes another broker as leader, in an epoch that the replica had not certainly followed, whose log did not
+        certainly reach as far. Any other epoch may have come before a snapshot's epoch.
+        """
         if row["origin"] == "checkpoint":
             return bool(not row["removed"] and row["leader_epoch"] > followed)
         if row["leader"] in (-1, drop.broker) or row["leader_epoch"] <= followed:
@@ -201,16 +210,18 @@ class _Partition:
         return not starts or bool(min(starts) < drop.high)
 
     def _followed(self, drop: Drop) -> int:
-        """The highest leader epoch that the replica's log surely had reached when it was read first: its
-        leader-epoch-checkpoint had it, or the replica had settled; -1: none known."""
+        """The highest leader epoch that the replica's log had certainly reached at the first reading: its
+        leader-epoch-checkpoint contained it, or the replica had settled. -1: none is known."""
         read = drop.before["captured_at_ms"] - self.clock.error_ms
         lines = self.evidence.epoch_rows.get(drop.broker, [])
         known = [r["leader_epoch"] for r in lines if self.clock.surely_before(r, read)]
         return int(max([*known, self._settled(drop)]))
 
     def _settled(self, drop: Drop) -> int:
-        """The leader epoch under which the replica had been in sync, on a running broker, for SETTLED_MS when it was
-        read first: it follows its leader's log, and has written its high watermark since. -1: not known to have."""
+        """The leader epoch under which the replica had been in sync, on a running broker, for SETTLED_MS at the first
+        reading: it follows its leader's log and has written its high watermark since. -1: not known."""
+        # As `LeaderTerms.settled`, with one condition more: no snapshot may follow the last state either (`_unbroken`).
+        # A reading after that state may lie in a gap of the log, and these findings need every state in between.
         row, error = drop.before, self.clock.error_ms
         begin, end = row["captured_at_ms"] - SETTLED_MS - error, read_by(row) + error
         first, last = (bisect_right(self.times, at) - 1 for at in (begin, end))
@@ -227,7 +238,7 @@ class _Partition:
             self.unexplained.append(drop)
         reason = [
             statement("log_end_before", [drop.broker], value=drop.high, text=_time(drop.before)),
-            *self._shown(drop),
+            *self._lower_readings(drop),
             statement("tail_lost", value=drop.high - drop.low),
             *self._elections(explained, span),
             *self._circumstances(drop, span),
@@ -235,7 +246,8 @@ class _Partition:
         ]
         return self._finding(LOG_TRUNCATION, severity, drop, span, reason)
 
-    def _shown(self, drop: Drop) -> Iterator[Row]:
+    def _lower_readings(self, drop: Drop) -> Iterator[Row]:
+        """Statements about the lower value: of the line and of the later log end."""
         if drop.line:
             line, opened = drop.line, self.rows[self._opening(drop)]["offset"]
             figures = {"leader_epoch": line["leader_epoch"], "value": line["epoch_start_offset"]}
@@ -259,17 +271,17 @@ class _Partition:
         return {"brokers": leader, "offset": row["offset"], "leader_epoch": row["leader_epoch"]}
 
     def _circumstances(self, drop: Drop, span: _Span) -> list[Row]:
-        """What else is recorded of the broker in that time, and what was taken for true."""
+        """Statements about what else is recorded of the broker during that time, and what was assumed."""
         restarts = self._restarts(drop, span)
-        said = [statement("restarted_between", offset=s.offset) for s in restarts[-1:]]
+        statements = [statement("restarted_between", offset=s.offset) for s in restarts[-1:]]
         if not restarts and span.known:
-            said.append(statement("not_restarted"))
+            statements.append(statement("not_restarted"))
         if span.first >= 0 and self.rows[span.first]["leader"] == drop.broker:
-            said.append(statement("led_before"))
+            statements.append(statement("led_before"))
         if self.rows[span.last]["leader"] == drop.broker:
-            said.append(statement("leads_after"))
-        said += [] if span.known else [statement("states_not_known")]
-        return [*said, statement("clocks", value=self.clock.error_ms)]
+            statements.append(statement("leads_after"))
+        statements += [] if span.known else [statement("states_not_known")]
+        return [*statements, statement("clocks", value=self.clock.error_ms)]
 
     def _restarts(self, drop: Drop, span: _Span) -> list[BrokerState]:
         """The broker's new incarnations between the two readings."""
@@ -277,17 +289,21 @@ class _Partition:
         end = self.times[span.last] if drop.end_ms is None else drop.end_ms
         return [s for s in self.cluster.brokers.restarts(drop.broker, -1) if begin < s.timestamp_ms <= end]
 
-    def _lost_checkpoint(self, drop: Drop, marks: Sequence[Row], cuts: Sequence[Drop]) -> list[Row]:
-        """The finding of a high watermark that no election and no cut of the log put back, if there is one. marks:
-        since the drop before. The last of them that shows more and had surely been written under the epoch that was
-        still the partition's at the drop's end is held against it: the file of a broker that is down may be older."""
-        for row in reversed(marks):
+    def _lost_checkpoint(self, drop: Drop, reports: Sequence[Row], tail_losses: Sequence[Drop]) -> list[Row]:
+        """The finding, if any, of a high watermark that neither an election nor a truncation of the log set back.
+
+        reports: those read since the drop before. The lower value is compared with the last report that shows more and
+        was certainly written under the epoch that the partition still had at the drop's end: the file of a broker that
+        is down may be older.
+        """
+        for row in reversed(reports):
             before = self.clock.surely_before(row, (drop.after or row)["captured_at_ms"] - self.clock.error_ms)
             if before and row["high_watermark"] > drop.low:
-                found = replace(drop, before=row, high=row["high_watermark"])
-                span = self._span(found)
-                if span and self._settled(found) == self.rows[span.last]["leader_epoch"]:
-                    return [] if any(found.overlaps(cut) for cut in cuts) else [self._checkpoint(found, span)]
+                lost = replace(drop, before=row, high=row["high_watermark"])
+                span = self._span(lost)
+                if span and self._settled(lost) == self.rows[span.last]["leader_epoch"]:
+                    truncated = any(lost.overlaps(other) for other in tail_losses)
+                    return [] if truncated else [self._checkpoint(lost, span)]
         return []
 
     def _checkpoint(self, drop: Drop, span: _Span) -> Row:
@@ -302,14 +318,14 @@ class _Partition:
 
     def _finding(self, kind: str, severity: str, drop: Drop, span: _Span, reason: Sequence[Row]) -> Row:
         start, end = self.rows[span.first] if span.first >= 0 else None, self.rows[span.last]
-        place = {name: end[name] for name in ("topic_id", "topic", "partition")}
+        partition = {name: end[name] for name in ("topic_id", "topic", "partition")}
         between = [r for i, r in self.opened.items() if span.first < i <= span.last and r["leader"] >= 0]
-        once = (drop.broker, drop.before["captured_at_ms"], drop.high)
+        event = (drop.broker, drop.before["captured_at_ms"], drop.high)
         states = [("state_before", start)] if start else []
-        shown = [("before", drop.before), ("after", drop.after), ("epoch_began", drop.line)]
+        observations = [("before", drop.before), ("after", drop.after), ("epoch_began", drop.line)]
         return {
-            **place,
-            "finding_id": finding_id(self.cluster.cluster_id, kind, end["topic_id"], end["partition"], *once),
+            **partition,
+            "finding_id": finding_id(self.cluster.cluster_id, kind, end["topic_id"], end["partition"], *event),
             "kind": kind,
             "start_offset": start["offset"] if start else None,
             "end_offset": end["offset"],
@@ -321,7 +337,7 @@ class _Partition:
             "rule": kind,
             "rule_version": _RULE_VERSION,
             "evidence": [
-                *(observation_row(role, row) for role, row in shown if row),
+                *(observation_row(role, row) for role, row in observations if row),
                 *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
             ],
             "reason": reason,
@@ -329,10 +345,11 @@ class _Partition:
         }
 
 
-def _placed(row: Row) -> bool:
+def _has_directories(row: Row) -> bool:
     return len(row["directories"] or []) == len(row["replicas"])
 
 
 def _time(row: Row) -> str:
+    """The capture time as text, in UTC with milliseconds."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["captured_at_ms"])
     return at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"

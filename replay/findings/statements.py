@@ -1,6 +1,6 @@
-"""Why a finding says what it says, as data: statements with a code and their figures, and the prose made of them.
+"""The reason of a finding as data: statements with a code and figures, and the prose made from them.
 
-Every statement is of one nature (replay/findings/sentences.py), and none mixes two.
+Every statement has one nature (replay/findings/sentences.py) and never mixes two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def statement(
     value: int | None = None,
     text: str | None = None,
 ) -> dict[str, Any]:
-    """A STATEMENT. Errors: KeyError for a code that has no sentence."""
+    """A schemas.STATEMENT dict. Errors: KeyError for a code that has no sentence."""
     return {
         "code": code,
         "nature": SENTENCES[code][0],
@@ -32,12 +32,12 @@ def statement(
 
 
 def prose(reason: Iterable[Mapping[str, Any]]) -> str:
-    """The statements as sentences, in their order."""
-    return " ".join(_sentence(said) for said in reason)
+    """The sentences of the statements, in the same order."""
+    return " ".join(map(_sentence, reason))
 
 
-def _sentence(said: Mapping[str, Any]) -> str:
-    brokers = said["brokers"]
-    figures = {name: said[name] for name in ("offset", "leader_epoch", "value", "text")}
+def _sentence(row: Mapping[str, Any]) -> str:
+    brokers = row["brokers"]
+    figures = {name: row[name] for name in ("offset", "leader_epoch", "value", "text")}
     listed = "none" if not brokers else ", ".join(map(str, brokers))
-    return SENTENCES[said["code"]][1].format(brokers=listed, **figures)
+    return SENTENCES[row["code"]][1].format(brokers=listed, **figures)

@@ -1,4 +1,4 @@
-"""Findings of judged windows: the recorded window, and what other rules would have lost or elected."""
+"""Findings of judged windows: the recorded window, and what other rules would have elected or lost."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from replay.whatif import recovery_policies
 _RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
 
 
-def window_findings(seen: JudgedWindow, number: str, answers: Sequence[Row], cluster_id: str) -> list[Row]:
-    """schemas.FINDINGS rows of one judged window: the recorded one first, then what would have been.
+def window_findings(window: JudgedWindow, recorded_id: str, answers: Sequence[Row], cluster_id: str) -> list[Row]:
+    """schemas.FINDINGS rows of one judged window: the recorded one first, then predictions under other rules.
 
-    number: finding_id of the recorded one; answers: schemas.COUNTERFACTUALS rows of the window.
+    recorded_id: finding_id of the recorded one; answers: schemas.COUNTERFACTUALS rows of the window.
     """
-    window = _window(seen, number, answers)
-    predicted = _would_have_lost(seen, answers, window, cluster_id)
-    return [window, *predicted, *_divergences(seen, answers, window, cluster_id)]
+    recorded = _recorded_finding(window, recorded_id, answers)
+    predicted = _counterfactuals(window, answers, recorded, cluster_id)
+    return [recorded, *predicted, *_divergences(window, answers, recorded, cluster_id)]
 
 
-def window_id(seen: JudgedWindow, cluster_id: str, kind: str, *more: object) -> str:
-    after = seen.after
+def window_id(window: JudgedWindow, cluster_id: str, kind: str, *more: object) -> str:
+    """The finding_id of a finding about the window."""
+    after = window.after
     return finding_id(cluster_id, kind, after["topic_id"], after["partition"], after["offset"], *more)
 
 
-def _window(seen: JudgedWindow, number: str, answers: Sequence[Row]) -> Row:
-    """The recorded window."""
-    differing = next((r for r in _recoveries(seen, answers) if r["policy"] == recovery_policies.ALL_REPLICAS), None)
-    judgement = seen.judgement
-    told = reason(seen, differing["leader"] if differing else None)
+def _recorded_finding(window: JudgedWindow, recorded_id: str, answers: Sequence[Row]) -> Row:
+    """The schemas.FINDINGS row of the recorded window."""
+    differing = next((r for r in _recoveries(window, answers) if r["policy"] == recovery_policies.ALL_REPLICAS), None)
+    judgement = window.judgement
+    statements = reason(window, differing["leader"] if differing else None)
     severity = SEVERITY[judgement.verdict]
-    if seen.after["topic"] in MEANINGS and judgement.verdict == POSSIBLE:
+    if window.after["topic"] in MEANINGS and judgement.verdict == POSSIBLE:
         severity = "high"
     return {
-        **_place(seen),
-        "finding_id": number,
+        **_common_columns(window),
+        "finding_id": recorded_id,
         "kind": HWM_REGRESSION,
         "verdict": judgement.verdict,
         "severity": severity,
@@ -52,19 +53,19 @@ def _window(seen: JudgedWindow, number: str, answers: Sequence[Row]) -> Row:
         "unacked_max": judgement.unacked_max,
         "would_be_leader": differing["leader"] if differing else None,
         "policy": differing["policy"] if differing else None,
-        "evidence": evidence_rows(seen),
-        "reason": told,
-        "explanation": prose(told),
+        "evidence": evidence_rows(window),
+        "reason": statements,
+        "explanation": prose(statements),
     }
 
 
-def _place(seen: JudgedWindow) -> dict[str, Any]:
-    after, end = seen.after, seen.end
+def _common_columns(window: JudgedWindow) -> dict[str, Any]:
+    after, end = window.after, window.end
     return {
         **{n: after[n] for n in ("topic_id", "topic", "partition")},
-        "start_offset": seen.start["offset"],
+        "start_offset": window.start["offset"],
         "end_offset": end["offset"] if end else None,
-        "start_timestamp_ms": seen.start["timestamp_ms"],
+        "start_timestamp_ms": window.start["timestamp_ms"],
         "end_timestamp_ms": end["timestamp_ms"] if end else None,
         "election_offset": after["offset"],
         "recorded_leader": after["leader"],
@@ -73,61 +74,65 @@ def _place(seen: JudgedWindow) -> dict[str, Any]:
     }
 
 
-def _would_have_lost(seen: JudgedWindow, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
-    """Policies whose leader, another than the recorded one, would surely have lost acknowledged records."""
+def _counterfactuals(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
+    """Findings of policies whose leader differs from the recorded one and would certainly have lost acknowledged
+    records."""
     rows = []
     for answer in answers:
         if answer["differs"] and answer["loss_min"]:
-            rows.append(_prediction(seen, answer, _predicted(seen, answer), window, COUNTERFACTUAL, "low", cluster_id))
+            statements = _predicted_statements(window, answer)
+            rows.append(_predicted_finding(window, answer, statements, recorded, COUNTERFACTUAL, "low", cluster_id))
     return rows
 
 
-def _divergences(seen: JudgedWindow, answers: Sequence[Row], window: Row, cluster_id: str) -> list[Row]:
-    """The leader that unclean recovery would have picked, where it is another; once for each."""
+def _divergences(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
+    """Findings of other leaders that unclean recovery would have picked, one for each such leader."""
     rows: dict[int, Row] = {}
-    for answer in _recoveries(seen, answers):
+    for answer in _recoveries(window, answers):
         if answer["leader"] not in rows:
-            told = _predicted(seen, answer)
-            if window["loss_min"]:
-                told.append(statement("lost_by_recorded", value=window["loss_min"]))
-            severity = "medium" if window["verdict"] == PROVEN else "low"
-            rows[answer["leader"]] = _prediction(seen, answer, told, window, DIVERGENCE, severity, cluster_id)
+            statements = _predicted_statements(window, answer)
+            if recorded["loss_min"]:
+                statements.append(statement("lost_by_recorded", value=recorded["loss_min"]))
+            severity = "medium" if recorded["verdict"] == PROVEN else "low"
+            rows[answer["leader"]] = _predicted_finding(
+                window, answer, statements, recorded, DIVERGENCE, severity, cluster_id
+            )
     return list(rows.values())
 
 
-def _recoveries(seen: JudgedWindow, answers: Sequence[Row]) -> list[Row]:
-    """Answers of unclean recovery that name another leader; none where a member of the ISR or ELR was elected that the
-    controller itself trusts."""
-    if seen.case.election.elected_clean:
+def _recoveries(window: JudgedWindow, answers: Sequence[Row]) -> list[Row]:
+    """Answers of unclean recovery that name another leader; empty if the elected leader was a member of the ISR or ELR
+    that the controller itself trusts."""
+    if window.election_facts.election.elected_clean:
         return []
     by_policy = {r["policy"]: r for r in answers}
     return [by_policy[name] for name in _RECOVERY if by_policy[name]["differs"]]
 
 
-def _predicted(seen: JudgedWindow, answer: Row) -> list[Row]:
-    """What a policy would have done, and what that would have lost."""
-    leader, after = answer["leader"], seen.after
-    told = [
+def _predicted_statements(window: JudgedWindow, answer: Row) -> list[Row]:
+    """Statements about what a policy would have done and what that would have lost."""
+    leader, after = answer["leader"], window.after
+    statements = [
         statement("recorded_leader", brokers=[after["leader"]], offset=after["offset"]),
         statement("policy_elects", brokers=[leader], text=answer["policy"]),
     ]
     if answer["log_end_offset"] is not None:
         known = {"value": answer["log_end_offset"], "leader_epoch": answer["last_written_leader_epoch"]}
-        told.append(statement("last_seen", brokers=[leader], **known))
+        statements.append(statement("last_seen", brokers=[leader], **known))
     if answer["loss_min"]:
-        told.append(statement("would_lose_at_least", value=answer["loss_min"]))
+        statements.append(statement("would_lose_at_least", value=answer["loss_min"]))
     if answer["loss_max"] is not None:
-        told.append(statement("would_lose_at_most", value=answer["loss_max"]))
-    return told
+        statements.append(statement("would_lose_at_most", value=answer["loss_max"]))
+    return statements
 
 
-def _prediction(
-    seen: JudgedWindow, answer: Row, told: list[Row], window: Row, kind: str, severity: str, cluster_id: str
+def _predicted_finding(
+    window: JudgedWindow, answer: Row, statements: list[Row], recorded: Row, kind: str, severity: str, cluster_id: str
 ) -> Row:
-    """A finding about what would have been. Never proven: whom another rule would have picked is a prediction."""
+    """A finding about another rule. Its verdict is never proven: who another rule would have picked is a prediction."""
     return {
-        **_place(seen),
-        "finding_id": window_id(seen, cluster_id, kind, answer["policy"]),
+        **_common_columns(window),
+        "finding_id": window_id(window, cluster_id, kind, answer["policy"]),
         "kind": kind,
         "verdict": POSSIBLE,
         "severity": severity,
@@ -135,7 +140,7 @@ def _prediction(
         "loss_max": answer["loss_max"],
         "would_be_leader": answer["leader"],
         "policy": answer["policy"],
-        "evidence": window["evidence"],
-        "reason": told,
-        "explanation": prose(told),
+        "evidence": recorded["evidence"],
+        "reason": statements,
+        "explanation": prose(statements),
     }

@@ -1,5 +1,6 @@
-"""Upper bounds of the high watermark that a leader had reached when its time ended, each with the inference that gives
-it. A leader may write on after it was last seen, so without one of these the bound is open.
+"""Upper bounds on the high watermark that a leader had reached when its term ended, each with its inference.
+
+A leader may go on writing after it was last observed, so without one of these inferences the bound is open.
 
 Sources: KIP-966 and KAFKA-15583 (below min ISR the high watermark stands still, from Kafka 3.7 on), Kafka's
 Partition.maybeIncrementLeaderHW and its gauges UnderMinIsr and InSyncReplicasCount, LogManager.shutdown.
@@ -13,23 +14,27 @@ from dataclasses import dataclass
 from replay.cluster.facts import Clock, read_by
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, running_log_ends
 
-# metadata.version 3.7-IV0 as a level: brokers that know it let the high watermark stand still below min ISR.
+# metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
 WAITS_FOR_MIN_ISR_LEVEL = 15
 
-CLEAN_STOP, STOOD_STILL, SAID_BY_LEADER = "ceiling_clean_stop", "ceiling_below_min_isr", "ceiling_leaders_own_word"
+CLEAN_STOP, BELOW_MIN_ISR, REPORTED_BY_LEADER = (
+    "ceiling_clean_stop",
+    "ceiling_below_min_isr",
+    "ceiling_leaders_own_word",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LastTerm:
-    """The last leader's time before an election, as far as its high watermark is concerned. Times in ms.
+    """The last leader's term before an election: what bounds its high watermark. Times in ms.
 
-    session: (broker, broker epoch) that led; stopped_by_ms: its process surely had ended by then where that is known
-    from the log (it registered again), else None. led_ms: from when to when it surely led. below_ms: since when
-    |ISR| < min ISR without a break up to the election, None if it was not; known_by_ms: since when the leader surely
-    knew it; waits: its release lets the high watermark stand still then. fixed_since: whether from a time on the ISR
-    did not grow, and min ISR did not change, up to the election. last_alive_ms: up to then its process surely ran;
-    started_by_ms: before that its process surely had started, None where not known. last_leader_epoch: the epoch that
-    it led last.
+    session: (broker, broker epoch) that led. stopped_by_ms: when its process had certainly ended because the log shows
+    that it registered again; None if the log does not. led_ms: from when to when it certainly led. below_ms: since when
+    |ISR| < min ISR without a break up to the election; None if it was not. known_by_ms: since when the leader certainly
+    knew that. waits: its release does not advance the high watermark then. fixed_since: whether from a given time up to
+    the election the ISR did not grow and min ISR did not change. last_alive_ms: its process certainly ran until then.
+    started_by_ms: its process had certainly started before then; None if unknown. last_leader_epoch: the last epoch
+    that it led.
     """
 
     leader: int
@@ -46,7 +51,7 @@ class LastTerm:
     elected_ms: int
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
-        """Whether the scrape surely is of the process that was elected, not of one that came after a crash."""
+        """Whether the scrape is certainly of the process that was elected, not of one that started after a crash."""
         start = scrape.process_start_ms
         if self.started_by_ms is not None and start is not None and start + clock.error_ms <= self.started_by_ms:
             return True
@@ -54,27 +59,31 @@ class LastTerm:
 
 
 def high_watermark_ceiling(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Bound:
-    """The lowest of the bounds that the evidence gives."""
+    """The lowest upper bound that the evidence gives; open if there is none."""
     if term is None:
         return OPEN
-    every = [
-        *_left_behind(evidence, term, clock),
-        *_stood_still(evidence, term, clock),
-        *_own_word(evidence, term, clock),
+    bounds = [
+        *_after_clean_stop(evidence, term, clock),
+        *_below_min_isr(evidence, term, clock),
+        *_reported_by_leader(evidence, term, clock),
     ]
-    return min(every, key=lambda b: b.value or 0, default=OPEN)
+    return min(bounds, key=lambda b: b.value or 0, default=OPEN)
 
 
 def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Bound:
-    """Where the old leader's log ended when it stopped. Known if it stopped cleanly and what it left was captured, and
-    nothing was cut or added since it led: no other leader had been elected before it stopped. It must have run in its
-    term: where a broker is elected that has stopped already, the leader before goes on without it."""
+    """Where the old leader's log ended when it stopped; open if unknown.
+
+    It is known if the leader stopped cleanly, what it left was captured, and nothing was truncated or appended since it
+    led: no other leader had been elected before it stopped. The leader must have run during its term: if a broker is
+    elected that has already stopped, the leader before it goes on without it.
+    """
     if term is None or term.last_alive_ms < term.led_ms[0] + PROPAGATION_MS:
         return OPEN
-    return next(_left_behind(evidence, term, clock), OPEN)
+    return next(_after_clean_stop(evidence, term, clock), OPEN)
 
 
-def _left_behind(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """The log end that the leader's session left when it stopped cleanly."""
     if term.session is None:
         return
     rows = []
@@ -88,26 +97,26 @@ def _left_behind(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[B
         yield Bound(ends.pop(), rows[0], inference=CLEAN_STOP)
 
 
-def _stood_still(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
-    """While |ISR| < min ISR, as the log has it, and the leader knows it."""
+def _below_min_isr(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it."""
     if term.below_ms is None or term.known_by_ms is None or not term.waits:
         return
     for scrape in running_log_ends(evidence, term.leader, term.known_by_ms, term.led_ms[1], clock):
         if term.ran(scrape, clock):
-            yield Bound(scrape.log_end_offset, scrape.row, inference=STOOD_STILL)
+            yield Bound(scrape.log_end_offset, scrape.row, inference=BELOW_MIN_ISR)
 
 
-def _own_word(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
-    """The leader itself says that it is below min ISR; a later reading of the same process shows its log end."""
-    said: dict[int, Scrape] = {}
+def _reported_by_leader(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """Log ends of the leader after it reported itself below min ISR, from later readings of the same process."""
+    below: dict[int, Scrape] = {}  # by process start, the first scrape that reports it
     for scrape in evidence.scrapes.get(term.leader, []):
         start = scrape.process_start_ms
         if start is None or not clock.surely_before(scrape.row, term.elected_ms):
             continue
-        first = said.get(start)
-        # It led, so its log is loaded: a log end of 0 is one.
+        first = below.get(start)
+        # It led, so its log is loaded and a log end of 0 is real.
         if first is not None and scrape.log_end_offset is not None and scrape.captured_at_ms > read_by(first.row):
-            yield Bound(scrape.log_end_offset, scrape.row, inference=SAID_BY_LEADER)
+            yield Bound(scrape.log_end_offset, scrape.row, inference=REPORTED_BY_LEADER)
         begin = scrape.captured_at_ms - clock.error_ms
         if (
             first is None
@@ -118,4 +127,4 @@ def _own_word(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Boun
             and term.waits
             and term.fixed_since(begin)
         ):
-            said[start] = scrape
+            below[start] = scrape

@@ -1,5 +1,5 @@
-"""What recorded history says about the elections to judge: who led before, whether the winner held everything by
-protocol, where the high watermark stood still. Partition by partition.
+"""Facts of the recorded history about the elections to judge: who led before, whether the winner held everything by
+protocol, where the high watermark did not advance. Partition by partition.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ from replay.partitions.elections import States
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """An election to judge (row: its row in the history). last_epoch: the leader epoch of the last leader before it;
-    -1 if there was none. leaderless_ms: since when nobody led, None if somebody led up to the election. memberships: of
-    every replica right before it; sessions: of their brokers at it; undisturbed: see `LeaderTerms.undisturbed`."""
+class ElectionFacts:
+    """An election to judge, and what its judgement needs.
+
+    row: of the election in the history. last_epoch: leader epoch of the last leader before it, -1 if there was none.
+    leaderless_ms: since when nobody led; None if somebody led up to the election. memberships: of every replica, right
+    before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
+    """
 
     row: int
     election: Election
@@ -54,7 +57,7 @@ class Case:
     undisturbed: frozenset[int]
 
 
-def partition_cases(
+def partition_elections(
     facts: StateFacts,
     states: States,
     span: tuple[int, int],
@@ -63,54 +66,57 @@ def partition_cases(
     against: Contradictions,
     around: tuple[ClusterFacts, Sessions, int],
     directories: Sequence[Sequence[str] | None],
-) -> list[Case]:
-    """The cases of one partition. span: its rows in the history [first, behind); rows: the elections to judge;
-    against: what else in the lake speaks against an election; around: the cluster, its brokers' sessions,
-    and the time after which no state is known; directories: of the span's rows, ids in the order of the replicas."""
+) -> list[ElectionFacts]:
+    """The elections of one partition, ready to judge.
+
+    span: the partition's rows in the history [first, end). rows: the elections to judge. against: what else in the lake
+    contradicts an election. around: the cluster, its brokers' sessions, and the time after which no state is known.
+    directories: of the span's rows, ids in the order of the replicas.
+    """
     cluster, sessions, end_ms = around
-    sessions = sessions.seen_alive(evidence.scrapes, cluster.clock)
-    course = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped)
-    return _Partition(course, evidence, against, directories).cases(list(rows))
+    sessions = sessions.extended(evidence.scrapes, cluster.clock)
+    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped)
+    return _Partition(terms, evidence, against, directories).elections(list(rows))
 
 
 class _Partition:
-    """One partition's rows, with what several of its cases share."""
+    """One partition's rows, and what its elections share."""
 
     def __init__(
         self,
-        course: LeaderTerms,
+        terms: LeaderTerms,
         evidence: Evidence,
         against: Contradictions,
         directories: Sequence[Sequence[str] | None],
     ) -> None:
-        self.course, self.facts, self.states = course, course.facts, course.states
-        self.sessions, self.cluster, self.clock = course.sessions, course.cluster, course.cluster.clock
-        self.first, self.behind = course.first, course.behind
-        self.evidence = evidence if course.sound else index_rows([])
+        self.terms, self.facts, self.states = terms, terms.facts, terms.states
+        self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
+        self.first, self.end = terms.first, terms.end
+        self.evidence = evidence if terms.sound else index_rows([])
         self.against, self.directories = against, directories
         self.leaders: dict[int, Leaders] = {}
 
-    def cases(self, rows: list[int]) -> list[Case]:
+    def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states
-        inside = np.arange(self.first, self.behind)
-        asked = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
-        steps = [self._step(row) for row in asked]
-        found = dict(zip(asked, floors(steps, self._reports(steps)), strict=True))
-        return [self._case(row, found[row]) for row in rows]
+        inside = np.arange(self.first, self.end)
+        step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
+        steps = [self._step(row) for row in step_rows]
+        floor_before = dict(zip(step_rows, floors(steps, self._reports(steps)), strict=True))
+        return [self._election_facts(row, floor_before[row]) for row in rows]
 
     def _reports(self, steps: Sequence[Step]) -> list[Report]:
         created = None
         if not self.facts.anchored[self.first]:
-            created = (int(self.states.leader_epoch[self.first]), self.course.known_since_ms)
-        marks = [row for row in self.evidence.high_watermarks if self._of_this_topic(row)]
-        known = reports(self.evidence, marks, created, steps, self._latest_epoch, self.clock)
-        return known + list(self._alone())
+            created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
+        rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
+        known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
+        return known + list(self._alone_in_isr())
 
-    def _of_this_topic(self, row: Row) -> bool:
-        """Whether a value that names its topic only by name surely is of this partition, not of one that had the name
-        before: the broker is a replica, and was up since the partition is known for long enough to have written its
-        checkpoint files anew."""
-        broker, known_ms = row["broker_id"], self.course.known_since_ms + self.clock.error_ms
+    def _is_of_this_topic(self, row: Row) -> bool:
+        """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
+        earlier topic with that name: the broker is a replica, and since the partition has been known it was up for long
+        enough to rewrite its checkpoint files."""
+        broker, known_ms = row["broker_id"], self.terms.known_since_ms + self.clock.error_ms
         if broker not in self._ever_replicas:
             return False
         needed = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
@@ -119,18 +125,21 @@ class _Partition:
 
     @cached_property
     def _ever_replicas(self) -> set[int]:
-        replicas = self.states.replicas[self.first : self.behind]
+        replicas = self.states.replicas[self.first : self.end]
         return set(np.unique(replicas[replicas != PAD]).tolist())
 
     def _latest_epoch(self, row: Row) -> int | None:
-        """A leader epoch that the log of a high watermark's replica surely had reached when the value was written."""
-        known = [e for e in (self.course.settled(row), self._written_anew(row)) if e is not None]
+        """A leader epoch that the replica's log had certainly reached when the row's high watermark was written; None
+        if none is known."""
+        known = [e for e in (self.terms.settled(row), self._epoch_before_rewrite(row)) if e is not None]
         return max(known, default=None)
 
-    def _written_anew(self, row: Row) -> int | None:
-        """A running broker writes its high watermarks again and again: what was read a checkpoint interval after its
-        leader-epoch-checkpoint had shown an epoch is of a log that had reached that epoch, if the broker surely ran for
-        that long."""
+    def _epoch_before_rewrite(self, row: Row) -> int | None:
+        """The epoch that the broker's leader-epoch-checkpoint had shown a checkpoint interval before the reading.
+
+        A running broker rewrites its high watermarks all the time, so if it certainly ran that long, the value is of a
+        log that had reached that epoch.
+        """
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
         session = self.sessions.last_begun(row["broker_id"], row["captured_at_ms"] - error)
         if session is None:
@@ -142,9 +151,12 @@ class _Partition:
     def _lines(self) -> EpochsShown:
         return EpochsShown(self.evidence.epoch_rows)
 
-    def _alone(self) -> Iterable[Report]:
-        """A leader that is alone in its ISR, and not below min ISR, has its high watermark at its log's end: what it
-        had in a later reading of the same process was acknowledged."""
+    def _alone_in_isr(self) -> Iterable[Report]:
+        """High watermarks of leaders that were alone in their ISR and not below min ISR.
+
+        The high watermark of such a leader is at its log's end: the log end that two successive readings of the same
+        process show was acknowledged.
+        """
         error = self.clock.error_ms
         for broker, scrapes in self.evidence.scrapes.items():
             for number, scrape in enumerate(scrapes[:-1]):
@@ -161,40 +173,40 @@ class _Partition:
                     yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
 
     def _led_alone(self, broker: int, begin_ms: int, end_ms: int) -> int | None:
-        """The leader epoch in which the broker led, as the log has it, with nobody else in the ISR and every other
-        replica fenced or shutting down, for all of a time."""
-        course, states = self.course, self.states
-        first = bisect_right(course.times, begin_ms) - 1
-        last = bisect_right(course.times, end_ms) - 1
+        """The leader epoch in which the metadata log shows the broker as leader and only member of the ISR, with every
+        other replica fenced or shutting down, from begin_ms to end_ms; None if it does not show that."""
+        terms, states = self.terms, self.states
+        first = bisect_right(terms.times, begin_ms) - 1
+        last = bisect_right(terms.times, end_ms) - 1
         if (
             first < 0
-            or end_ms > course.end_ms
+            or end_ms > terms.end_ms
             or self.facts.anchored[self.first + first + 1 : self.first + last + 1].any()
         ):
             return None
         rows = range(self.first + first, self.first + last + 1)
         if any(states.leader[r] != broker or states.isr_size[r] != 1 for r in rows):
             return None
-        # A leader looks at its high watermark again when something is written, not when min ISR is lowered.
-        reign = max(int(self.facts.reign[rows[0]]), self.first)
-        if (self.facts.highest_min_isr[reign : rows[-1] + 1] > 1).any():
+        # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
+        term_start = max(int(self.facts.term_start[rows[0]]), self.first)
+        if (self.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
             return None
         others = {b for r in rows for b in members_of(states.replicas[r])} - {broker}
         if any(self.cluster.brokers.active_for(b, begin_ms, end_ms) > 0 for b in others):
             return None
         return int(states.leader_epoch[rows[0]])
 
-    def _case(self, row: int, floor: Bound) -> Case:
+    def _election_facts(self, row: int, floor: Bound) -> ElectionFacts:
         facts, states = self.facts, self.states
         led = int(facts.led[row - 1])
         leaderless = None if led == row - 1 else int(facts.timestamp_ms[max(led + 1, facts.stretch[row])])
-        reign = self.course.last_reign(row)
+        term = self.terms.last_term(row)
         winner, replicas = int(states.leader[row]), members_of(states.replicas[row])
-        memberships = {broker: membership(self.course, broker, row, self._directory_of) for broker in replicas}
-        calm = {broker for broker in replicas if reign is None or self.course.undisturbed(broker, reign)}
-        return Case(
+        memberships = {broker: membership(self.terms, broker, row, self._directory_of) for broker in replicas}
+        undisturbed = {broker for broker in replicas if term is None or self.terms.undisturbed(broker, term)}
+        return ElectionFacts(
             row=row,
-            election=self._election(row, reign, memberships[winner]),
+            election=self._election(row, term, memberships[winner]),
             evidence=self.evidence,
             floor=floor,
             log_end_min=self._log_end(row),
@@ -203,10 +215,10 @@ class _Partition:
             leaderless_ms=leaderless,
             memberships=memberships,
             sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in replicas},
-            undisturbed=frozenset(calm),
+            undisturbed=frozenset(undisturbed),
         )
 
-    def _election(self, row: int, reign: LeaderTerm | None, own: Membership) -> Election:
+    def _election(self, row: int, term: LeaderTerm | None, own: Membership) -> Election:
         facts, states = self.facts, self.states
         winner, batch = int(states.leader[row]), int(facts.batch[row])
         elected_ms, until_ms = int(facts.timestamp_ms[row]), int(facts.until_ms[row])
@@ -225,33 +237,33 @@ class _Partition:
             session=session,
             membership=own,
             joined_ms=int(facts.timestamp_ms[joined]),
-            term=None if reign is None else self._term(row, reign),
-            # Another process may have led after a crash, with less: what the first one had is not what was lost here.
-            reign=self._led(row, reign) if reign is not None and reign.unbroken else None,
+            term=None if term is None else self._last_term(row, term),
+            # After a crash another process may have led, with less: then this election did not lose what the first had.
+            unbroken_term=self._led(row, term) if term is not None and term.unbroken else None,
             contradictions=tuple(self._contradictions(row, own)),
-            likely_floor=OPEN if reign is None else self._likely_floor(reign, elected_ms),
+            likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
         )
 
-    def _led(self, row: int, reign: LeaderTerm) -> tuple[int, int, int]:
-        """(leader, from, to) of the reign, up to its leader's restart."""
-        restarts = self.sessions.begun(reign.leader, int(self.facts.batch[reign.first]), int(self.facts.batch[row]))
+    def _led(self, row: int, term: LeaderTerm) -> tuple[int, int, int]:
+        """(leader, begin, end) of the term, in ms, up to its leader's restart."""
+        restarts = self.sessions.begun(term.leader, int(self.facts.batch[term.first]), int(self.facts.batch[row]))
         end = min([int(self.facts.timestamp_ms[row]), *(s.begin_ms for s in restarts[:1])])
-        return reign.leader, reign.begin_ms, end
+        return term.leader, term.begin_ms, end
 
-    def _term(self, row: int, reign: LeaderTerm) -> LastTerm:
-        facts, session = self.facts, reign.session
-        led_last = min(reign.behind, row) - 1
-        below = max(int(facts.frozen[row - 1]), reign.first)
+    def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:
+        facts, session = self.facts, term.session
+        led_last = min(term.end, row) - 1
+        below = max(int(facts.frozen[row - 1]), term.first)
         below_ms = int(facts.timestamp_ms[below]) if below <= led_last else None
-        restarts = self.sessions.begun(reign.leader, int(facts.batch[reign.first]), int(facts.batch[row]))
+        restarts = self.sessions.begun(term.leader, int(facts.batch[term.first]), int(facts.batch[row]))
         waits = below <= led_last and bool(facts.elr_on[below])
         waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
         margin_ms = self.cluster.heard_ms + PROPAGATION_MS
         return LastTerm(
-            leader=reign.leader,
-            session=(reign.leader, session.broker_epoch) if session and not self._led_in_two(reign, restarts) else None,
+            leader=term.leader,
+            session=(term.leader, session.broker_epoch) if session and not self._led_in_two(term, restarts) else None,
             stopped_by_ms=restarts[0].begin_ms if restarts else None,
-            led_ms=(reign.begin_ms, min([reign.end_ms, *(s.begin_ms for s in restarts[:1])])),
+            led_ms=(term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])])),
             below_ms=below_ms,
             known_by_ms=None if below_ms is None else below_ms + margin_ms,
             waits=waits,
@@ -262,15 +274,15 @@ class _Partition:
             elected_ms=int(facts.timestamp_ms[row]),
         )
 
-    def _led_in_two(self, reign: LeaderTerm, restarts: Sequence[Session]) -> bool:
-        """Whether the leader began another session while the log still had it as leader."""
-        last = int(self.facts.batch[reign.behind - 1])
+    def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:
+        """Whether the leader began another session while the log still showed it as leader."""
+        last = int(self.facts.batch[term.end - 1])
         return bool(restarts) and restarts[0].begin_batch <= last
 
     def _fixed(self, since_ms: int, last: int) -> bool:
-        """Whether from a time on, up to a row, the ISR took in nobody and min ISR was the same."""
+        """Whether from since_ms to the last row nobody joined the ISR and neither min ISR nor the replicas changed."""
         facts, states = self.facts, self.states
-        first = self.first + bisect_right(self.course.times, since_ms) - 1
+        first = self.first + bisect_right(self.terms.times, since_ms) - 1
         rows = np.arange(max(first, self.first), last + 1)
         if first < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
             return False
@@ -283,7 +295,7 @@ class _Partition:
         joined_ms = int(facts.timestamp_ms[row - 1 if own.joined is None else own.joined])
         elected_ms = int(facts.timestamp_ms[row])
         first = max(int(facts.stretch[row]), row - 1 if own.joined is None else own.joined)
-        concerned = {int(self.states.leader[row]), *(r.leader for r in self.course.reigns_within(first, row))}
+        concerned = {int(self.states.leader[row]), *(r.leader for r in self.terms.terms_within(first, row))}
         if int(facts.offset[row]) in self.against.changes:
             yield Premise("contradicted_by_rules", False, offset=int(facts.offset[row]))
         for span in self.against.truncated.get(int(self.states.key[row]), ()):
@@ -298,19 +310,19 @@ class _Partition:
             return None
         return directories[replicas.index(broker)]
 
-    def _likely_floor(self, reign: LeaderTerm, elected_ms: int) -> Bound:
-        """Of what was read since the reign began, of its leader and those who followed it."""
+    def _likely_floor(self, term: LeaderTerm, elected_ms: int) -> Bound:
+        """`likely_floor` of what was read after the term began, from its leader and that leader's followers."""
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
-        marks = self.evidence.high_watermarks
-        since = bisect_left(marks, reign.begin_ms + needed + error, key=lambda r: r["captured_at_ms"])
+        rows = self.evidence.high_watermarks
+        since = bisect_left(rows, term.begin_ms + needed + error, key=lambda r: r["captured_at_ms"])
 
-        def in_reign(row: Row) -> bool:
+        def in_term(row: Row) -> bool:
             broker, at = row["broker_id"], row["captured_at_ms"]
-            if broker == reign.leader:
-                return reign.end_ms - reign.begin_ms >= needed
-            return self.course.in_sync_since(broker, at - needed - error, at + error) is not None
+            if broker == term.leader:
+                return term.end_ms - term.begin_ms >= needed
+            return self.terms.in_sync_since(broker, at - needed - error, at + error) is not None
 
-        return likely_floor(marks[since:], in_reign, elected_ms, self.clock)
+        return likely_floor(rows[since:], in_term, elected_ms, self.clock)
 
     def _step(self, row: int) -> Step:
         facts, epoch = self.facts, int(self.states.leader_epoch[row])
@@ -319,23 +331,23 @@ class _Partition:
             return Step(epoch, at_ms, carries=False)
         winner = int(self.states.leader[row])
         if facts.previous_leader[row] == winner:
-            reign = int(facts.reign[facts.led[row - 1]])
+            term_start = int(facts.term_start[facts.led[row - 1]])
             session = self.sessions.at(winner, int(facts.batch[row]))
-            same = not self.sessions.begun(winner, int(facts.batch[reign]), int(facts.batch[row]))
-            # As one process: what came after a crash inside the session may have less.
+            same = not self.sessions.begun(winner, int(facts.batch[term_start]), int(facts.batch[row]))
+            # It must be one process: another one, started after a crash within the session, may have less.
             if same and session is not None and session.ran_until(at_ms):
                 return Step(epoch, at_ms, carries=True)
         return Step(epoch, at_ms, carries=False, survives=self._log_end(row))
 
     def _log_end(self, row: int) -> Bound:
-        """Up to where the winner's log was the partition's: open where its log, or the log of the leader before, may
-        have been written by another process than the one that was elected."""
+        """Up to where the winner's log was the partition's. Open if its log, or that of the leader before, may have
+        been written by a process other than the one that was elected."""
         stretch, winner = int(self.facts.stretch[row]), int(self.states.leader[row])
-        reign = self.course.last_reign(row)
-        if reign is not None and not self.course.undisturbed(winner, reign):
+        term = self.terms.last_term(row)
+        if term is not None and not self.terms.undisturbed(winner, term):
             return OPEN
         if stretch not in self.leaders:
-            inside = np.arange(stretch, self.behind)
+            inside = np.arange(stretch, self.end)
             inside = inside[self.facts.stretch[inside] == stretch]
             opened = inside[(self.states.leader[inside] >= 0) & (self.facts.changes[inside] | (inside == stretch))]
             epochs, brokers = self.states.leader_epoch[opened].tolist(), self.states.leader[opened].tolist()

@@ -1,5 +1,5 @@
-"""What recorded history says about partitions, in arrays for a whole bucket: who led, since when, who held the high
-watermark by protocol, and where it stood still.
+"""Facts of the recorded history of a bucket's partitions, as arrays: who led and since when, who held the high
+watermark by protocol, and where it did not advance.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from replay.cluster.features import ELR_VERSION
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, leader_changes, previous_leaders
 
-# Layers of a config that every broker sees alike.
+# Config layers that are the same on every broker.
 _SHARED = ("topic", "cluster")
 
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """Arrays beside `States`, one element a row; every one looks only within the row's stretch of known states.
+    """Arrays parallel to `States`, one element per row; each considers only the row's stretch of known states.
 
     batch: base offset of the row's batch. stretch: first row of the stretch. anchored: the row is a snapshot's.
-    changes: the leader epoch was raised. until_ms: when the row's leader epoch ended, or the last time at which it is
-    known to have lasted; closed: it ended, by a row that is known. led: the last row up to this one with a leader, -1
-    if none; reign: since which row that leader has led without a break. lowest_min_isr, highest_min_isr: of the
-    effective min ISR in the row's life; below: for all the row's life |ISR| < min ISR, on every broker, whatever the
-    configs were. frozen: since which row that is so without a break; the row's own number + 1 if it is not. elr_on: the
-    ELR feature was on for all the row's life. marked: the row newly marks the leader RECOVERING.
+    changes: the row raised the leader epoch. until_ms: when the row's leader epoch ended, or the last time at which it
+    is known to have lasted; closed: it ended with a known row. led: the last row up to this one with a leader, -1 if
+    none; term_start: the row since which that leader has led without a break. lowest_min_isr, highest_min_isr: of the
+    effective min ISR while the row was in force; below: |ISR| < min ISR all the while the row was in force, on every
+    broker, whatever the configs were. frozen: the row since which `below` holds without a break; the row's own number
+    + 1 if it does not. elr_on: the ELR feature was on all the while the row was in force. marked: the row newly marks
+    the leader RECOVERING.
     """
 
     offset: Array
@@ -44,7 +45,7 @@ class StateFacts:
     closed: Array
     previous_leader: Array
     led: Array
-    reign: Array
+    term_start: Array
     lowest_min_isr: Array
     highest_min_isr: Array
     below: Array
@@ -54,7 +55,8 @@ class StateFacts:
 
 
 def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateFacts:
-    """history: tables.PARTITION_HISTORY sorted by (topic_id, partition, offset); states: of it."""
+    """The facts of a bucket. history: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset); states: its
+    `States`."""
     count = len(states.key)
     index = np.arange(count)
     begins, timestamp_ms = states.begins, history["timestamp_ms"].to_numpy()
@@ -63,9 +65,9 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
     changes[leader_changes(states)] = True
     led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
     led = np.where(led >= stretch, led, -1)
-    new_reign = np.ones(count, dtype=bool)
-    new_reign[1:] = begins[1:] | (states.leader[1:] != states.leader[:-1])
-    reign = np.maximum.accumulate(np.where(new_reign, index, 0))
+    new_term = np.ones(count, dtype=bool)
+    new_term[1:] = begins[1:] | (states.leader[1:] != states.leader[:-1])
+    term_start = np.maximum.accumulate(np.where(new_term, index, 0))
     lowest, highest = _min_isr_range(history, states, cluster.configs)
     below = _below_min_isr(history, states, lowest)
     frozen = np.maximum.accumulate(np.where(below, -1, index)) + 1
@@ -81,7 +83,7 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
         closed=closed,
         previous_leader=previous_leaders(states),
         led=led,
-        reign=np.where(led >= 0, reign[np.maximum(led, 0)], -1),
+        term_start=np.where(led >= 0, term_start[np.maximum(led, 0)], -1),
         lowest_min_isr=lowest,
         highest_min_isr=highest,
         below=below,
@@ -92,10 +94,11 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:
+    """(until_ms, closed) of StateFacts."""
     count = len(changes)
     if not count:
         return timestamp_ms, changes
-    # The next row that ends a leader epoch, begins a stretch (its predecessor is the last known), or is another
+    # The next row that ends a leader epoch, begins a stretch (the row before it is the last known one) or is of another
     # partition.
     stops = changes | states.removed | states.begins
     following = np.append(np.minimum.accumulate(np.where(stops, np.arange(count), count)[::-1])[::-1][1:], count)
@@ -106,7 +109,7 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
 
 
 def _min_isr_range(history: pa.Table, states: States, context: ElectionConfigs | None) -> tuple[Array, Array]:
-    """(lowest, highest) in each row's life: a config change makes no row of its own unless it clears an ELR."""
+    """(lowest, highest) while each row was in force: a config change adds a row only if it clears an ELR."""
     if context is None or not len(history):
         return states.min_isr, states.min_isr
     points = config_points(history, context)
@@ -116,10 +119,10 @@ def _min_isr_range(history: pa.Table, states: States, context: ElectionConfigs |
 
 
 def _below_min_isr(history: pa.Table, states: States, lowest: Array) -> Array:
-    """Rows for whose whole life the high watermark cannot advance on any broker that waits for min ISR.
+    """Rows during which the high watermark cannot advance on any broker that waits for min ISR.
 
-    A leader uses its own replica count and its own configs, so only values that all brokers share count, and the
-    lowest that was in force at any time of the row's life (Kafka's Partition.effectiveMinIsr).
+    A leader uses its own replica count and its own configs. So only values that all brokers share count, and of those
+    the lowest that was in force at any time during the row (Kafka's Partition.effectiveMinIsr).
     """
     source = history["min_isr_source"].to_numpy(zero_copy_only=False)
     shared = np.isin(source.astype(str), _SHARED)
@@ -133,7 +136,7 @@ def _below_min_isr(history: pa.Table, states: States, lowest: Array) -> Array:
 
 
 def _elr_on(history: pa.Table, cluster: ClusterFacts) -> Array:
-    """Rows for whose whole life the ELR feature was on."""
+    """Rows during all of which the ELR feature was on."""
     offsets, levels = cluster.features.levels.get(ELR_VERSION, ([], []))
     last = dict(zip(offsets, levels, strict=True))
     switches = sorted(last)

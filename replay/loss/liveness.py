@@ -1,9 +1,9 @@
-"""Broker sessions over metadata offsets, and until when the process of each was surely the one that had registered.
+"""Broker sessions over metadata offsets, and until when each certainly ran the process that had registered.
 
 A broker that crashes can be back before its session times out. The new process cannot register while the old session is
-valid, but it reads the metadata log, and leads whatever partitions the old session led, with the log that it loaded
+valid, but it reads the metadata log and leads whatever partitions the old session led, with the log that it loaded
 (Kafka's BrokerMetadataPublisher and ClusterControlManager.registerBroker: DuplicateBrokerRegistrationException). So a
-session says which process a broker ran only up to the last time at which the controller had surely heard from it.
+session shows which process a broker ran only up to the last time at which the controller had certainly heard from it.
 
 Sources: Kafka's ClusterControlManager, BrokerHeartbeatManager (broker.session.timeout.ms), KIP-631.
 """
@@ -25,11 +25,11 @@ from replay.offsets.evidence import Scrape
 class Session:
     """One incarnation of a broker. Batches are base offsets of metadata batches; times are the controllers', in ms.
 
-    registered: whether the log shows the registration (else a snapshot does, and the begin is the snapshot's).
-    end_batch: of the record that ended it for good, another registration or an unregistration; None: none did.
-    shutdown_ms, shutdown_batch: when it asked for a controlled shutdown that it never came back from; None: it did not.
-    alive_until_ms: up to then its process surely ran. newest_level: the newest metadata.version that it supports, as a
-    feature level; None where the registration does not say.
+    registered: the log shows the registration; otherwise a snapshot does, and the session begins with the snapshot.
+    end_batch: of the record that ended it for good (another registration or an unregistration); None if none did.
+    shutdown_ms, shutdown_batch: when it asked for a controlled shutdown from which it never came back; None if it did
+    not. alive_until_ms: its process certainly ran until then. newest_level: the newest metadata.version that it
+    supports, as a feature level; None if the registration does not show it.
     """
 
     broker_id: int
@@ -44,18 +44,18 @@ class Session:
     newest_level: int | None
 
     def ran_until(self, timestamp_ms: int) -> bool:
-        """Whether one process ran, without a break, from the session's begin up to a time."""
+        """Whether one process certainly ran, without a break, from the session's begin up to a time."""
         return self.alive_until_ms >= timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Every broker's sessions in the order of the log."""
+    """The sessions of every broker, in log order."""
 
     by_broker: dict[int, list[Session]]
 
     def at(self, broker_id: int, batch: int) -> Session | None:
-        """The session in force once the batch was applied; None if the broker was not registered then."""
+        """The session in force after the batch; None if the broker was not registered then."""
         sessions = self.by_broker.get(broker_id, [])
         index = bisect_right(sessions, batch, key=lambda s: s.begin_batch) - 1
         if index < 0:
@@ -67,53 +67,58 @@ class Sessions:
         """The sessions of new incarnations with after_batch < begin_batch <= up_to_batch."""
         sessions = self.by_broker.get(broker_id, [])
         first = bisect_right(sessions, after_batch, key=lambda s: s.begin_batch)
-        behind = len(sessions)
+        end = len(sessions)
         if up_to_batch is not None:
-            behind = bisect_right(sessions, up_to_batch, key=lambda s: s.begin_batch)
-        return sessions[first:behind]
+            end = bisect_right(sessions, up_to_batch, key=lambda s: s.begin_batch)
+        return sessions[first:end]
 
     def last_begun(self, broker_id: int, timestamp_ms: int) -> Session | None:
-        """The last session begun before a time, whether it lasted or not."""
+        """The last session that began by a time, whether or not it had ended by then."""
         sessions = self.by_broker.get(broker_id, [])
         index = bisect_right(sessions, timestamp_ms, key=lambda s: s.begin_ms) - 1
         return sessions[index] if index >= 0 else None
 
-    def seen_alive(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> Sessions:
-        """The same, with what exporters say: a process that had started before it registered ran until it was read."""
-        found = dict(self.by_broker)
+    def extended(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> Sessions:
+        """The sessions with exporters' evidence added: a process that had started before the registration ran until it
+        was last read."""
+        by_broker = dict(self.by_broker)
         for broker in scrapes.keys() & self.by_broker.keys():
-            read = [(s.process_start_ms, s.captured_at_ms) for s in scrapes[broker] if s.process_start_ms is not None]
-            if read:
-                found[broker] = [_lengthened(session, read, clock.error_ms) for session in self.by_broker[broker]]
-        return Sessions(found)
+            starts = [(s.process_start_ms, s.captured_at_ms) for s in scrapes[broker] if s.process_start_ms is not None]
+            if starts:
+                by_broker[broker] = [_extended(session, starts, clock.error_ms) for session in self.by_broker[broker]]
+        return Sessions(by_broker)
 
 
-def _lengthened(session: Session, read: Sequence[tuple[int, int]], error_ms: int) -> Session:
-    """Up to the last reading of the process that registered: it had started before, and after the one before it."""
+def _extended(session: Session, starts: Sequence[tuple[int, int]], error_ms: int) -> Session:
+    """The session, alive at least until the last reading of the process that registered: the latest process that had
+    started before the registration. starts: (process start, capture time) of each reading, in ms."""
     if not session.registered:
         return session
-    own = [start for start, _ in read if start + error_ms <= session.begin_ms]
+    own = [start for start, _ in starts if start + error_ms <= session.begin_ms]
     if not own:
         return session
-    last = max(at - error_ms for start, at in read if start == max(own))
+    last = max(at - error_ms for start, at in starts if start == max(own))
     return replace(session, alive_until_ms=max(session.alive_until_ms, last))
 
 
 def sessions_of(cluster: ClusterFacts, timestamp_ms: Array) -> Sessions:
-    """The brokers' sessions. timestamp_ms: of the history, at least one."""
+    """The sessions of the cluster's brokers. timestamp_ms: of the history, at least one."""
     return broker_sessions(cluster.brokers, cluster.end_ms(timestamp_ms), cluster.heard_ms, cluster.fail_overs)
 
 
 def broker_sessions(
     brokers: BrokerTimeline, end_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]] = ()
 ) -> Sessions:
-    """The sessions of a timeline. end_ms: after it no state is known; heard_ms: see `heard_within_ms`; fail_overs:
-    (time of the last record of a controller's epoch, of the first of the next), ascending: a new controller takes every
-    broker for just heard of."""
-    found = {}
+    """The sessions of a timeline.
+
+    end_ms: after it no state is known. heard_ms: see `heard_within_ms`. fail_overs: (time of the last record of a
+    controller's epoch, time of the first record of the next), ascending: a new controller treats every broker as just
+    heard from.
+    """
+    by_broker = {}
     for broker, states in brokers.states.items():
-        found[broker] = list(_sessions(states, end_ms, heard_ms, sorted(fail_overs)))
-    return Sessions(found)
+        by_broker[broker] = list(_sessions(states, end_ms, heard_ms, sorted(fail_overs)))
+    return Sessions(by_broker)
 
 
 def _sessions(
@@ -126,7 +131,7 @@ def _sessions(
             continue
         later = after[0] if after else None
         following = [*own[1:], *([later] if later else [])]
-        # What was between a state and a snapshot after a hole of the log is not known.
+        # Between a state and a snapshot after a gap of the log, nothing is known.
         times = [s.timestamp_ms if a.anchored else a.timestamp_ms for s, a in zip(own, following, strict=False)]
         times += [] if later else [end_ms]
         alive = max(_signs_of_life(own, times, heard_ms, fail_overs), default=first.timestamp_ms - heard_ms)
@@ -148,13 +153,13 @@ def _sessions(
 def _signs_of_life(
     own: Sequence[BrokerState], until_ms: Iterable[int], heard_ms: int, fail_overs: Sequence[tuple[int, int]]
 ) -> Iterator[int]:
-    """Times at which the process that registered surely ran."""
+    """Times at which the process that registered certainly ran."""
     if not own[0].anchored:
         yield own[0].timestamp_ms
     for before, state in pairwise(own):
         if state.anchored:
             continue
-        # The broker asks for either in a heartbeat with its broker epoch.
+        # The broker requests both in heartbeats that carry its broker epoch.
         unfenced = before.fenced and not state.fenced
         leaves = state.in_controlled_shutdown and not before.in_controlled_shutdown
         if unfenced or leaves:
@@ -165,7 +170,7 @@ def _signs_of_life(
 
 
 def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]]) -> int:
-    """The earliest time at which a broker can have been heard of last whose session was valid at a time."""
+    """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms."""
     at = valid_ms - heard_ms
     for last_ms, first_ms in reversed(fail_overs):
         if first_ms <= at:
@@ -176,7 +181,7 @@ def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, 
 
 
 def _controlled_shutdown(own: Sequence[BrokerState]) -> BrokerState | None:
-    """The record of a controlled shutdown after which the incarnation never was active again."""
+    """The state that began a controlled shutdown after which the incarnation was never active again."""
     leaving = [i for i, s in enumerate(own) if s.in_controlled_shutdown]
     active = [i for i, s in enumerate(own) if s.active]
     last = active[-1] if active else -1

@@ -1,9 +1,9 @@
-"""Whether the protocol promises that a replica held everything below the high watermark, premise by premise.
+"""The premises under which the protocol promises that a replica held everything below the high watermark.
 
-A member of the ISR, or of the ELR, holds every record below the high watermark (KIP-966, KIP-497). That follows only as
-long as it was a member without a break, with the log that it had then, of leaders that did not lose their own, and the
-controller's record says nothing else. Each premise is data; one that fails, or that the evidence does not show, is a
-reason not to conclude.
+A member of the ISR or ELR holds every record below the high watermark (KIP-966, KIP-497). That follows only if it was a
+member without a break, kept the log that it had, followed leaders that did not lose theirs, and the controller's record
+does not contradict it. Each premise is data. One that fails, or that the evidence does not show, is a reason not to
+conclude.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from replay.loss.leader_terms import LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.partitions.reducer import MIGRATING
 
-# The replica's directory is not known yet.
+# Directory ids that mean: not known yet.
 _NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """code: of replay.findings.sentences, what holds or fails; offset: of the metadata log, brokers: what it is
-    about."""
+    """A premise that holds or fails. code: statement code of replay.findings.sentences; offset: of the metadata log and
+    brokers: what it is about."""
 
     code: str
     holds: bool
@@ -33,8 +33,11 @@ class Premise:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Of a replica right before a batch: since which row it was a member without a break (None: it was none), whether
-    the leader took it in by the election's own change, and the premises of its promise, the failing ones among them."""
+    """A replica's membership right before a batch.
+
+    joined: the row since which it was a member without a break; None if it was no member. premises: those of the
+    promise, including those that fail. taken_in: the leader took it in with the change that made it leader.
+    """
 
     joined: int | None
     premises: Sequence[Premise]
@@ -42,83 +45,88 @@ class Membership:
 
     @property
     def holds(self) -> bool:
-        """It held everything below the high watermark, by protocol."""
+        """Whether, by protocol, it held everything below the high watermark."""
         return (self.joined is not None or self.taken_in) and all(p.holds for p in self.premises)
 
 
 NO_MEMBER = Membership(None, ())
 
 
-def membership(
-    course: LeaderTerms, broker: int, row: int, directory_of: Callable[[int, int], str | None]
-) -> Membership:
-    """Of a replica at an election. row: of the history, the election's; what stands in its batch is one event with it.
-    directory_of: (row, broker) -> id of the replica's directory, None where it is not recorded."""
-    facts = course.facts
-    if course.states.taken_in[row] and course.states.leader[row] == broker:
-        # Only a leader asks for that, and the controller knows its session (AlterPartition).
-        return Membership(None, [_not_marked(course, row), _alive(course, broker, row)], taken_in=True)
+def membership(terms: LeaderTerms, broker: int, row: int, directory_of: Callable[[int, int], str | None]) -> Membership:
+    """The membership of a replica at an election.
+
+    row: of the history, the election's; everything in its batch is one event. directory_of: (row, broker) -> id of the
+    replica's directory, None if it is not recorded.
+    """
+    facts = terms.facts
+    if terms.states.taken_in[row] and terms.states.leader[row] == broker:
+        # Only a leader requests that, and the controller knows the leader's session (AlterPartition).
+        return Membership(None, [_not_marked(terms, row), _alive(terms, broker, row)], taken_in=True)
     before = row - 1
     while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
         before -= 1
     if before < facts.stretch[row]:
         return NO_MEMBER
-    joined = max(int(course.absent(broker)[before - course.first]) + 1, int(facts.stretch[row]))
-    # Only from the ISR does a replica come into the ELR; a member that came otherwise need not have anything.
-    if joined > before or not (course.in_isr(broker, joined) or facts.anchored[joined]):
+    joined = max(int(terms.absent(broker)[before - terms.first]) + 1, int(facts.stretch[row]))
+    # A replica enters the ELR only from the ISR. A member that entered any other way need not hold anything.
+    if joined > before or not (terms.in_isr(broker, joined) or facts.anchored[joined]):
         return NO_MEMBER
     premises = [
         Premise("premise_member", True, offset=int(facts.offset[joined])),
-        *_of_joining(course, broker, joined),
-        *_of_features(course, broker, joined, before),
-        _not_marked(course, row),
-        *_of_its_log(course, broker, (joined, before, row), directory_of),
-        _alive(course, broker, row),
-        _leaders(course, broker, joined, row),
+        *_of_joining(terms, broker, joined),
+        *_of_features(terms, broker, joined, before),
+        _not_marked(terms, row),
+        *_of_its_log(terms, broker, (joined, before, row), directory_of),
+        _alive(terms, broker, row),
+        _leaders(terms, broker, joined, row),
     ]
     return Membership(joined, premises)
 
 
-def _of_joining(course: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:
-    """A leader takes a replica into the ISR when it has caught up. Without a leader only the controller does, whatever
-    the log holds: a cancelled reassignment that leaves the ISR empty makes the first replica its only member (Kafka's
-    PartitionReassignmentRevert)."""
-    facts = course.facts
-    if joined > facts.stretch[joined] and course.states.leader[joined] < 0:
+def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:
+    """The premise that fails if the replica joined without a leader.
+
+    A leader adds a replica to the ISR when it has caught up. Without a leader only the controller does, whatever the
+    log holds: a cancelled reassignment that leaves the ISR empty makes the first replica its only member (Kafka's
+    PartitionReassignmentRevert).
+    """
+    facts = terms.facts
+    if joined > facts.stretch[joined] and terms.states.leader[joined] < 0:
         yield Premise("not_held_joined_without_leader", False, offset=int(facts.offset[joined]), brokers=(broker,))
 
 
-def _of_features(course: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
-    states, facts = course.states, course.facts
+def _of_features(terms: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
+    states, facts = terms.states, terms.facts
     if bool(facts.elr_on[joined : before + 1].all()) and not bool((states.elr[before : before + 1] == 0).all()):
         yield Premise("premise_feature_on", True)
 
 
-def _not_marked(course: LeaderTerms, row: int) -> Premise:
-    facts = course.facts
+def _not_marked(terms: LeaderTerms, row: int) -> Premise:
+    facts = terms.facts
     if facts.marked[row]:
         return Premise("not_held_marked", False, offset=int(facts.offset[row]))
     return Premise("premise_not_marked", True)
 
 
 def _of_its_log(
-    course: LeaderTerms, broker: int, rows: tuple[int, int, int], directory_of: Callable[[int, int], str | None]
+    terms: LeaderTerms, broker: int, rows: tuple[int, int, int], directory_of: Callable[[int, int], str | None]
 ) -> Iterator[Premise]:
-    """It kept its log: no restart since it joined, or only such as the controller found clean; one directory."""
-    (joined, before, row), facts = rows, course.facts
+    """The premises that it kept its log: no restart since it joined, or only clean ones by the controller's judgement,
+    and one directory."""
+    (joined, before, row), facts = rows, terms.facts
     since, batch = int(facts.batch[joined]), int(facts.batch[row])
-    begun = course.sessions.begun(broker, since, batch)
+    begun = terms.sessions.begun(broker, since, batch)
     if begun and begun[-1].begin_batch == batch:
         yield Premise("not_held_registered_with_it", False, offset=batch, brokers=(broker,))
     elif not begun and not (facts.anchored[joined] and not facts.elr_on[joined]):
         yield Premise("premise_no_registration", True)
     elif facts.elr_on[joined : before + 1].all():
-        # With ELR on, the controller takes a broker that restarted uncleanly off ISR and ELR.
+        # With ELR on, the controller removes a broker that restarted uncleanly from ISR and ELR.
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)
     else:
         yield Premise("restarted", False)
     first, last = directory_of(joined, broker), directory_of(before, broker)
-    state = course.cluster.brokers.after_batch(broker, batch)
+    state = terms.cluster.brokers.after_batch(broker, batch)
     online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *_NO_DIRECTORY)
     if (first == last or not begun or (first in _NO_DIRECTORY and last in _NO_DIRECTORY)) and online:
         yield Premise("premise_same_directory", True)
@@ -126,30 +134,29 @@ def _of_its_log(
         yield Premise("not_held_directory_changed", False, brokers=(broker,))
 
 
-def _alive(course: LeaderTerms, broker: int, row: int) -> Premise:
-    """The process that was elected ran in its term, when it had learnt of it: else it may have been dead, or have come
-    back with less."""
-    session = course.sessions.at(broker, int(course.facts.batch[row]))
-    holds = session is not None and session.ran_until(int(course.facts.timestamp_ms[row]) + PROPAGATION_MS)
+def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
+    """The premise that the elected process was running after it had time to learn of its election. Otherwise it may
+    have been dead, or have come back with less."""
+    session = terms.sessions.at(broker, int(terms.facts.batch[row]))
+    holds = session is not None and session.ran_until(int(terms.facts.timestamp_ms[row]) + PROPAGATION_MS)
     return Premise("premise_alive" if holds else "not_held_no_sign_of_life", holds, brokers=(broker,))
 
 
-def _leaders(course: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
-    """No leader of the known history may have been two processes, nor the broker itself where another one led later.
+def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
+    """The premise that every leader of the known history was one process, and so was the broker if another led later.
 
-    The second process writes its epoch anew after what the first one lost. A replica that was away keeps the first
+    A second process writes its epoch again after what the first one lost. A replica that was away keeps the first
     version, and no fetch shows that: logs of members may differ below the high watermark. So terms from before the
-    broker joined count, too.
+    broker joined count as well.
     """
-    terms, broken = course.reigns_within(int(course.facts.stretch[row]), row), course.broken_within(row)
-    last_other = next((n for n in range(len(terms) - 1, -1, -1) if terms[n].leader != broker), -1)
-    others_led_from = terms[last_other].first if last_other >= 0 else -1
-    for term in broken:
+    known = terms.terms_within(int(terms.facts.stretch[row]), row)
+    last_other = next((term for term in reversed(known) if term.leader != broker), None)
+    for term in terms.broken_within(row):
         if term.leader == broker:
-            sound = term.first >= others_led_from
+            sound = last_other is None or term.first >= last_other.first
         else:
-            sound = term.behind > joined and course.undisturbed(broker, term)
+            sound = term.end > joined and terms.undisturbed(broker, term)
         if not sound:
-            offset = int(course.facts.offset[term.first])
+            offset = int(terms.facts.offset[term.first])
             return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(term.leader,))
     return Premise("premise_leaders_ran", True)

@@ -1,10 +1,10 @@
-"""Judge one election: did the high watermark go back, by how much, and on which evidence.
+"""The judgement of one election: whether the high watermark went back, by how much, and on which evidence.
 
 loss_min = max(0, high watermark floor - log end of the winner); loss_max is the same with the high watermark's ceiling
-and the end of what the winner surely had. proven: loss_min > 0; excluded: loss_max = 0, or the winner held the high
-watermark by protocol, premise by premise, and nothing in the lake contradicts that; possible: the bounds straddle 0;
-undetermined: nothing bounds it. Evidence that is missing only ever widens the bounds. The rules, numbered, with a case
-for each: docs/findings.md.
+and the end of what the winner certainly had. proven: loss_min > 0. excluded: loss_max = 0, or the winner held the high
+watermark by protocol, premise by premise; and nothing in the lake contradicts that. possible: the bounds include 0.
+undetermined: nothing bounds the loss. Missing evidence only ever widens the bounds. docs/findings.md lists the numbered
+rules with a case for each.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ RULE_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """The election to judge. Times in ms; knows_by_ms: since when its leader surely knew that it led; until_ms: up to
-    when it surely led, without another registration; closed: the log shows how its leader epoch ended. session: the
-    winner's.
+    """The election to judge. Times in ms.
 
-    membership: the winner's right before it. term: the last leader's time before it,
-    None if there was none; reign: (leader, start, end) of that time, up to the election or its restart. contradictions:
-    what else in the lake speaks against the winner's log; likely_floor: see `lineage.likely_floor`.
+    knows_by_ms: since when its leader certainly knew that it led. until_ms: until when it certainly led, without
+    another registration. closed: the log shows how its leader epoch ended. session: the winner's. membership: the
+    winner's, right before the election. term: the last leader's term before it, None if there was no leader.
+    unbroken_term: (leader, begin, end) of that term, up to the election or the leader's restart; None unless one
+    process led all of it. contradictions: what else in the lake contradicts the winner's log. likely_floor: see
+    `watermark_floor.likely_floor`.
     """
 
     leader: int
@@ -59,20 +60,21 @@ class Election:
     membership: Membership = NO_MEMBER
     joined_ms: int = 0
     term: LastTerm | None = None
-    reign: tuple[int, int, int] | None = None
+    unbroken_term: tuple[int, int, int] | None = None
     contradictions: tuple[Premise, ...] = ()
     likely_floor: Bound = OPEN
 
     @property
     def elected_clean(self) -> bool:
-        """A member of the ISR or ELR was elected, as the log has it: no unclean restart, no mark."""
+        """Whether the log shows the election of a member of the ISR or ELR, neither marked RECOVERING nor registered in
+        the same batch."""
         codes = {p.code for p in self.membership.premises if not p.holds}
         distrusted = codes & {"not_held_marked", "not_held_registered_with_it"}
         return (self.membership.joined is not None or self.membership.taken_in) and not distrusted
 
     def of_its_process(self, row: Row, clock: Clock) -> bool:
-        """Whether what the row shows surely is the doing of the process that was elected. A process that came after a
-        crash inside its session may have less, write its line anew, and cut its followers back."""
+        """Whether the row certainly shows the elected process. A process that started after a crash within the session
+        may have less, write its line again, and make its followers truncate."""
         session = self.session
         if session is None:
             return False
@@ -86,11 +88,14 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict with its bounds. loss_max None: no upper bound. log_end_min: up to where the winner's log surely was
-    the partition's log; log_end_max: what its log end was at most. old_log_min, old_log_max: bounds of the old leader's
-    log end. unacked_min, unacked_max: offsets of the old leader's log that the winner's does not have, acknowledged by
-    all or not; None where not known. by_protocol: it is excluded by protocol; against: the premises that fail, and what
-    contradicts it."""
+    """The verdict with its bounds.
+
+    loss_max None: no upper bound. log_end_min: up to where the winner's log certainly was the partition's log;
+    log_end_max: upper bound on its log end. old_log_min, old_log_max: bounds on the old leader's log end. unacked_min,
+    unacked_max: bounds on the offsets of the old leader's log that the winner's log lacks, acknowledged by all in-sync
+    replicas or not; None if unknown. by_protocol: excluded by protocol. against: the premises that fail, and what
+    contradicts it.
+    """
 
     verdict: str
     loss_min: int
@@ -107,21 +112,25 @@ class Judgement:
     against: tuple[Premise, ...] = ()
 
     @property
-    def speaks_against(self) -> bool:
-        """Whether evidence speaks against the election: it lost records, or something contradicts that it did not."""
+    def is_contradicted(self) -> bool:
+        """Whether evidence shows that the election lost records, or contradicts that it lost none."""
         return self.verdict == PROVEN or any(p.code.startswith("contradicted") for p in self.against)
 
     @property
     def first_lost_offset(self) -> int | None:
+        """Where the loss begins; None unless it is proven and the winner's log end is exact."""
         exact = self.log_end_min.value == self.log_end_max.value
         return self.log_end_min.value if self.verdict == PROVEN and exact else None
 
 
 def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bound, clock: Clock) -> Judgement:
-    """Judge an election. floor: of the high watermark before it (`lineage.floors`); log_end_min: `exact_log_end`."""
+    """Judge an election.
+
+    floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `exact_log_end`.
+    """
     ceiling = high_watermark_ceiling(evidence, election.term, clock)
     if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
-        ceiling = OPEN  # the two contradict each other: neither closes the range
+        ceiling = OPEN  # it contradicts the floor, so it bounds nothing
     log_end_max = log_end_ceiling(
         evidence,
         election.leader,
@@ -153,17 +162,17 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     if verdict != EXCLUDED and loss_max == 0:
         loss_max = None  # something contradicts it
     bounds = (floor, ceiling, log_end_min, log_end_max)
-    found = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
+    judgement = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
     failing = tuple(p for p in election.membership.premises if not p.holds)
-    return replace(found, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
+    return replace(judgement, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
 
 
 def _contradictions(
     election: Election, evidence: Evidence, floor: Bound, ends: tuple[Bound, Bound], clock: Clock
 ) -> Iterator[Premise]:
-    """What keeps a loss from being excluded, though it proves none."""
+    """What keeps a loss from being excluded although it does not prove one."""
     yield from election.contradictions
-    if _seen_short(election, evidence, floor, clock):
+    if _observed_below_floor(election, evidence, floor, clock):
         yield Premise("contradicted", False)
     likely = election.likely_floor.value
     known = [end.value for end in ends if end.value is not None]
@@ -174,14 +183,17 @@ def _contradictions(
 def _unacked(
     election: Election, evidence: Evidence, bounds: tuple[Bound, Bound, Bound, Bound], clock: Clock
 ) -> tuple[Bound, Bound, int | None, int | None]:
-    """(old_log_min, old_log_max, unacked_min, unacked_max). Records below the high watermark were in the old leader's
-    log, too: where its own log end was not seen, they still count."""
+    """(old_log_min, old_log_max, unacked_min, unacked_max).
+
+    Records below the high watermark were in the old leader's log too, so they count even if its log end was not
+    observed.
+    """
     floor, _, log_end_min, log_end_max = bounds
-    seen = old_log_floor(evidence, election.reign, clock)
+    observed = old_log_floor(evidence, election.unbroken_term, clock)
     ended = old_log_end(evidence, election.term, clock)
-    reached = max((b for b in (seen, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
+    reached = max((b for b in (observed, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
     if reached.value is not None and ended.value is not None and ended.value < reached.value:
-        ended = OPEN  # the two contradict each other
+        ended = OPEN  # it contradicts the lower bound
     least = most = None
     if reached.value is not None and log_end_max.value is not None:
         least = max(0, reached.value - log_end_max.value)
@@ -190,12 +202,13 @@ def _unacked(
     return reached, ended, least, most
 
 
-def _seen_short(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:
-    """The winner's log was seen to end below the floor after that was reported, while it was in the ISR or ELR."""
+def _observed_below_floor(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:
+    """Whether the winner's log was last seen to end below the floor, after the floor was reported and while the winner
+    was in the ISR or ELR."""
     if election.membership.joined is None:
         return False
-    seen = last_seen(evidence, election.leader, election.elected_ms, clock)
-    if seen is None or floor.value is None or floor.row is None or seen.log_end_offset >= floor.value:
+    replica = last_seen(evidence, election.leader, election.elected_ms, clock)
+    if replica is None or floor.value is None or floor.row is None or replica.log_end_offset >= floor.value:
         return False
     reported_ms = read_by(floor.row) + clock.error_ms
-    return clock.surely_after(seen.row, max(reported_ms, election.joined_ms + PROPAGATION_MS))
+    return clock.surely_after(replica.row, max(reported_ms, election.joined_ms + PROPAGATION_MS))

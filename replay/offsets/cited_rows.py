@@ -1,4 +1,4 @@
-"""What a finding stands on, as rows of its `evidence`: recorded states, and what was seen of replicas."""
+"""Rows of a finding's `evidence`: recorded states and observations of replicas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replay.offsets.evidence import Row
 
 
 def state_row(role: str, state: Row) -> dict[str, Any]:
-    """A recorded state as a tables.EVIDENCE_ROW. state: of tables.PARTITION_HISTORY."""
+    """A recorded state as a schemas.EVIDENCE_ROW dict. state: a schemas.PARTITION_HISTORY row."""
     return {
         "role": role,
         "source": "partition_history",
@@ -22,7 +22,8 @@ def state_row(role: str, state: Row) -> dict[str, Any]:
     }
 
 
-def placed(row: Row, role: str) -> dict[str, Any]:
+def source_columns(row: Row, role: str) -> dict[str, Any]:
+    """The columns of a schemas.EVIDENCE_ROW dict that say where a LOG_END_OFFSETS row was read."""
     return {
         "role": role,
         "source": row["source"],
@@ -34,8 +35,11 @@ def placed(row: Row, role: str) -> dict[str, Any]:
 
 
 def observation_row(role: str, row: Row, column: str = "log_end_offset") -> dict[str, Any]:
-    """What was seen of a replica (a LOG_END_OFFSETS row) as a tables.EVIDENCE_ROW. column: the one that was used, if
-    the row has it: a leader's log end may come from a sample of its log end, too."""
+    """An observation of a replica (a LOG_END_OFFSETS row) as a schemas.EVIDENCE_ROW dict.
+
+    column: the one whose value was used. If the row lacks it, another is taken: a leader's log end may also come from a
+    sample of its log end.
+    """
     names = (column, "log_end_offset", "high_watermark", "epoch_start_offset")
     value = next(row[name] for name in names if row[name] is not None)
-    return {**placed(row, role), "value": value, "leader_epoch": row["leader_epoch"]}
+    return {**source_columns(row, role), "value": value, "leader_epoch": row["leader_epoch"]}

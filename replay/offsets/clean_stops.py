@@ -1,4 +1,4 @@
-"""What a session left on disk when it stopped cleanly: recovery points and log ends that surely are its last.
+"""What a session left on disk when it stopped cleanly: recovery points and log ends that are certainly its last.
 
 Sources: Kafka's LogManager.shutdown (recovery points, log starts, then .kafka_cleanshutdown) and KIP-966 (the broker
 epoch in that file).
@@ -14,17 +14,17 @@ from replay.cluster.facts import read_by
 
 Row = dict[str, Any]
 
-# The log_end_offsets.source of a replica's last segment; beside a .kafka_cleanshutdown it has the session's epoch.
+# log_end_offsets.source of a replica's last segment; next to a .kafka_cleanshutdown the row has the session's epoch.
 SEGMENT = "replica_segment"
 RECOVERY_POINT = "recovery_point"
 
 
 def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
-    """Recovery points and last segments beside a .kafka_cleanshutdown, that surely are as the session left them.
+    """Recovery points and last segments next to a .kafka_cleanshutdown that are certainly as the session left them.
 
-    A broker writes its recovery points before that file (Kafka's LogManager.shutdown), but somebody who copies both may
-    have read the one before the broker stopped and the other after. So a recovery point counts if the file was there in
-    an earlier round of copying; a segment's end if such a recovery point is there.
+    Keys are (broker, broker epoch). A broker writes its recovery points before that file (Kafka's LogManager.shutdown),
+    but whoever copies both may have read one before the broker stopped and the other after. So a recovery point counts
+    if an earlier round of copying had the file already, and a segment's end counts if such a recovery point equals it.
     """
     points: dict[tuple[int, int], list[Row]] = defaultdict(list)
     segments: list[Row] = []
@@ -38,9 +38,9 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     left: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for session, own in points.items():
         timed = [r for r in own if r["captured_at_ms"] is not None]
-        shown_first = min((read_by(r) for r in timed), default=None)
+        first_read = min((read_by(r) for r in timed), default=None)
         for row in timed:
-            if shown_first is not None and shown_first < row["captured_at_ms"]:
+            if first_read is not None and first_read < row["captured_at_ms"]:
                 left[session].append({**row, "log_end_offset": row["recovery_point_offset"]})
     for row in segments:
         session = row["broker_id"], row["broker_epoch"]

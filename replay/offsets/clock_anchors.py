@@ -1,8 +1,8 @@
-"""What the evidence itself shows of the clocks: a leader epoch that a file has cannot have been opened after the file
-was read. Where the times say so, the controller's clock was ahead of the capturer's by the difference at least.
+"""Clock differences that the evidence itself shows: a leader epoch in a file cannot have been opened after the file was
+read. If the times say that it was, the controller's clock was ahead of the capturer's by at least the difference.
 
-A lower bound: nothing bounds a clock's error from above. Sources: Kafka's LeaderEpochFileCache (a line is written when
-a replica leads in an epoch, or copies its first record), KIP-631.
+This is a lower bound; nothing bounds a clock's error from above. Sources: Kafka's LeaderEpochFileCache (a line is
+written when a replica leads in an epoch or copies its first record), KIP-631.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_PLACE = ["topic_id", "partition", "leader_epoch"]
+_EPOCH_KEY = ["topic_id", "partition", "leader_epoch"]
 
 
 def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
-    """By how many ms the controllers' clocks surely were ahead of the capturer's; 0 where nothing shows it.
+    """By how many ms the controllers' clocks were certainly ahead of the capturer's; 0 if nothing shows that they were.
 
-    history: topic_id, topic, partition, leader_epoch, timestamp_ms, origin of tables.PARTITION_HISTORY; offsets:
+    history: topic_id, topic, partition, leader_epoch, timestamp_ms, origin of schemas.PARTITION_HISTORY; offsets:
     topic_id, topic, partition, leader_epoch, epoch_start_offset, captured_at_ms, uncertainty_ms of LOG_END_OFFSETS. A
-    line that names its topic only by name counts if the log, which begins with no snapshot, knows one topic of that
+    line that identifies its topic only by name counts if the log has no snapshot state and exactly one topic with that
     name.
     """
     opened = history.filter(pc.and_(history["leader_epoch"].is_valid(), pc.equal(history["origin"], "log")))
     if not len(opened):
         return 0
-    opened = opened.group_by(_PLACE).aggregate([("timestamp_ms", "min")])
+    opened = opened.group_by(_EPOCH_KEY).aggregate([("timestamp_ms", "min")])
     lines = offsets.filter(pc.and_(offsets["epoch_start_offset"].is_valid(), offsets["captured_at_ms"].is_valid()))
     lines = _named(lines, history)
-    joined = lines.join(opened, _PLACE, join_type="inner")
+    joined = lines.join(opened, _EPOCH_KEY, join_type="inner")
     if not len(joined):
         return 0
     read_by = pc.add(joined["captured_at_ms"], pc.fill_null(joined["uncertainty_ms"], 0))
@@ -36,7 +36,7 @@ def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
 
 
 def _named(lines: pa.Table, history: pa.Table) -> pa.Table:
-    """The lines with their topic's id filled in, where that is sure; others are left out."""
+    """The lines with their topic_id filled in; lines whose topic is not certain are left out."""
     columns = ["topic", "partition", "leader_epoch", "captured_at_ms", "uncertainty_ms"]
     sure = lines.filter(lines["topic_id"].is_valid()).select(["topic_id", *columns])
     if pc.any(pc.equal(history["origin"], "checkpoint")).as_py():

@@ -1,7 +1,7 @@
-"""What log-end-offset evidence says about one partition: the rows, ready to be asked, and the bounds that follow from
-one kind of row alone. Plain Python, a partition at a time: only partitions that are already suspected come here.
+"""Log-end-offset evidence about one partition: the rows, indexed, and the bounds that follow from one kind of row.
 
-Every rule below is one-sided on purpose: a value that cannot be ordered against an election is not used to prove.
+Plain Python, one partition at a time: only partitions that are already suspected get here. Every rule is one-sided on
+purpose: a value that cannot be ordered in time against an election proves nothing.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from replay.offsets.clean_stops import RECOVERY_POINT, SEGMENT, Row, left_behind
 
 __all__ = ["Row", "read_by"]
 
-# Sources that ask a running process. They show a log end of 0 while a log is not loaded yet: it says nothing.
+# Sources that query a running process. They show a log end of 0 while a log is not loaded yet, which means nothing.
 METRICS = ("jmx_exporter", "jmx_tool")
 
-# How long a broker that the controller hears from may go on under the old state before it learns of a new one.
+# How long a broker that the controller hears from may act on the old state before it learns of a new one.
 PROPAGATION_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound on an offset and the row that gives it; value None: open. limit: the row that lowered the value, if one
-    did (see `lineage.floors`). inference: the statement code of the rule that gave it, where that is not the plain
-    one."""
+    """A bound on an offset and the row that gives it. value None: open. limit: the row that lowered the value, if any
+    (see `watermark_floor.floors`). inference: statement code of the rule that gave it, if not the default one."""
 
     value: int | None = None
     row: Row | None = None
@@ -42,7 +41,7 @@ OPEN = Bound()
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica as it was last seen before a time: its log end and the last leader epoch written in its log."""
+    """The last observation of a replica before a time: its log end and the last leader epoch written in its log."""
 
     broker_id: int
     log_end_offset: int
@@ -52,8 +51,11 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class EpochEntry:
-    """A line of a replica's leader-epoch-checkpoint. lines: (epoch, start offset) of the whole file, number: which of
-    them this is; whole: no line of the file is missing. row: of the first file read that shows it and all before it."""
+    """A line of a replica's leader-epoch-checkpoint.
+
+    lines: (epoch, start offset) of the whole file; number: index of this line; whole: no line of the file is missing.
+    row: of the first file read that shows this line and all lines before it.
+    """
 
     broker_id: int
     lines: list[tuple[int, int]]
@@ -71,16 +73,18 @@ class EpochEntry:
 
     @property
     def exact(self) -> bool:
-        """Deleting the log's start moves the first line's offset up with it; every other line stays as written
-        (Kafka's LeaderEpochFileCache.truncateFromStart)."""
+        """Whether the line is as it was written. Deleting the log's start raises the offset of the first line; no other
+        line changes (Kafka's LeaderEpochFileCache.truncateFromStart)."""
         return self.whole and (self.number > 0 or self.start_offset == 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What one reading of a broker's exporter shows of the partition; None where it does not. log_end_offset: 0 also
-    while the log is not loaded yet. row: of the log end, if it shows one. in_sync_replicas_count, under_min_isr: 0 and
-    False where the broker does not lead."""
+    """What one reading of a broker's exporter shows of the partition; None for what it does not show.
+
+    log_end_offset: also 0 while the log is not loaded yet. in_sync_replicas_count, under_min_isr: 0 and False if the
+    broker does not lead. row: of the log end, if it shows one.
+    """
 
     captured_at_ms: int
     process_start_ms: int | None
@@ -92,8 +96,11 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """The log ends of one broker, to be asked what was last seen before a time: read_by ascending, and for each the
-    latest in order of capture up to it, of all and of those with an epoch (None: none)."""
+    """The log ends of one broker, for looking up the last observation before a time.
+
+    read_by: ascending, in ms. latest, with_epoch: for each, the latest in order of capture up to it, of all
+    observations and of those with an epoch (None: none).
+    """
 
     read_by: list[int]
     latest: list[Replica]
@@ -102,12 +109,13 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The rows of one partition, ready to be asked. Rows without a capture time are in `entries` and `left` only.
+    """The rows of one partition, indexed and in order of capture. Rows without a capture time are only in `entries` and
+    `left`.
 
-    high_watermarks: rows that have one. entries: distinct lines of leader-epoch-checkpoints by leader epoch. log_ends
-    and epoch_rows (such lines again): by broker. observations: as `Observations`. scrapes: by broker. left: log ends
-    that a session left behind when it stopped cleanly, by (broker, its epoch). stopped: when the file of a clean stop
-    was last found, by the same: the broker had not started again. All in order of capture.
+    high_watermarks: rows that have one. entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends,
+    epoch_rows (those lines again), observations, scrapes: by broker. left: log ends that a session left on disk when it
+    stopped cleanly, by (broker, broker epoch). stopped: when the file of a clean stop was last found, in ms, by the
+    same key: until then the broker had not started again.
     """
 
     high_watermarks: list[Row]
@@ -121,9 +129,9 @@ class Evidence:
 
 
 def index_rows(rows: Iterable[Row]) -> Evidence:
-    """Evidence from LOG_END_OFFSETS rows, in any order: what comes out does not depend on it."""
-    # A source that names no broker (kafka-get-offsets) is not a replica's view: it proves nothing here.
-    ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_place)
+    """Evidence from LOG_END_OFFSETS rows; their order does not matter."""
+    # A source that names no broker (kafka-get-offsets) does not show a replica's log, so it proves nothing here.
+    ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_sort_key)
     timed = [r for r in ordered if r["captured_at_ms"] is not None]
     log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None)
     epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
@@ -133,7 +141,7 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
         log_ends=log_ends,
         epoch_rows=epoch_rows,
         observations={broker: _observations(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
-        scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _of_a_process(r)).items()},
+        scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _from_process(r)).items()},
         left=left_behind(ordered),
         stopped={
             (r["broker_id"], r["broker_epoch"]): r["captured_at_ms"]
@@ -144,17 +152,18 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
 
 
 def _by_broker(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    by_broker: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["broker_id"]].append(row)
-    return dict(found)
+        by_broker[row["broker_id"]].append(row)
+    return dict(by_broker)
 
 
-def _place(row: Row) -> tuple[Any, ...]:
+def _sort_key(row: Row) -> tuple[Any, ...]:
+    """By capture time, then by everything else that rows can differ in."""
     at = row["captured_at_ms"]
-    where = (row["capture"] or "", row["path"] or "", row["sha256"] or "", row["position"] or 0)
+    file = (row["capture"] or "", row["path"] or "", row["sha256"] or "", row["position"] or 0)
     values = [-1 if row.get(name) is None else row[name] for name in _VALUES]
-    return (at is None, at or 0, row["broker_id"], row["source"], *where, *values, row["uncertainty_ms"] or 0)
+    return (at is None, at or 0, row["broker_id"], row["source"], *file, *values, row["uncertainty_ms"] or 0)
 
 
 _VALUES = (
@@ -172,28 +181,28 @@ _VALUES = (
 
 
 def _entries(rows: Iterable[Row]) -> dict[int, list[EpochEntry]]:
-    """Each distinct line with what stands before it once: files are copied again and again."""
+    """Each distinct line with the lines before it, once: the same file is copied many times."""
     files: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         files[row["captured_at_ms"], row["broker_id"], row["path"], row["sha256"]].append(row)
-    seen: set[tuple[Any, ...]] = set()
+    known: set[tuple[Any, ...]] = set()
     entries: dict[int, list[EpochEntry]] = defaultdict(list)
     for file in files.values():
         file.sort(key=lambda r: (r["leader_epoch"], r["epoch_start_offset"]))
         whole, lines = _is_whole(file), [(r["leader_epoch"], r["epoch_start_offset"]) for r in file]
         shown: tuple[Any, ...] = ()
         for number, row in enumerate(file):
-            # Where the first line begins moves with the log's start, and no rule looks at it unless it is 0.
+            # The first line's offset moves with the log's start, and no rule uses it unless it is 0.
             shown = (hash(shown), lines[number] if number or not lines[number][1] else lines[number][0])
             key = (row["broker_id"], whole, shown)
-            if key not in seen:
-                seen.add(key)
+            if key not in known:
+                known.add(key)
                 entries[row["leader_epoch"]].append(EpochEntry(row["broker_id"], lines, number, whole, row))
     return dict(entries)
 
 
 def _is_whole(lines: list[Row]) -> bool:
-    """Whether these are all lines of a leader-epoch-checkpoint: version, count, then an epoch and its offset each."""
+    """Whether these are all lines of a leader-epoch-checkpoint: a version, a count, then an epoch and offset a line."""
     position = len(f"0\n{len(lines)}\n")
     for row in lines:
         if row["position"] != position:
@@ -202,25 +211,27 @@ def _is_whole(lines: list[Row]) -> bool:
     return True
 
 
-def _of_a_process(row: Row) -> bool:
-    """What a running broker answered; no copy of a disk: its process may have been killed before anybody noticed."""
-    asked = row["log_end_offset"] is not None or row["source"] in METRICS
-    return asked and row["source"] != SEGMENT
+def _from_process(row: Row) -> bool:
+    """Whether a running broker answered. A copy of its disk does not count: its process may have been killed
+    unnoticed."""
+    answers = row["log_end_offset"] is not None or row["source"] in METRICS
+    return answers and row["source"] != SEGMENT
 
 
 def _scrapes(rows: Iterable[Row]) -> list[Scrape]:
-    """One for each text; while a replica moves between directories its successor may be listed beside it, lower."""
+    """One scrape for each exporter text. While a replica moves between directories, the text may also list its lower
+    successor, so the highest log end counts."""
     texts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         texts[row["captured_at_ms"], row["path"], row["sha256"]].append(row)
-    found = []
+    scrapes = []
     for (at, _, _), text in texts.items():
         ends = [r for r in text if r["log_end_offset"] is not None]
         row = max(ends, key=lambda r: r["log_end_offset"], default=text[0])
         values = {n: [r[n] for r in text if r.get(n) is not None] for n in _GAUGES}
         single = {n: v[0] if len(set(v)) == 1 else None for n, v in values.items()}
-        found.append(Scrape(at, log_end_offset=row["log_end_offset"] if ends else None, row=row, **single))
-    return found
+        scrapes.append(Scrape(at, log_end_offset=row["log_end_offset"] if ends else None, row=row, **single))
+    return scrapes
 
 
 _GAUGES = ("process_start_ms", "in_sync_replicas_count", "under_min_isr")
@@ -228,18 +239,18 @@ _GAUGES = ("process_start_ms", "in_sync_replicas_count", "under_min_isr")
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """Who led a partition in which leader epoch, ascending, as far as states are known without a break."""
+    """The leaders of a partition by leader epoch, ascending, as far as states are known without a break."""
 
     epochs: Sequence[int]
     brokers: Sequence[int]
 
 
 def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> Bound:
-    """Up to where the winner's log was the partition's log when it was elected; open if that is not known.
+    """Up to where the winner's log was the partition's log when it was elected; open if unknown.
 
     A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
-    before it tell where the two logs part: the same offset means the same record only within the same epoch (KIP-101,
-    KIP-279), as long as one process wrote that epoch.
+    before it show where the two logs diverge: the same offset means the same record only within the same epoch
+    (KIP-101, KIP-279), and only if one process wrote that epoch.
     """
     led = bisect_left(leaders.epochs, leader_epoch) - 1
     ends: list[tuple[int, Row]] = []
@@ -250,15 +261,15 @@ def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoc
         elif led >= 0 and entry.lines[entry.number - 1][0] == leaders.epochs[led]:
             ends.append((entry.start_offset, entry.row))
         elif led >= 0:
-            found = [_parting(entry, other) for other in earlier]
-            ends += [(end, entry.row) for end in found if end is not None]
+            diverging = [_divergence(entry, other) for other in earlier]
+            ends += [(end, entry.row) for end in diverging if end is not None]
     end, row = min(ends, key=lambda pair: pair[0], default=(None, None))
     return Bound(end, row)
 
 
-def _parting(entry: EpochEntry, leader: EpochEntry) -> int | None:
-    """Where the log before the entry parts from the leader's log, whose end is open; None if the files share no
-    epoch."""
+def _divergence(entry: EpochEntry, leader: EpochEntry) -> int | None:
+    """The offset at which the log before the entry diverges from the leader's log, whose end is open; None if the files
+    share no epoch."""
     mine = [*entry.before, (-1, entry.start_offset)]
     ends = {epoch: end for (epoch, _), (_, end) in pairwise(mine)}
     theirs = leader.lines[: leader.number + 1]
@@ -269,7 +280,7 @@ def _parting(entry: EpochEntry, leader: EpochEntry) -> int | None:
 
 
 def own_lines(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:
-    """The lines of that epoch in the broker's own leader-epoch-checkpoint, as far as they are exact."""
+    """The exact lines for that epoch in the broker's own leader-epoch-checkpoint."""
     return [e for e in evidence.entries.get(leader_epoch, []) if e.broker_id == broker and e.exact]
 
 
@@ -281,12 +292,13 @@ def log_end_ceiling(
     of_the_process: Callable[[Row], bool],
     clock: Clock,
 ) -> Bound:
-    """An upper bound of the winner's log end when it took over. led_ms: from when to when it surely led, and knew it;
-    of_the_process: whether a row surely is of the process that was elected: after a crash inside its session the next
-    process may have less, and write its line anew.
+    """An upper bound on the winner's log end when it took over.
 
-    The entry in its own file is its log end. Other replicas' entries for its epoch and its log end while it led are
-    never below that. A log end of 0 is left out: a metric shows it, too, while the log is not loaded yet.
+    led_ms: from when to when it certainly led and knew it. of_the_process: whether a row is certainly of the process
+    that was elected: after a crash within its session the next process may have less and write its line again.
+
+    The entry in its own file is its log end. Other replicas' entries for its epoch, and its log ends while it led, are
+    never below that. A log end of 0 is left out: a metric also shows it while the log is not loaded yet.
     """
     entries = [e for e in evidence.entries.get(leader_epoch, []) if of_the_process(e.row)]
     own = [e for e in entries if e.broker_id == leader and e.exact]
@@ -299,70 +311,75 @@ def log_end_ceiling(
 
 
 def running_log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
-    """The scrapes that show the broker's log end, surely read between two times."""
+    """The scrapes that show the broker's log end and were certainly read between two times."""
     return [s for s in _between(evidence.scrapes.get(broker, []), after_ms, before_ms, clock) if s.log_end_offset]
 
 
 def _between(scrapes: Sequence[Scrape], after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
     first = bisect_right(scrapes, after_ms, key=lambda s: s.captured_at_ms)
-    behind = bisect_left(scrapes, before_ms, key=lambda s: s.captured_at_ms)
-    inside = scrapes[first:behind]
+    end = bisect_left(scrapes, before_ms, key=lambda s: s.captured_at_ms)
+    inside = scrapes[first:end]
     return [s for s in inside if clock.surely_after(s.row, after_ms) and clock.surely_before(s.row, before_ms)]
 
 
-def old_log_floor(evidence: Evidence, reign: tuple[int, int, int] | None, clock: Clock) -> Bound:
-    """What the old leader's log had reached at least: its largest log end surely read while it led. reign: (leader,
-    start, end), times in ms, without a restart; None if there was no leader."""
-    if reign is None:
+def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: Clock) -> Bound:
+    """A lower bound on the old leader's log end: the largest that was certainly read while it led.
+
+    term: (leader, begin, end), times in ms, without a restart; None: nothing is known.
+    """
+    if term is None:
         return OPEN
-    leader, start, end = reign
+    leader, begin_ms, end_ms = term
     rows = evidence.log_ends.get(leader, [])
-    first = bisect_right(rows, start + PROPAGATION_MS, key=lambda r: r["captured_at_ms"])
-    behind = bisect_left(rows, end, key=lambda r: r["captured_at_ms"])
-    inside = [r for r in rows[first:behind] if clock.surely_before(r, end)]
-    seen = [r for r in inside if clock.surely_after(r, start + PROPAGATION_MS)]
-    best = max(seen, key=lambda r: r["log_end_offset"], default=None)
+    first = bisect_right(rows, begin_ms + PROPAGATION_MS, key=lambda r: r["captured_at_ms"])
+    end = bisect_left(rows, end_ms, key=lambda r: r["captured_at_ms"])
+    inside = [r for r in rows[first:end] if clock.surely_before(r, end_ms)]
+    inside = [r for r in inside if clock.surely_after(r, begin_ms + PROPAGATION_MS)]
+    best = max(inside, key=lambda r: r["log_end_offset"], default=None)
     return Bound(best["log_end_offset"], best) if best else OPEN
 
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
-    """The replica as it was last seen before the time, or None."""
+    """The last observation of the replica before the time, or None."""
     observations = evidence.observations.get(broker)
     at = bisect_left(observations.read_by, before_ms - clock.error_ms) - 1 if observations else -1
     return observations.latest[at] if observations and at >= 0 else None
 
 
 def last_seen_with_epoch(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
-    """The replica as it was last seen with its epoch, which is what elections compare first; without one in any sight
-    of it, as it was last seen."""
+    """The last observation of the replica that has an epoch, which elections compare first. If none has one, the last
+    observation; None if there is none."""
     observations = evidence.observations.get(broker)
     at = bisect_left(observations.read_by, before_ms - clock.error_ms) - 1 if observations else -1
     return (observations.with_epoch[at] or observations.latest[at]) if observations and at >= 0 else None
 
 
 def _observations(rows: Sequence[Row], captured: Sequence[Row]) -> Observations:
-    """Its epoch is that of its last batch where the source says it, else read from the leader-epoch-checkpoint of the
-    same round of capturing; an epoch that begins at the log's end was opened but not written."""
+    """The observations of one broker. captured: its lines of leader-epoch-checkpoints.
+
+    The epoch is that of the last batch if the source shows it, else it is read from the leader-epoch-checkpoint of the
+    same round of capturing; an epoch that begins at the log's end was opened but not written.
+    """
     numbered = [
         (read_by(row), number, Replica(row["broker_id"], row["log_end_offset"], _epoch_of(row, captured), row))
         for number, row in enumerate(rows)
         if row["log_end_offset"] > 0 or row["source"] not in METRICS
     ]
-    numbered.sort(key=lambda sight: sight[:2])
+    numbered.sort(key=lambda observation: observation[:2])
 
     def later(first: tuple[int, Replica | None], second: tuple[int, Replica | None]) -> tuple[int, Replica | None]:
         return max(first, second, key=lambda pair: pair[0])
 
-    every = list(accumulate(((n, sight) for _, n, sight in numbered), later))
-    known = ((n, s) if s.last_written_leader_epoch is not None else (-1, None) for _, n, s in numbered)
+    latest = list(accumulate(((n, replica) for _, n, replica in numbered), later))
+    known = ((n, r) if r.last_written_leader_epoch is not None else (-1, None) for _, n, r in numbered)
     with_epoch = list(accumulate(known, later))
-    return Observations([at for at, _, _ in numbered], [s for _, s in every if s], [s for _, s in with_epoch])
+    return Observations([at for at, _, _ in numbered], [r for _, r in latest if r], [r for _, r in with_epoch])
 
 
 def _epoch_of(row: Row, captured: Sequence[Row]) -> int | None:
     if row["last_written_leader_epoch"] is not None:
         return int(row["last_written_leader_epoch"])
     first = bisect_right(captured, row["captured_at_ms"] - 1, key=lambda r: r["captured_at_ms"])
-    behind = bisect_right(captured, row["captured_at_ms"], key=lambda r: r["captured_at_ms"])
-    epochs = [r["leader_epoch"] for r in captured[first:behind] if r["epoch_start_offset"] < row["log_end_offset"]]
+    end = bisect_right(captured, row["captured_at_ms"], key=lambda r: r["captured_at_ms"])
+    epochs = [r["leader_epoch"] for r in captured[first:end] if r["epoch_start_offset"] < row["log_end_offset"]]
     return max(epochs, default=None)

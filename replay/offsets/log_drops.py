@@ -1,8 +1,8 @@
-"""Where what a replica showed of its log went down: a vectorised search for partitions worth looking at, then the drops
-of one replica.
+"""Drops: where a replica showed less of its log than before. A vectorised search for suspected partitions, then the
+drops of one replica.
 
-Sources: Kafka's UnifiedLog and LeaderEpochFileCache (what a log end and an epoch's start offset say), KIP-113 (log
-directory moves: a replica and its successor side by side).
+Sources: Kafka's UnifiedLog and LeaderEpochFileCache (the meaning of a log end and of an epoch's start offset), KIP-113
+(log directory moves: a replica and its successor side by side).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHECKPOINT = "replication_offset"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time in which a replica's log surely went down, in ms: between two readings. end_ms None: not known."""
+    """The time between two readings, in ms, in which a replica's log certainly went down. end_ms None: unknown."""
 
     broker: int
     begin_ms: int
@@ -36,9 +36,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What one replica showed, and that it surely had less later. before: the row that shows `high`; after: a later
-    row that shows less, or None; line: a line of its leader-epoch-checkpoint that begins below `high` although its
-    epoch began later, or None; low: the lowest that they show. end_ms: by when it had gone down; None: not known."""
+    """A replica that certainly had less than it had shown before.
+
+    before: the row that shows `high`. after: a later row that shows less, or None. line: a line of its
+    leader-epoch-checkpoint that begins below `high` although its epoch began later, or None. low: the lowest value that
+    they show. end_ms: when it had gone down at the latest; None: unknown.
+    """
 
     broker: int
     high: int
@@ -49,33 +52,34 @@ class Drop:
     end_ms: int | None
 
     def overlaps(self, other: Drop) -> bool:
-        """Whether the two may be one event of a replica."""
+        """Whether the two may be the same event of a replica."""
         ends = (self.end_ms, other.end_ms)
         begins = (other.before["captured_at_ms"], self.before["captured_at_ms"])
         return all(end is None or begin <= end for begin, end in zip(begins, ends, strict=True))
 
     def with_line(self, line: Row) -> Drop:
-        """The same event with a line that speaks of it, too."""
+        """The same event, with a line that shows it too."""
         return replace(self, low=min(self.low, line["epoch_start_offset"]), line=line)
 
 
 def suspected(history: pa.Table, states: States, offsets: pa.Table) -> Array:
-    """Keys (as `states` has them) of the partitions of which a replica may have shown less than before; a superset."""
+    """Keys (`States.key`) of the partitions in which a replica may have shown less than before; a superset."""
     rows = offsets.filter(pc.and_(offsets["broker_id"].is_valid(), _shows(offsets)))
     if not len(rows):
         return np.empty(0, dtype=np.int64)
     keys = keys_of(rows, history, states)
     rows, keys = rows.filter(pa.array(keys >= 0)), keys[keys >= 0]
     ends = _timed(rows, keys, "log_end_offset", ~_unloaded(rows))
-    marks = _timed(rows, keys, "high_watermark", pc.equal(rows["source"], CHECKPOINT).to_numpy(zero_copy_only=False))
-    lines = _begun(rows, keys, history, states)
-    none = _Shown(*(np.empty(0, dtype=np.int64) for _ in range(4)))
-    return np.unique(np.concatenate([_below_earlier(ends, lines), _below_earlier(marks, none)]))
+    checkpoints = pc.equal(rows["source"], CHECKPOINT).to_numpy(zero_copy_only=False)
+    high_watermarks = _timed(rows, keys, "high_watermark", checkpoints)
+    lines = _epoch_starts(rows, keys, history, states)
+    none = _Readings(*(np.empty(0, dtype=np.int64) for _ in range(4)))
+    return np.unique(np.concatenate([_below_earlier(ends, lines), _below_earlier(high_watermarks, none)]))
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What replicas showed, one element each: key of the partition, broker, time in ms, value."""
+class _Readings:
+    """Values that replicas showed, as arrays: key of the partition, broker, time in ms, value."""
 
     key: Array
     broker: Array
@@ -96,17 +100,17 @@ def _unloaded(rows: pa.Table) -> Array:
     return result
 
 
-def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> _Shown:
-    """Values of a column, of those rows where `where` is true that have one, and a capture time."""
+def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> _Readings:
+    """Values of a column, of the rows where `where` is true that have a value and a capture time."""
     mask = where & pc.and_(rows[column].is_valid(), rows["captured_at_ms"].is_valid()).to_numpy(zero_copy_only=False)
-    found = rows.select(["broker_id", "captured_at_ms", column]).filter(pa.array(mask))
-    broker, at, value = (found[name].to_numpy().astype(np.int64) for name in found.column_names)
-    return _Shown(keys[mask], broker, at, value)
+    chosen = rows.select(["broker_id", "captured_at_ms", column]).filter(pa.array(mask))
+    broker, at, value = (chosen[name].to_numpy().astype(np.int64) for name in chosen.column_names)
+    return _Readings(keys[mask], broker, at, value)
 
 
-def _begun(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> _Shown:
-    """Start offsets of lines of leader-epoch-checkpoints, at the time when the epoch was opened; the lowest of each
-    epoch on each broker."""
+def _epoch_starts(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> _Readings:
+    """Start offsets in leader-epoch-checkpoints, each at the time when its epoch was opened; the lowest of each epoch
+    on each broker."""
     line = rows["epoch_start_offset"].is_valid()
     lines = rows.select(["broker_id", "leader_epoch", "epoch_start_offset"]).append_column("key", pa.array(keys))
     names = ["key", "broker_id", "leader_epoch"]
@@ -114,46 +118,49 @@ def _begun(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> _S
     opened = np.flatnonzero(opens(states))
     columns = {"key": states.key[opened], "leader_epoch": states.leader_epoch[opened].astype(np.int32)}
     columns["at"] = history["timestamp_ms"].to_numpy()[opened]
-    found = lowest.join(pa.table(columns), ["key", "leader_epoch"], join_type="inner")
-    key, broker, at, start = (found[n].to_numpy() for n in ("key", "broker_id", "at", "epoch_start_offset_min"))
-    return _Shown(key, broker.astype(np.int64), at, start)
+    joined = lowest.join(pa.table(columns), ["key", "leader_epoch"], join_type="inner")
+    key, broker, at, start = (joined[n].to_numpy() for n in ("key", "broker_id", "at", "epoch_start_offset_min"))
+    return _Readings(key, broker.astype(np.int64), at, start)
 
 
 def opens(states: States) -> Array:
-    """True on rows that opened their leader epoch: leader changes, and the creation of the partition."""
+    """Mask of the rows that opened their leader epoch: leader changes and the partition's creation."""
     result = np.zeros(len(states.key), dtype=bool)
     result[leader_changes(states)] = True
     result |= np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)]
     return result & ~states.removed
 
 
-def _below_earlier(shown: _Shown, others: _Shown) -> Array:
-    """Keys of the partitions of which a replica shows a value, in either, below an earlier one in `shown`."""
+def _below_earlier(readings: _Readings, others: _Readings) -> Array:
+    """Keys of the partitions in which a replica shows a value, in either argument, below an earlier one in
+    `readings`."""
     names = ("key", "broker", "at", "value")
-    key, broker, at, value = (np.concatenate([getattr(s, name) for s in (shown, others)]) for name in names)
+    key, broker, at, value = (np.concatenate([getattr(s, name) for s in (readings, others)]) for name in names)
     order = np.lexsort((at, broker, key))
     key, broker = key[order], broker[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (key[1:] != key[:-1]) | (broker[1:] != broker[:-1])
-    # Ranks in place of values: a replica's number and any 64-bit value fit one sortable number.
+    # Ranks instead of values, so that a replica's number and any 64-bit value fit one sortable number.
     rank = np.unique(value, return_inverse=True)[1][order] + 1
-    part = np.cumsum(new) * (len(order) + 1)
-    highest = np.maximum.accumulate(np.where(order < len(shown.key), rank, 0) + part) - part
+    replica = np.cumsum(new) * (len(order) + 1)
+    highest = np.maximum.accumulate(np.where(order < len(readings.key), rank, 0) + replica) - replica
     result: Array = key[rank < highest]
     return result
 
 
 def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:
-    """Each time a replica showed less than it surely had before, in order; after one it starts anew. rows: of one
-    replica and column, in order of capture, with capture times."""
+    """Each time a replica showed less than it certainly had before, in order; after each drop the search starts over.
+
+    rows: of one replica, in order of capture, all with capture times and a value in the column.
+    """
     result: list[Drop] = []
     best: Row | None = None
     waiting: list[tuple[int, int, Row]] = []
     for number, row in enumerate(_rounds(rows, column)):
-        # The two were read on one node, but maybe timed by the clocks of two.
+        # Both were read on one node, but perhaps timed by the clocks of two nodes.
         while waiting and clock.surely_after(row, waiting[0][0] + clock.error_ms):
-            seen = heappop(waiting)[2]
-            best = seen if best is None or seen[column] >= best[column] else best
+            earlier = heappop(waiting)[2]
+            best = earlier if best is None or earlier[column] >= best[column] else best
         if best is not None and best[column] > row[column]:
             end = read_by(row) + clock.error_ms
             result.append(Drop(row["broker_id"], best[column], row[column], best, row, None, end))
@@ -163,39 +170,40 @@ def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:
 
 
 def _rounds(rows: Sequence[Row], column: str) -> list[Row]:
-    """The highest value of each round of capturing and source: while a replica moves between log directories, its
-    successor may be listed beside it."""
+    """The row with the highest value of each source and round of capturing: while a replica moves between log
+    directories, its successor may be listed too."""
     best: dict[tuple[str, int], Row] = {}
     for row in rows:
-        place = (row["source"], row["captured_at_ms"])
-        if place not in best or best[place][column] < row[column]:
-            best[place] = row
+        key = (row["source"], row["captured_at_ms"])
+        if key not in best or best[key][column] < row[column]:
+            best[key] = row
     return list(best.values())
 
 
 def line_drops(
     rows: Sequence[Row], lines: Sequence[Row], opened: Mapping[int, int], known: Sequence[Drop], clock: Clock
 ) -> list[Drop]:
-    """Lines of a replica's leader-epoch-checkpoint that begin below a log end surely seen before their epoch began:
-    what it had from there on was replaced (KIP-101). One for each time, the first epoch that shows it.
+    """Drops shown by lines of a replica's leader-epoch-checkpoint that begin below a log end certainly read before
+    their epoch began: what the replica had from there on was replaced (KIP-101). One for each event, the first epoch
+    that shows it.
 
-    rows: its log ends, in order of capture; lines: its lines; opened: leader epoch -> ms at which it began; known: the
-    drops of its log ends: behind one, what was seen before it counts no more.
+    rows: its log ends, in order of capture. lines: its lines. opened: leader epoch -> ms at which it began. known: the
+    drops of its log ends; after one, what was read before it no longer counts.
     """
     shorter = {id(drop.after) for drop in known}
     result: list[Drop] = []
-    found = [(epoch, line) for epoch, line in sorted(_lowest(lines).items(), key=lambda p: p[0]) if epoch in opened]
-    # Where clocks went back between two epochs, the earlier one began no later than the later one.
-    begun = list(accumulate((opened[epoch] for epoch, _ in reversed(found)), min))[::-1]
+    lowest = [(epoch, line) for epoch, line in sorted(_lowest(lines).items(), key=lambda p: p[0]) if epoch in opened]
+    # If clocks went back between two epochs, the earlier epoch began no later than the later one.
+    begun = list(accumulate((opened[epoch] for epoch, _ in reversed(lowest)), min))[::-1]
     best: Row | None = None
     waiting, position = sorted(rows, key=read_by), 0
-    for (_, line), at in zip(found, begun, strict=True):
+    for (_, line), at in zip(lowest, begun, strict=True):
         while position < len(waiting) and clock.surely_before(waiting[position], at):
-            seen, position = waiting[position], position + 1
-            # Before the last drop's line was read it may have been what was dropped.
-            if not result or clock.surely_after(seen, INT64_MAX if result[-1].end_ms is None else result[-1].end_ms):
-                lower = best is not None and seen["log_end_offset"] < best["log_end_offset"]
-                best = best if lower and id(seen) not in shorter else seen
+            row, position = waiting[position], position + 1
+            # A row read before the last drop's line may show what was dropped.
+            if not result or clock.surely_after(row, INT64_MAX if result[-1].end_ms is None else result[-1].end_ms):
+                lower = best is not None and row["log_end_offset"] < best["log_end_offset"]
+                best = best if lower and id(row) not in shorter else row
         if best is not None and best["log_end_offset"] > line["epoch_start_offset"]:
             end = None if line["captured_at_ms"] is None else read_by(line) + clock.error_ms
             high, low = best["log_end_offset"], line["epoch_start_offset"]
@@ -205,7 +213,7 @@ def line_drops(
 
 
 def _lowest(lines: Sequence[Row]) -> dict[int, Row]:
-    """By leader epoch the line with the lowest start, of those the one that was read first."""
+    """By leader epoch, the line with the lowest start offset; of equal ones, the first that was read."""
     result: dict[int, Row] = {}
     for line in lines:
         known = result.get(line["leader_epoch"])
@@ -219,6 +227,6 @@ def _rank(line: Row) -> tuple[int, bool, int]:
 
 
 def log_ends(evidence: Evidence, broker: int) -> list[Row]:
-    """The log ends of a replica that say something, in order of capture."""
+    """The log ends of a replica, in order of capture, without a metric's 0."""
     rows = evidence.log_ends.get(broker, [])
     return [r for r in rows if r["log_end_offset"] > 0 or r["source"] not in METRICS]

@@ -1,4 +1,4 @@
-"""Rows of log-end offsets by the partition of a bucket that they speak of."""
+"""Rows of log-end offsets by partition of a bucket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replay.partitions.elections import States
 
 
 def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
-    """The key that `states` gives the partition of each row; -1 if the history does not have it."""
+    """The partition key (`States.key`) of each row; -1 if the history does not have the partition."""
     begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)])
     known = history.select(PARTITION_KEY).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
     numbered = rows.select(PARTITION_KEY).append_column("row", pa.array(np.arange(len(rows))))
@@ -23,10 +23,10 @@ def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
 
 
 def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
-    """What was seen of the logs of some partitions (by the key that `states` gives them)."""
+    """The evidence about some partitions, by partition key. wanted: keys (`States.key`)."""
     keys = keys_of(offsets, history, states)
     chosen = np.isin(keys, wanted)
     rows: dict[int, list[Row]] = {key: [] for key in wanted.tolist()}
     for key, row in zip(keys[chosen].tolist(), offsets.filter(pa.array(chosen)).to_pylist(), strict=True):
         rows[key].append(row)
-    return {key: index_rows(seen) for key, seen in rows.items()}
+    return {key: index_rows(own) for key, own in rows.items()}

@@ -1,9 +1,9 @@
-"""Which high watermark reports still speak of the log at hand, election by election.
+"""Lower bounds on the high watermark before each election: which reports are still about the partition's log.
 
-A report (replication-offset-checkpoint) outlives its broker and the log it speaks of: after an election whose winner
-held less, an old report says nothing of what can be lost next. So every report gets the leader epoch that its log
-surely had reached, and every election since lets pass only what is below its winner's log end. A report or an election
-about which that is not known passes nothing on: missing evidence lowers the floor, it never raises it.
+A report (replication-offset-checkpoint) outlives its broker and its log: after an election whose winner held less, an
+old report says nothing about what can be lost next. So every report gets the leader epoch that its log had certainly
+reached, and every later election passes on only what is below its winner's log end. A report or an election for which
+that is unknown passes nothing on: missing evidence lowers the floor and never raises it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from replay.offsets.evidence import OPEN, Bound, Evidence, Row, read_by
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A leader change that asks for the floor before it. carries: everything acknowledged survives it, since the log
-    stays with the running process that had it; else survives bounds what does (open: not known)."""
+    """A leader change for which the floor before it is needed.
+
+    carries: everything acknowledged survives it, because the log stays with the running process that had it. Otherwise
+    `survives` bounds what survives (open: unknown).
+    """
 
     leader_epoch: int
     at_ms: int
@@ -31,8 +34,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A high watermark that the log of `leader_epoch` or of a later one had reached, read until end_ms. inference: as
-    of `offsets.Bound`."""
+    """A high watermark that the log of `leader_epoch` or of a later epoch had reached, read by end_ms. inference: as in
+    `evidence.Bound`."""
 
     value: int
     end_ms: int
@@ -42,21 +45,21 @@ class Report:
 
 
 class EpochsShown:
-    """Which leader epochs each broker's leader-epoch-checkpoint had shown by a time. rows: by broker, in order of
+    """The leader epochs that each broker's leader-epoch-checkpoint had shown by a time. rows: by broker, in order of
     capture."""
 
     def __init__(self, rows: Mapping[int, Sequence[Row]]) -> None:
         self._by_broker = {broker: self._highest(own) for broker, own in rows.items()}
 
     def highest(self, broker: int, since_ms: int, by_ms: int) -> int | None:
-        """The highest epoch among what was surely read since one time and by another."""
+        """The highest epoch of the last round of reading finished by by_ms, if it began after since_ms; else None."""
         reads, begins, epochs = self._by_broker.get(broker, ([], [], []))
         index = bisect_right(reads, by_ms) - 1
         return epochs[index] if index >= 0 and begins[index] > since_ms else None
 
     @staticmethod
     def _highest(rows: Sequence[Row]) -> tuple[list[int], list[int], list[int]]:
-        """(read by, begin of the round, epoch): of each round its highest line, in the order of reading."""
+        """(end, begin, highest epoch) of each round of reading, as three lists in order of reading. Times in ms."""
         rounds: dict[tuple[int, int], int] = {}
         for row in rows:
             place = read_by(row), row["captured_at_ms"]
@@ -67,27 +70,27 @@ class EpochsShown:
 
 def reports(
     evidence: Evidence,
-    marks: Sequence[Row],
+    rows: Sequence[Row],
     created: tuple[int, int] | None,
     steps: Sequence[Step],
     settled: Callable[[Row], int | None],
     clock: Clock,
 ) -> list[Report]:
-    """The high watermark reports with the leader epoch that each surely belongs to.
+    """The high watermark reports, each with a leader epoch that its log had certainly reached.
 
-    marks: those of `evidence.high_watermarks` that surely are this partition's. created: (leader epoch, ms) of the
-    partition's creation, if the log has it; what was read before is another partition's. settled: a leader epoch that
-    the log of the row's replica surely had reached when the value was written, or None.
+    rows: those of `evidence.high_watermarks` that are certainly this partition's. created: (leader epoch, ms) of the
+    partition's creation, if the log has it; what was read before that is another partition's. settled: returns a leader
+    epoch that the log of the row's replica had certainly reached when the value was written, or None.
     """
     result = []
     written = _written_under(evidence)
     limiting = [s for s in steps if not s.carries]
-    for row in marks:
+    for row in rows:
         if created is not None and not clock.surely_after(row, created[1]):
             continue
         epoch = max(written.get(id(row), -1), -1 if created is None else created[0])
         following = bisect_right(limiting, epoch, key=lambda s: s.leader_epoch)
-        # Asking costs: only where a later epoch would lift the report over a step.
+        # `settled` is costly: call it only if a later epoch would move the report past a step.
         if following < len(limiting) and limiting[following].at_ms < row["captured_at_ms"]:
             epoch = max(epoch, -1 if (late := settled(row)) is None else late)
         if epoch >= 0:
@@ -98,19 +101,18 @@ def reports(
 def _written_under(evidence: Evidence) -> dict[int, int]:
     """By id of a high watermark row: a leader epoch that its log had reached when the value was written.
 
-    When a broker's file shows another value than in an earlier round, it was written since that round; and when the
-    same broker's leader-epoch-checkpoint had shown an epoch before that round, the value is of that epoch's log or
-    later.
+    If a broker's file shows another value than in an earlier round, it was written since that round. If the broker's
+    leader-epoch-checkpoint had shown an epoch before that round, the value is of the log of that epoch or a later one.
     """
     result: dict[int, int] = {}
     by_broker: dict[int, list[Row]] = defaultdict(list)
     for row in evidence.high_watermarks:
         by_broker[row["broker_id"]].append(row)
-    for broker, marks in by_broker.items():
+    for broker, rows in by_broker.items():
         lines = sorted((read_by(r), r["leader_epoch"]) for r in evidence.epoch_rows.get(broker, []))
         ends, highest = [end for end, _ in lines], list(accumulate((e for _, e in lines), max))
-        finished = sorted(marks, key=read_by)
-        # For each row in order of its end: the latest begin of a row so far, and of one so far with another value.
+        finished = sorted(rows, key=read_by)
+        # For each row, in order of its end: the latest begin of a row so far, and of a row so far with another value.
         latest: list[tuple[int, int, int, int]] = []
         best, value, other, different = -1, -1, -1, -1
         for row in finished:
@@ -123,7 +125,7 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
                 other, different = begin, shown
             latest.append((best, value, other, different))
         finished_at = [read_by(r) for r in finished]
-        for row in marks:
+        for row in rows:
             earlier = bisect_left(finished_at, row["captured_at_ms"]) - 1
             if earlier < 0:
                 continue
@@ -136,10 +138,10 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
 
 
 def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
-    """For every step the largest high watermark that the partition's log surely had reached before it.
+    """For every step, the largest high watermark that the partition's log had certainly reached before it.
 
-    steps: in offset order, leader epochs ascending. A report counts for a step if it was surely read before it, as far
-    as every step in between, from the report's own leader epoch on, let it survive.
+    steps: in offset order, leader epochs ascending. A report counts for a step if it was certainly read before it,
+    capped by every step in between, from the report's own leader epoch on.
     """
     epochs = [s.leader_epoch for s in steps]
     times = list(accumulate((s.at_ms for s in steps), max))
@@ -147,8 +149,8 @@ def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     for report in known:
         slot = bisect_right(epochs, report.leader_epoch)
         waiting[max(slot, bisect_right(times, report.end_ms))].append((slot, report))
-    # A report of slot i passes through steps i, i + 1, ...: groups of slots that the same step limits most, by last
-    # slot.
+    # A report of slot i passes through steps i, i + 1, ... Slots that the same step limits most form a group: `lasts`
+    # has each group's last slot, `caps` its limit.
     lasts: list[int] = []
     caps: list[Bound] = []
     floor, result = OPEN, []
@@ -172,12 +174,12 @@ def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     return result
 
 
-def likely_floor(rows: Iterable[Row], in_reign: Callable[[Row], bool], elected_ms: int, clock: Clock) -> Bound:
-    """The largest high watermark that may have been reported before an election, of the log at hand: no proof, but a
-    reason not to rule a loss out. in_reign: whether the row's broker followed or was the last leader when it was read.
+def likely_floor(rows: Iterable[Row], in_term: Callable[[Row], bool], elected_ms: int, clock: Clock) -> Bound:
+    """The largest high watermark that may have been reported before an election about this log: no proof, but a reason
+    not to exclude a loss. in_term: whether the row's broker was or followed the last leader when the row was read.
     """
-    near = [r for r in rows if r["captured_at_ms"] - clock.error_ms <= elected_ms and in_reign(r)]
-    best = max(near, key=lambda r: r["high_watermark"], default=None)
+    candidates = [r for r in rows if r["captured_at_ms"] - clock.error_ms <= elected_ms and in_term(r)]
+    best = max(candidates, key=lambda r: r["high_watermark"], default=None)
     return OPEN if best is None else Bound(best["high_watermark"], best)
 
 

@@ -1,4 +1,4 @@
-"""What would have been beside what was: leadership, exposure and loss, a row a partition."""
+"""The comparison of simulated with recorded history: leadership, exposure and loss, one row per partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIGURES = {
     "unclean_elections": "of these from outside ISR and ELR, or marked RECOVERING",
     "leaderless_ms": "time without a leader",
     "under_min_isr_ms": "time with |ISR| < effective min ISR: acks=all was refused",
-    "one_left_ms": "time with |ISR| + |ELR| of one at most: one failure from loss",
+    "one_left_ms": "time with |ISR| + |ELR| of at most one: one failure from loss",
     "loss_min": "at least this many acknowledged offsets lost in the windows that were judged; null = not known",
     "loss_max": "at most this many; null = no bound is known",
 }
@@ -43,14 +43,14 @@ WHATIF = pa.schema(
         column(
             "undetermined_offset",
             pa.int64(),
-            "from here on the scenario's choice needs log ends that were not seen: what would have been is null",
+            "from here on the scenario's choice needs log ends that were not seen: would-be columns are null",
         ),
     ]
 )
 
 
 def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Course:
-    """The subjects' own states. history: tables.sorted_history."""
+    """The recorded states of the subjects. history: from `schemas.sorted_history`."""
     rows = np.arange(len(history))
     rows = rows[(subjects.of(rows) >= 0) & ~states.removed]
     subject, before = subjects.of(rows), np.maximum(rows - 1, 0)
@@ -61,9 +61,10 @@ def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Co
     recovering = pc.equal(history["leader_recovery_state"], "RECOVERING").fill_null(False).to_numpy()
     marked = recovering[rows] & ~recovering[before]
     clean = (has(isr[before], leader) | has(elr[before], leader)) & ~marked
-    offset, batch, moment = (history[n].to_numpy()[rows] for n in ("offset", "batch_base_offset", "timestamp_ms"))
+    columns = ("offset", "batch_base_offset", "timestamp_ms")
+    offset, batch, timestamp_ms = (history[name].to_numpy()[rows] for name in columns)
     min_isr, unclean = states.min_isr[rows], elected & ~clean
-    return Course(subject, offset, batch, moment, leader, isr[rows], elr[rows], min_isr, elected, unclean)
+    return Course(subject, offset, batch, timestamp_ms, leader, isr[rows], elr[rows], min_isr, elected, unclean)
 
 
 def compare(
@@ -75,25 +76,25 @@ def compare(
     end_ms: int,
     undetermined: Mapping[int, int],
 ) -> pa.Table:
-    """WHATIF rows, one a subject. end_ms: time of the range's end, where states that go on are counted to.
+    """WHATIF rows, one per subject. end_ms: time of the range's end, up to which states that go on are counted.
     undetermined: subject -> metadata offset."""
     recorded = recorded_course(history, states, subjects)
-    # Where a stretch stops at a hole, its last record is the last time at which it is known.
+    # If a stretch stops at a gap, it is known only up to its last record.
     stop = np.where(subjects.stops, history["timestamp_ms"].to_numpy()[subjects.last], end_ms)
-    whole, leaders = _differences(recorded, simulated, len(stop))
-    told = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
+    any_difference, leader_difference = _differences(recorded, simulated, len(stop))
+    begin = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
     lost = {
         "recorded": _lost(recorded, None, subjects, losses),
-        "would_be": _lost(simulated, leaders["batch"], subjects, losses),
+        "would_be": _lost(simulated, leader_difference["batch"], subjects, losses),
     }
     unknown = np.array([s in undetermined for s in range(len(stop))], dtype=bool)
-    columns: dict[str, pa.Array] = {f.name: told[f.name] for f in PARTITION}
-    columns["from_offset"] = told["offset"]
-    nowhere = whole["row"] < 0
+    columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION}
+    columns["from_offset"] = begin["offset"]
+    nowhere = any_difference["row"] < 0
     for name, key in (("first_difference_offset", "offset"), ("first_difference_timestamp_ms", "timestamp_ms")):
-        columns[name] = pa.array(whole[key], mask=nowhere)
+        columns[name] = pa.array(any_difference[key], mask=nowhere)
     for name, key in (("recorded_leader", "recorded"), ("would_be_leader", "simulated")):
-        columns[name] = pa.array(whole[key], mask=nowhere)
+        columns[name] = pa.array(any_difference[key], mask=nowhere)
     for side, course in (("recorded", recorded), ("would_be", simulated)):
         hidden = unknown if side == "would_be" else np.zeros(len(stop), dtype=bool)
         for name, values in _figures(course, stop).items():
@@ -111,20 +112,22 @@ def _figures(course: Course, stop: Array) -> dict[str, Array]:
     until = np.where(following, np.append(course.timestamp_ms[1:], 0), stop[course.subject])
     lasted = np.maximum(until - course.timestamp_ms, 0)
     in_sync, left = size(course.isr), size(course.isr) + size(course.elr)
-    parts = {
+    figures = {
         "elections": course.elected,
         "unclean_elections": course.unclean,
         "leaderless_ms": np.where(course.leader < 0, lasted, 0),
         "under_min_isr_ms": np.where(in_sync < course.min_isr, lasted, 0),
         "one_left_ms": np.where(left <= 1, lasted, 0),
     }
-    return {name: np.bincount(course.subject, values, len(stop)).astype(np.int64) for name, values in parts.items()}
+    return {name: np.bincount(course.subject, values, len(stop)).astype(np.int64) for name, values in figures.items()}
 
 
 def _differences(recorded: Course, simulated: Course, count: int) -> tuple[dict[str, Array], dict[str, Array]]:
-    """(where anything first differs, where the leader first does): arrays with an element a subject; row is -1 where
-    nothing does. Batches count as a whole: a controller's event is in the log before and behind the record that shows
-    it."""
+    """(where leader, ISR or ELR first differ, where the leader first differs): arrays with one element per subject; row
+    is -1 where nothing differs.
+
+    Batches count as a whole: the records of one controller event stand before and after the record that shows it.
+    """
     subject, batch = (
         np.concatenate([getattr(recorded, name), getattr(simulated, name)]) for name in ("subject", "batch")
     )
@@ -142,7 +145,7 @@ def _first(
     rows = np.flatnonzero(mask)
     subject, at = np.unique(places[0][rows], return_index=True)
     rows = rows[at]
-    # The record behind the difference is the later one of the two courses.
+    # The record that makes the difference is the later one of the two courses.
     later = simulated.batch[found[1][rows]] == places[1][rows]
     result = {name: np.full(count, -1) for name in ("row", "batch", "offset", "timestamp_ms", "recorded", "simulated")}
     result["row"][subject], result["batch"][subject] = rows, places[1][rows]
@@ -155,17 +158,20 @@ def _first(
 
 
 def _lost(
-    course: Course, parted: Array | None, subjects: Subjects, losses: Sequence[Loss]
+    course: Course, leaders_differ: Array | None, subjects: Subjects, losses: Sequence[Loss]
 ) -> tuple[list[int | None], list[int | None]]:
-    """(least, most) offsets lost in each subject's windows. parted: batch in which the leaders first differed, -1 if
-    never: behind a window that it lies in, logs would have been others, and nothing is known of them."""
+    """(least, most) offsets lost in each subject's windows; None: unknown.
+
+    leaders_differ: batch in which the leaders first differed, -1 if never. Nothing is known about windows that open
+    later, because the logs would have been different.
+    """
     count = len(subjects.start)
     least: list[int | None] = [0] * count
     most: list[int | None] = [0] * count
     subject = subjects.of(np.array([loss.row for loss in losses]))
-    place = np.array([loss.place for loss in losses])
-    at = Events(course.subject, course.batch).last(subject, place)
-    chosen = Events(course.subject[course.elected], course.batch[course.elected]).last(subject, place)
+    elected_at = np.array([loss.elected_at for loss in losses])
+    at = Events(course.subject, course.batch).last(subject, elected_at)
+    chosen = Events(course.subject[course.elected], course.batch[course.elected]).last(subject, elected_at)
     clean = ~np.append(course.unclean[course.elected], False)[chosen] & (chosen >= 0)
     for loss, s, state, is_clean in zip(losses, subject.tolist(), at.tolist(), clean.tolist(), strict=True):
         if s < 0:
@@ -173,29 +179,31 @@ def _lost(
         leader = int(course.leader[state])
         low: int | None
         high: int | None
-        if parted is not None and 0 <= parted[s] < loss.start:
+        if leaders_differ is not None and 0 <= leaders_differ[s] < loss.opened_at:
             low, high = None, None
         elif leader < 0 or (is_clean and leader != loss.recorded_leader):
             low, high = 0, 0
         else:
             low, high = loss.by_leader.get(leader, (0, None))
-        least[s], most[s] = _plus(least[s], low), _plus(most[s], high)
-    for s in _unjudged(course, subject, losses):
+        least[s], most[s] = _sum(least[s], low), _sum(most[s], high)
+    for s in _with_unjudged_election(course, subject, losses):
         most[s] = None
     return least, most
 
 
-def _plus(total: int | None, part: int | None) -> int | None:
-    return None if total is None or part is None else total + part
+def _sum(total: int | None, value: int | None) -> int | None:
+    """The sum, or None if either is None."""
+    return None if total is None or value is None else total + value
 
 
-def _unjudged(course: Course, subject: Array, losses: Sequence[Loss]) -> Array:
-    """Subjects with an unclean election in none of their judged windows: nothing bounds what it lost."""
+def _with_unjudged_election(course: Course, subject: Array, losses: Sequence[Loss]) -> Array:
+    """Subjects with an unclean election outside their judged windows: nothing bounds what it lost."""
     elected = np.flatnonzero(course.unclean)
-    # Of windows that begin together the longest comes last.
-    start, place = (np.array([getattr(loss, name) for loss in losses], dtype=np.int64) for name in ("start", "place"))
-    order = np.argsort(place, kind="stable")
+    opened_at = np.array([loss.opened_at for loss in losses], dtype=np.int64)
+    elected_at = np.array([loss.elected_at for loss in losses], dtype=np.int64)
+    # Of windows that open together the longest comes last.
+    order = np.argsort(elected_at, kind="stable")
     batch = course.batch[elected]
-    window = Events(subject[order], start[order]).last(course.subject[elected], batch)
-    inside = (window >= 0) & (np.append(place[order], -1)[window] >= batch)
+    window = Events(subject[order], opened_at[order]).last(course.subject[elected], batch)
+    inside = (window >= 0) & (np.append(elected_at[order], -1)[window] >= batch)
     return np.unique(course.subject[elected[~inside]])

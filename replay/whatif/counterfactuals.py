@@ -1,9 +1,9 @@
-"""What other rules would have done in every judged window: tables.COUNTERFACTUALS. Predictions, never facts.
+"""What other rules would have done in every judged window: schemas.COUNTERFACTUALS. Predictions, never facts.
 
-Two ways. A policy that only chooses (KIP-966's strategies, the last known leader) is asked at the recorded election. A
-rule that shapes ISR and ELR, too (another release, ELR off, another min ISR, deprioritized brokers), goes through the
-recorded events once more (replay/whatif/simulation.py), from the last state before the window in which every replica
-was in sync: there ISR and ELR are the same under all of them.
+There are two ways. A policy that only chooses a leader (KIP-966's strategies, the last known leader) is applied at the
+recorded election. A rule that also shapes ISR and ELR (another release, ELR off, another min ISR, deprioritized
+brokers) replays the recorded events (replay/whatif/simulation.py) from the last state before the window in which every
+replica was in sync: in that state ISR and ELR are the same under all rules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FOREVER = INT64_MAX - 1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to ask beside the fixed policies. deprioritized: lists of broker ids (KIP-491); min_isr: values of
+    """Rules to try in addition to the fixed policies. deprioritized: lists of broker ids (KIP-491); min_isr: values of
     min.insync.replicas."""
 
     deprioritized: tuple[tuple[int, ...], ...] = ()
@@ -43,51 +43,52 @@ class Question:
 
 
 def counterfactuals(
-    seen: Sequence[JudgedWindow], ids: Sequence[str], bucket: Bucket, question: Question | None
+    judged: Sequence[JudgedWindow], ids: Sequence[str], bucket: Bucket, question: Question | None
 ) -> list[list[Row]]:
-    """The rows of every judged window. ids: of their findings. question None: only policies that just choose a leader,
-    so that nothing is simulated."""
-    rows: list[list[Row]] = [[] for _ in seen]
-    situations = [each.situation for each in seen]
-    for name in recovery_policies.POLICIES if seen else ():
-        for found, each, number, pick in zip(rows, seen, ids, recovery_policies.picks(name, situations), strict=True):
-            found.append(_chosen(each, number, pick))
-    if question is not None and seen:
-        simulated = _Simulated(bucket, seen, ids)
-        for name, scenario, windows in [*_scenarios(seen, question), *simulated.without_leaders()]:
-            for window, row in zip(windows, simulated.ask(name, scenario, windows), strict=True):
-                rows[window].append(row)
+    """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. question None: only
+    policies that just choose a leader, so that nothing is simulated."""
+    rows: list[list[Row]] = [[] for _ in judged]
+    situations = [window.situation for window in judged]
+    for name in recovery_policies.POLICIES if judged else ():
+        picks = recovery_policies.picks(name, situations)
+        for own, window, finding_id, pick in zip(rows, judged, ids, picks, strict=True):
+            own.append(_picked_row(window, finding_id, pick))
+    if question is not None and judged:
+        simulated = _Simulated(bucket, judged, ids)
+        for name, scenario, windows in [*_scenarios(judged, question), *simulated.without_leaders()]:
+            for number, row in zip(windows, simulated.rows(name, scenario, windows), strict=True):
+                rows[number].append(row)
     return rows
 
 
-def _chosen(seen: JudgedWindow, number: str, pick: recovery_policies.Pick) -> Row:
+def _picked_row(window: JudgedWindow, finding_id: str, pick: recovery_policies.Pick) -> Row:
     bounds: tuple[int | None, int | None] = (None, None)
     if pick.leader is not None:
-        bounds = _bounds(seen, pick.leader)
-    return _row(seen, number, pick.policy, pick.outcome, pick.leader, bounds, pick.explanation)
+        bounds = _bounds(window, pick.leader)
+    return _row(window, finding_id, pick.policy, pick.outcome, pick.leader, bounds, pick.explanation)
 
 
-def _bounds(seen: JudgedWindow, leader: int) -> tuple[int | None, int | None]:
-    """What electing that broker would have lost."""
-    if leader == seen.situation.recorded:
-        return seen.judgement.loss_min, seen.judgement.loss_max
-    replica = seen.situation.seen.get(leader)
-    return loss_of(seen, replica) if replica else (None, None)
+def _bounds(window: JudgedWindow, leader: int) -> tuple[int | None, int | None]:
+    """(least, most) offsets that electing that broker would have lost; None: unknown."""
+    if leader == window.situation.recorded:
+        return window.judgement.loss_min, window.judgement.loss_max
+    replica = window.situation.last_seen.get(leader)
+    return loss_of(window, replica) if replica else (None, None)
 
 
 def _row(
-    seen: JudgedWindow,
-    number: str,
+    window: JudgedWindow,
+    finding_id: str,
     policy: str,
     outcome: str,
     leader: int | None,
     bounds: tuple[int | None, int | None],
     explanation: str,
 ) -> Row:
-    replica = seen.situation.seen.get(leader) if leader is not None else None
+    replica = window.situation.last_seen.get(leader) if leader is not None else None
     return {
-        "finding_id": number,
-        **{n: seen.after[n] for n in ("topic_id", "topic", "partition", "offset")},
+        "finding_id": finding_id,
+        **{n: window.after[n] for n in ("topic_id", "topic", "partition", "offset")},
         "policy": policy,
         "outcome": outcome,
         "leader": leader,
@@ -95,20 +96,20 @@ def _row(
         "log_end_offset": replica.log_end_offset if replica else None,
         "loss_min": bounds[0],
         "loss_max": bounds[1],
-        "differs": None if leader is None else leader != seen.situation.recorded,
+        "differs": None if leader is None else leader != window.situation.recorded,
         "explanation": explanation,
     }
 
 
-def _scenarios(seen: Sequence[JudgedWindow], question: Question) -> Iterator[tuple[str, Scenario, list[int]]]:
-    """(policy, scenario, numbers of the windows that it is asked about)."""
-    every = list(range(len(seen)))
+def _scenarios(judged: Sequence[JudgedWindow], question: Question) -> Iterator[tuple[str, Scenario, list[int]]]:
+    """(policy, scenario, numbers of the windows to which it applies) of each fixed rule and of the question."""
+    every = list(range(len(judged)))
     for name, profile in PROFILES.items():
         yield f"profile_{name}", Scenario(profile=profile), every
     yield BEFORE_ELR, Scenario(elr=False, unclean=False), every
     yield BEFORE_ELR_UNCLEAN, Scenario(elr=False, unclean=True), every
     for value in question.min_isr:
-        other = [i for i in every if seen[i].before["min_isr"] != value <= len(seen[i].after["replicas"])]
+        other = [i for i in every if judged[i].before["min_isr"] != value <= len(judged[i].after["replicas"])]
         yield f"min_isr_{value}", Scenario(min_isr=value), other
     for brokers in question.deprioritized:
         last = [(broker, 0, _FOREVER) for broker in brokers]
@@ -116,13 +117,13 @@ def _scenarios(seen: Sequence[JudgedWindow], question: Question) -> Iterator[tup
 
 
 class _Simulated:
-    """The windows as subjects of a simulation: one for all windows with the same state to begin with."""
+    """The windows as subjects of a simulation: one subject for all windows with the same start state."""
 
-    def __init__(self, bucket: Bucket, seen: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
-        self.bucket, self.seen, self.ids = bucket, seen, ids
+    def __init__(self, bucket: Bucket, judged: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
+        self.bucket, self.judged, self.ids = bucket, judged, ids
         self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
-        self.row = np.array([each.case.row for each in seen])
-        begin = _anchors(bucket.states)[[each.start_row for each in seen]]
+        self.row = np.array([window.election_facts.row for window in judged])
+        begin = _anchors(bucket.states)[[window.start_row for window in judged]]
         start, self.subject = np.unique(begin, return_inverse=True)
         last = np.full(len(start), -1)
         np.maximum.at(last, self.subject, self.row)
@@ -130,22 +131,24 @@ class _Simulated:
         self.steps = self._all_steps()
 
     def _all_steps(self) -> Steps:
-        """Two subjects may share one state, where one ends and the next begins: every other one at a time."""
-        parts = []
+        """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
+        other subject is taken at a time."""
+        halves = []
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
             some = _subjects(self.subjects, own)
             steps = steps_of(self.bucket, some)
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
-            parts.append(replace(inside, subject=own[inside.subject]))
-        return merged(parts)
+            halves.append(replace(inside, subject=own[inside.subject]))
+        return merged(halves)
 
     def without_leaders(self) -> Iterator[tuple[str, Scenario, list[int]]]:
-        """As _scenarios, of DEPRIORITIZED_LEADER: all leaders at once, as far as no subject has two."""
+        """The scenarios of DEPRIORITIZED_LEADER, as from `_scenarios`: one for all windows, more only if a subject has
+        windows with different leaders."""
         leaders: dict[int, list[int]] = {}
         rounds: dict[int, list[int]] = {}
         for window, subject in enumerate(self.subject.tolist()):
-            recorded, known = self.seen[window].situation.recorded, leaders.setdefault(subject, [])
+            recorded, known = self.judged[window].situation.recorded, leaders.setdefault(subject, [])
             if recorded not in known:
                 known.append(recorded)
             rounds.setdefault(known.index(recorded), []).append(window)
@@ -155,82 +158,85 @@ class _Simulated:
                 last[subject] = known[number] if number < len(known) else PAD
             yield DEPRIORITIZED_LEADER, Scenario(last=last), windows
 
-    def ask(self, name: str, scenario: Scenario, windows: Sequence[int]) -> list[Row]:
-        """The rows of some windows. scenario.last: of all subjects."""
+    def rows(self, name: str, scenario: Scenario, windows: Sequence[int]) -> list[Row]:
+        """The rows of some windows under a scenario. windows: their numbers; scenario.last: of all subjects."""
         if not windows:
             return []
         wanted = np.array(windows)
         own, subject = np.unique(self.subject[wanted], return_inverse=True)
-        place = np.full(len(self.subjects.start), -1)
-        place[own] = np.arange(len(own))
-        taken = take(self.steps, np.flatnonzero(place[self.steps.subject] >= 0))
-        taken = replace(taken, subject=place[taken.subject])
+        number = np.full(len(self.subjects.start), -1)
+        number[own] = np.arange(len(own))
+        steps = take(self.steps, np.flatnonzero(number[self.steps.subject] >= 0))
+        steps = replace(steps, subject=number[steps.subject])
         if scenario.last is not None:
             scenario = replace(scenario, last=scenario.last[own])
         subjects = _subjects(self.subjects, own)
-        course = simulate(self.bucket, subjects, taken, scenario)
+        course = simulate(self.bucket, subjects, steps, scenario)
         batch = self.batch[self.row[wanted]]
         at = Events(course.subject, course.batch).last(subject, batch)
         elected = np.flatnonzero(course.elected)
         by = np.append(elected, -1)[Events(course.subject[elected], course.batch[elected]).last(subject, batch)]
         clean = (by < 0) | ~course.unclean[np.maximum(by, 0)]
-        parted = self._parted(course, subjects, subject, self.row[wanted])
+        diverged = self._diverged(course, subjects, subject, self.row[wanted])
         return [
-            self._answer(name, scenario, window, self.ids[window], int(leader), bool(is_clean), bool(part))
-            for window, leader, is_clean, part in zip(windows, course.leader[at], clean, parted, strict=True)
+            self._simulated_row(name, scenario, window, int(leader), bool(is_clean), bool(other_logs))
+            for window, leader, is_clean, other_logs in zip(windows, course.leader[at], clean, diverged, strict=True)
         ]
 
-    def _parted(self, course: Course, subjects: Subjects, subject: Array, row: Array) -> Array:
-        """Whether the course had another leader while one led in the recorded history before: then logs would have been
-        others, and nothing is known of them. While nobody led nothing was written, whoever would have led."""
+    def _diverged(self, course: Course, subjects: Subjects, subject: Array, row: Array) -> Array:
+        """Whether the course had another leader earlier, while one led in the recorded history: then the logs would
+        have been different and nothing is known about them. While nobody led, nothing was written in either case."""
         leader, rows = self.bucket.states.leader, np.arange(len(self.batch))
         of = subjects.of(rows)
         rows = rows[of >= 0]
         recorded = Events(of[rows], self.batch[rows])
-        places = np.concatenate([[of[rows], self.batch[rows]], [course.subject, course.batch]], axis=1)
-        was, would = recorded.last(*places), Events(course.subject, course.batch).last(*places)
+        points = np.concatenate([[of[rows], self.batch[rows]], [course.subject, course.batch]], axis=1)
+        was, would = recorded.last(*points), Events(course.subject, course.batch).last(*points)
         differs = (was >= 0) & (would >= 0)
         differs &= (leader[rows[was]] >= 0) & (leader[rows[was]] != course.leader[would])
         first = np.full(len(subjects.start), _FOREVER)
-        np.minimum.at(first, places[0][differs], places[1][differs])
+        np.minimum.at(first, points[0][differs], points[1][differs])
         led = np.maximum.accumulate(np.where(leader >= 0, np.arange(len(leader)), -1))
-        parted: Array = first[subject] < self.batch[led[row - 1] + 1]
-        return parted
+        diverged: Array = first[subject] < self.batch[led[row - 1] + 1]
+        return diverged
 
-    def _answer(
-        self, name: str, scenario: Scenario, window: int, number: str, leader: int, clean: bool, parted: bool
+    def _simulated_row(
+        self, name: str, scenario: Scenario, number: int, leader: int, clean: bool, diverged: bool
     ) -> Row:
-        seen = self.seen[window]
+        window, finding_id = self.judged[number], self.ids[number]
         if leader in (PAD, -1):
-            return _row(seen, number, name, recovery_policies.WAITS, None, (None, None), "nobody could be elected yet")
-        bounds = (None, None) if parted else self._loss(window, scenario, leader, clean)
+            waits = recovery_policies.WAITS
+            return _row(window, finding_id, name, waits, None, (None, None), "nobody could be elected yet")
+        bounds = (None, None) if diverged else self._loss(number, scenario, leader, clean)
         how = "of the ISR or ELR" if clean else "from outside ISR and ELR, or marked RECOVERING"
-        told = f"broker {leader} would lead, {how}"
-        told += "; another leader would have led before, so its log is not known" if parted else ""
-        return _row(seen, number, name, recovery_policies.ELECTED, leader, bounds, told)
+        explanation = f"broker {leader} would lead, {how}"
+        explanation += "; another leader would have led before, so its log is unknown" if diverged else ""
+        return _row(window, finding_id, name, recovery_policies.ELECTED, leader, bounds, explanation)
 
-    def _loss(self, window: int, scenario: Scenario, leader: int, clean: bool) -> tuple[int | None, int | None]:
-        seen = self.seen[window]
-        least, most = _bounds(seen, leader)
-        begin = int(self.offset[self.subjects.start[self.subject[window]]])
+    def _loss(self, number: int, scenario: Scenario, leader: int, clean: bool) -> tuple[int | None, int | None]:
+        window = self.judged[number]
+        least, most = _bounds(window, leader)
+        begin = int(self.offset[self.subjects.start[self.subject[number]]])
         if scenario.min_isr is not None:
-            # With a higher min ISR the high watermark might have stopped earlier, with a lower one gone on.
-            least, most = (0, most) if scenario.min_isr > seen.before["min_isr"] else (least, None)
-        if clean and not least and leader != seen.situation.recorded and self._held(leader, begin, seen):
+            # With a higher min ISR the high watermark might have stopped earlier; with a lower one it might have gone
+            # on.
+            least, most = (0, most) if scenario.min_isr > window.before["min_isr"] else (least, None)
+        if clean and not least and leader != window.situation.recorded and self._held(leader, begin, window):
             least, most = 0, 0
         return least, most
 
-    def _held(self, broker: int, begin: int, seen: JudgedWindow) -> bool:
-        """Whether the broker, which had not restarted since every replica was in sync, held everything by protocol as
-        recorded."""
-        membership = seen.case.memberships.get(broker)
+    def _held(self, broker: int, begin: int, window: JudgedWindow) -> bool:
+        """Whether the broker had not restarted since every replica was in sync, and held everything by protocol in the
+        recorded history."""
+        facts = window.election_facts
+        membership = facts.memberships.get(broker)
         brokers: BrokerTimeline = self.bucket.facts.brokers
-        steady = not brokers.restarted(broker, begin, int(seen.after["offset"]))
-        return membership is not None and membership.holds and steady and not seen.case.election.contradictions
+        steady = not brokers.restarted(broker, begin, int(window.after["offset"]))
+        return membership is not None and membership.holds and steady and not facts.election.contradictions
 
 
 def _anchors(states: States) -> Array:
-    """For every row the last one before it with a leader and every replica in sync, else the first known one."""
+    """For every row, the last row before it with a leader and every replica in sync, else the first known row."""
     index = np.arange(len(states.key))
     first = np.maximum.accumulate(np.where(states.begins, index, 0))
     whole = (states.leader >= 0) & (states.isr_size == (states.replicas != PAD).sum(axis=1)) & ~states.removed

@@ -1,7 +1,7 @@
-"""Hypothetical: KIP-966 as written, as data: how its strategies, phases and election types find a leader.
+"""KIP-966 as written, as data: how its strategies, phases and election types find a leader. Hypothetical.
 
-No release has them all. Sources: KIP-966's last revision, sections "Leader election", "Unclean recovery", "Config
-changes", "kafka-leader-election.sh", "Delivery plan".
+No release implements all of it. Sources: KIP-966's last revision, sections "Leader election", "Unclean recovery",
+"Config changes", "kafka-leader-election.sh", "Delivery plan".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 # unclean.recovery.timeout.ms (KIP-966, "Config changes").
 UNCLEAN_RECOVERY_TIMEOUT_MS = 5 * 60 * 1000
 
-# The ways to a leader; ADMINISTRATOR: none, until a user asks for an election.
+# The ways to elect a leader; ADMINISTRATOR: none until a user requests an election.
 ISR, ELR, LAST_KNOWN_LEADER, UNCLEAN_RECOVERY = "isr", "elr", "last_known_leader", "unclean_recovery"
 UNCLEAN_CHOICE, PREFERRED, DESIGNATED, ADMINISTRATOR = "unclean", "preferred", "designated", "administrator"
 
@@ -27,10 +27,11 @@ _OLDER_TYPES = {"LONGEST_LOG_PROACTIVE": "LONGEST_LOG_AGGRESSIVE"}
 class Rule:
     """How a strategy or an election type finds a leader (KIP-966, "Leader election").
 
-    last_resort: the way out once ISR and ELR do not help. clean_first: a member of the ISR that is alive, then one of
-    the ELR, comes before it. waits_for_holders: it is not tried while ISR or ELR have a member, alive or not.
-    waits_for_last_known_elr, least_answers: what unclean recovery needs before it picks. requested: an administrator
-    asks for it, and unless it is PREFERRED only of a leaderless partition; minimalReplicas then raises least_answers.
+    last_resort: the way used once ISR and ELR cannot provide a leader. clean_first: a live member of the ISR, then one
+    of the ELR, is elected before that. waits_for_holders: the last resort is not tried while ISR or ELR have a member,
+    alive or not. waits_for_last_known_elr, least_answers: what unclean recovery needs before it picks. requested: an
+    administrator requests it, and unless it is PREFERRED only for a leaderless partition; minimalReplicas then raises
+    least_answers.
     """
 
     name: str
@@ -44,10 +45,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How much of the KIP a controller has (KIP-966, "Delivery plan"): `strategies` has a rule for each strategy.
+    """How much of the KIP a controller implements (KIP-966, "Delivery plan"). strategies: a rule for each strategy.
 
     keeps_elr: ELR, LastKnownELR and LastKnownLeader are kept, and the ISR may be empty. high_watermark_needs_min_isr:
-    the high watermark stands still while |ISR| is below min ISR; no flag guards this.
+    the high watermark does not advance while |ISR| is below min ISR; no flag guards this.
     """
 
     name: str
@@ -61,8 +62,8 @@ def _delivery(name: str, keeps_elr: bool, high_watermark_needs_min_isr: bool, *r
     return Delivery(name, keeps_elr, high_watermark_needs_min_isr, strategies)
 
 
-# Without the KIP, and with its first phase, unclean.leader.election.enable decides: there is no strategy None. The
-# unclean election is random by the KIP; Kafka takes the first.
+# Without the KIP, and in its first phase, unclean.leader.election.enable decides, and there is no strategy None. In the
+# KIP the unclean election is random; Kafka takes the first.
 _DISABLED = Rule(BALANCED, LAST_KNOWN_LEADER, clean_first=True, waits_for_holders=True)
 _ENABLED = Rule(AGGRESSIVE, UNCLEAN_CHOICE, clean_first=True)
 
@@ -92,28 +93,28 @@ ELECTION_TYPES = {
 
 
 def strategy(name: str, delivery: Delivery = PHASE_2) -> Rule:
-    """The rule of an unclean.recovery.strategy; the KIP's older names Manual and Proactive are understood.
+    """The rule of an unclean.recovery.strategy; the KIP's older names Manual and Proactive are accepted.
 
-    Errors: ValueError for a name that is no strategy, or that the delivery does not have.
+    Errors: ValueError for a name that is not a strategy, or not one of the delivery.
     """
     known = _OLDER_STRATEGIES.get(name.lower(), name.lower())
     if known not in delivery.strategies:
         expected = ", ".join(delivery.strategies)
-        raise ValueError(f"{name!r} is no strategy of {delivery.name} (expected one of {expected})")
+        raise ValueError(f"{name!r} is not a strategy of {delivery.name} (expected one of {expected})")
     return delivery.strategies[known]
 
 
 def strategy_of(unclean_leader_election_enable: bool) -> str:
-    """The strategy that unclean.leader.election.enable stands for (KIP-966, "Compatibility")."""
+    """The strategy that corresponds to unclean.leader.election.enable (KIP-966, "Compatibility")."""
     return AGGRESSIVE if unclean_leader_election_enable else BALANCED
 
 
 def election_type(name: str) -> Rule:
-    """The rule of a type of kafka-leader-election.sh; the KIP's older LONGEST_LOG_PROACTIVE is understood.
+    """The rule of a type of kafka-leader-election.sh; the KIP's older name LONGEST_LOG_PROACTIVE is accepted.
 
-    Errors: ValueError for a name that is no type.
+    Errors: ValueError for a name that is not a type.
     """
     known = _OLDER_TYPES.get(name.upper(), name.upper())
     if known not in ELECTION_TYPES:
-        raise ValueError(f"{name!r} is no election type (expected one of {', '.join(ELECTION_TYPES)})")
+        raise ValueError(f"{name!r} is not an election type (expected one of {', '.join(ELECTION_TYPES)})")
     return ELECTION_TYPES[known]

@@ -1,4 +1,4 @@
-"""The policies that a simulation can go by, and those of them that choose a leader from the logs' ends as last seen."""
+"""The policies that a simulation can follow, and the choice of a leader from log ends as last seen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replay.whatif.scenario import Leaderless, Scenario
 
 BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
 
-# What a policy changes of the rules; those with `recover` choose among the replicas that were last seen.
+# Policy -> description. Those in _RECOVERING choose among the replicas as last seen.
 POLICIES = {
     NONE: "nobody outside ISR and ELR: waits for them, or for an administrator (KIP-966, strategy None)",
     BALANCED: "the longest log once the last known leader has answered (KIP-966, strategy Balanced)",
@@ -33,16 +33,16 @@ _OF_STRATEGY = {"none": NONE, "balanced": BALANCED, "aggressive": AGGRESSIVE}
 
 
 def policy_of_strategy(name: str) -> str:
-    """The policy of an unclean.recovery.strategy; its older names (Manual, Proactive) are taken, too.
+    """The policy of an unclean.recovery.strategy; the older names (Manual, Proactive) are accepted too.
 
-    Errors: ValueError for what is none.
+    Errors: ValueError for a name that is not a strategy.
     """
     return _OF_STRATEGY[strategy(name).name]
 
 
 @dataclass(slots=True)
 class Recovery:
-    """Chooses for `Scenario.recover`. Times are those of the metadata log.
+    """The choice of `Scenario.recover` under a policy. Times are those of the metadata log.
 
     undetermined: row of the history where a partition's stretch begins -> metadata offset from which the choice needs
     a log end that was not seen.
@@ -70,31 +70,32 @@ class Recovery:
         replicas, known = members_of(leaderless.replicas[index]), members_of(leaderless.last_known_elr[index])
         last = int(leaderless.last_leader[index])
         evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
-        moment = int(leaderless.timestamp_ms[index])
-        seen = {b: last_seen_with_epoch(evidence, b, moment, self.clock) for b in replicas}
+        timestamp_ms = int(leaderless.timestamp_ms[index])
+        observed = {b: last_seen_with_epoch(evidence, b, timestamp_ms, self.clock) for b in replicas}
         return Situation(
             replicas=replicas,
             isr=[],
             elr=[],
             alive=members_of(leaderless.alive[index]),
             waited_for=known[0] if len(known) == 1 else last if last >= 0 else None,
-            seen={b: replica for b, replica in seen.items() if replica},
+            last_seen={b: replica for b, replica in observed.items() if replica},
             recorded=-1,
         )
 
 
 def designated(broker: int) -> Scenario:
-    """It names the leader of all partitions that nobody of ISR and ELR can lead (KIP-966's DESIGNATION)."""
+    """The scenario in which this broker leads all partitions that no member of ISR and ELR can lead (KIP-966's
+    DESIGNATION)."""
 
     def choose(leaderless: Leaderless) -> Array:
-        there = (leaderless.alive == broker).any(axis=1)
-        return np.where(there, broker, PAD)
+        available = (leaderless.alive == broker).any(axis=1)
+        return np.where(available, broker, PAD)
 
     return Scenario(recover=choose)
 
 
 def recovery(policy: str, history: pa.Table, states: States, offsets: pa.Table, clock: Clock) -> Recovery | None:
-    """What chooses by a policy (of POLICIES); None for those that do not look at logs. offsets: LOG_END_OFFSETS."""
+    """The choice under a policy (of POLICIES); None for policies that do not use log ends. offsets: LOG_END_OFFSETS."""
     if policy not in _RECOVERING:
         return None
     return Recovery(policy, states, evidence_of(history, states, offsets, np.unique(states.key)), clock)

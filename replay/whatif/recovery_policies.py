@@ -1,8 +1,8 @@
 """What KIP-966's unclean recovery would have picked: predictions from replicas as they were last seen, never facts.
 
-The KIP's recovery was never shipped in a release; every answer here is hypothetical, and the rules are those of
-replay/whatif/unclean_recovery.py. A replica that is alive is taken to answer, at once, with the log that it was last
-seen to have; the timeout has passed.
+No release ever shipped the KIP's recovery, so every answer is hypothetical. The rules are those of
+replay/whatif/unclean_recovery.py. A replica that is alive is assumed to answer at once, with its log as last seen; the
+timeout has passed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _RULES = {
     BALANCED: strategy("balanced"),
     ALL_REPLICAS: election_type("LONGEST_LOG_AGGRESSIVE"),
     NONE: strategy("none"),
-    # Who leads next if ISR and ELR do not help, whatever unclean.leader.election.enable says (KIP-966, first phase).
+    # Who leads next if ISR and ELR cannot provide a leader, whatever unclean.leader.election.enable is (KIP-966, first
+    # phase).
     LAST_LEADER: strategy("balanced", PHASE_1),
 }
 POLICIES = tuple(_RULES)
@@ -60,7 +61,7 @@ __all__ += ["Pick", "Situation", "pick", "picks"]
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A policy's answer. leader is None when it waits or cannot be told."""
+    """A policy's answer. leader: None if the policy waits or the answer is undetermined."""
 
     policy: str
     outcome: str
@@ -69,14 +70,14 @@ class Pick:
 
 
 def pick(policy: str, situation: Situation) -> Pick:
-    """Ask one policy (see POLICIES) about a situation."""
+    """The pick of one policy (see POLICIES) in a situation."""
     return picks(policy, [situation])[0]
 
 
 def picks(policy: str, situations: Sequence[Situation]) -> list[Pick]:
-    """Ask one policy about many situations at once.
+    """The picks of one policy in many situations at once.
 
-    Of replicas that the policy puts on a par the recorded leader is taken, if it is one of them.
+    If the policy's choice is a tie that includes the recorded leader, the recorded leader is picked.
     """
     elections = elect(_cases(policy, situations), _RULES[policy])
     return [_pick(policy, s, elections, i) for i, s in enumerate(situations)]
@@ -87,7 +88,7 @@ def _cases(policy: str, situations: Sequence[Situation]) -> RecoveryCases:
     none = np.full(len(situations), NO_LEADER)
     zero = np.zeros(len(situations), dtype=np.int64)
     same = np.zeros_like(replicas)
-    seen = [[s.seen.get(r) for r in s.replicas] for s in situations]
+    observed = [[s.last_seen.get(r) for r in s.replicas] for s in situations]
     return RecoveryCases(
         replicas=replicas,
         isr=_matrix([s.isr for s in situations]),
@@ -108,8 +109,8 @@ def _cases(policy: str, situations: Sequence[Situation]) -> RecoveryCases:
             answered_ms=same,
             broker_epoch=same,
             current_leader_epoch=same,
-            last_written_leader_epoch=_matrix([[_epoch(r) for r in row] for row in seen]),
-            log_end_offset=_matrix([[PAD if r is None else r.log_end_offset for r in row] for row in seen]),
+            last_written_leader_epoch=_matrix([[_epoch(r) for r in row] for row in observed]),
+            log_end_offset=_matrix([[PAD if r is None else r.log_end_offset for r in row] for row in observed]),
         ),
     )
 
@@ -131,7 +132,7 @@ def _pick(policy: str, situation: Situation, elections: Elections, row: int) -> 
         return Pick(policy, WAITS, None, _waiting(situation, via, members_of(elections.waited_for[row])))
     if outcome == UNDETERMINED:
         missing = ", ".join(map(str, members_of(elections.unseen[row])))
-        explanation = f"no log end and epoch was seen of broker(s) {missing} before the election"
+        explanation = f"no log end and epoch of broker(s) {missing} was seen before the election"
         return Pick(policy, UNDETERMINED, None, explanation)
     tied = members_of(elections.tied[row])
     leader = situation.recorded if situation.recorded in tied else tied[0]
@@ -146,20 +147,20 @@ def _waiting(situation: Situation, via: str, waited_for: list[int]) -> str:
     if via == LAST_KNOWN_LEADER and situation.waited_for is None:
         return "no last leader is known"
     if via in (UNCLEAN_RECOVERY, LAST_KNOWN_LEADER):
-        return f"waits for broker {situation.waited_for}, the last known leader to answer"
+        return f"waits for broker {situation.waited_for}, the last known leader, to answer"
     members = ", ".join(map(str, waited_for))
-    return f"waits for one of the ISR and ELR to come back: broker(s) {members}"
+    return f"waits for a member of the ISR or ELR to come back: broker(s) {members}"
 
 
 def _reason(policy: str, situation: Situation, elections: Elections, row: int, leader: int) -> str:
     via = str(elections.via[row])
     if via == LAST_KNOWN_LEADER:
-        return f"broker {leader} is the last known leader, and alive"
+        return f"broker {leader} is the last known leader and is alive"
     if via != UNCLEAN_RECOVERY:
         return f"broker {leader} of the {'ISR' if via == ISR else 'ELR'} is alive: no unclean recovery is needed"
-    asked = situation.replicas if policy == ALL_REPLICAS else situation.alive
-    among = "had every replica answered" if policy == ALL_REPLICAS else "of the replicas alive"
-    if sum(r in asked for r in situation.replicas) == 1:
-        return f"broker {leader} is the only one to ask {among}"
+    candidates = situation.replicas if policy == ALL_REPLICAS else situation.alive
+    among = ", had every replica answered" if policy == ALL_REPLICAS else " of the replicas alive"
+    if sum(r in candidates for r in situation.replicas) == 1:
+        return f"broker {leader} is the only candidate{among}"
     epoch, end = elections.last_written_leader_epoch[row], elections.log_end_offset[row]
-    return f"broker {leader} has the highest last epoch {epoch} and log end {end} {among}"
+    return f"broker {leader} has the highest last epoch {epoch} and log end {end}{among}"

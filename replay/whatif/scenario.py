@@ -1,4 +1,4 @@
-"""The words of a simulation: what is otherwise, who is asked for a leader, and the states that come of it."""
+"""Types of a simulation: the rules to follow, the partitions without a leader, and the resulting states."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from replay.controller.profiles import Profile
 
 @dataclass(frozen=True, slots=True)
 class Leaderless:
-    """Partitions whose controller finds nobody in ISR or ELR to elect, an element each. row: of the history, of the
-    partition; offset: metadata offset. alive: its acceptable replicas; last_leader: the last one, -1 if none."""
+    """Partitions for which the controller finds nobody in ISR or ELR to elect, one element each.
+
+    row: of the history, where the partition's stretch begins; offset: metadata offset. alive: acceptable replicas;
+    last_leader: -1 if none.
+    """
 
     row: Array
     offset: Array
@@ -25,12 +28,12 @@ class Leaderless:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The rules to go by; None: those that were in force.
+    """The rules of a simulation; None: the rules that were in force.
 
     profile: of the shipped controller. min_isr: min.insync.replicas; unclean: unclean.leader.election.enable; elr:
     eligible.leader.replicas.version on or off. deprioritized: (broker, from offset, to offset), KIP-491: tried last,
-    not left out; last: one more such broker for each subject, PAD for none. recover: who is elected where nobody of ISR
-    and ELR can be (ids, PAD: nobody yet); the controller then elects nobody else from there by itself.
+    not left out; last: one more such broker for each subject, PAD for none. recover: returns who is elected where no
+    member of ISR and ELR can be (ids, PAD: nobody yet); the controller then elects nobody else there by itself.
     """
 
     profile: Profile | None = None
@@ -44,9 +47,11 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The states that partitions went through, each subject's first included, by subject and offset. batch: base offset
-    of the batch that made the state; min_isr: effective then. elected: a leader was, which did not lead right before;
-    unclean: from outside ISR and ELR, or marked RECOVERING."""
+    """The states that partitions went through, including each subject's first, by subject and offset.
+
+    batch: base offset of the batch that made the state; min_isr: effective then. elected: the state elects a leader
+    that did not lead right before; unclean: that leader is from outside ISR and ELR, or marked RECOVERING.
+    """
 
     subject: Array
     offset: Array

@@ -1,11 +1,11 @@
-"""What would have been: the recorded triggers once more, under other rules. Hypothetical, whatever comes of it.
+"""The simulation of recorded triggers under other rules. All results are hypothetical.
 
 Every partition starts from a recorded state and goes through the broker events and requests that the log shows, in
-offset order; what the controller makes of them follows the scenario. Step k of all partitions is taken at once. What
-the log cannot tell of a world that was not is assumed: a replica that its recorded leader took into (or off) the ISR
-would have been taken into (or off) it by another leader at the same time, if it was there and its broker was alive.
+offset order; the controller's reaction follows the scenario. Step k of all partitions is taken at once. What the log
+cannot show about a history that did not happen is assumed: if the recorded leader added a replica to (or removed it
+from) the ISR, another leader would have done so at the same time, provided it was a replica and its broker was alive.
 
-With the recorded rules the outcome is the recorded history (a test).
+With the recorded rules the result is the recorded history (a test).
 """
 
 from __future__ import annotations
@@ -58,44 +58,45 @@ _LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
 
 
 def simulate(bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
-    """Take every step under the scenario's rules."""
+    """The states that result from taking every step under the scenario's rules."""
     simulation = _Simulation(bucket, subjects, steps, scenario)
     rank = np.arange(len(steps.subject))
     first = np.searchsorted(steps.subject, steps.subject, side="left")
     rank = rank - first
     order = np.argsort(rank, kind="stable")
     bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
-    for begin, behind in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        simulation.take_steps(order[begin:behind])
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        simulation.take_steps(order[begin:end])
     return simulation.course()
 
 
 class _Simulation:
-    """Partitions' states (one element a subject, lists of one width), changed step by step."""
+    """The states of the partitions (one element per subject, lists of equal width), changed step by step."""
 
     def __init__(self, bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> None:
         self.bucket, self.subjects, self.steps, self.scenario = bucket, subjects, steps, scenario
-        shown = np.flatnonzero(steps.row >= 0)
-        rows = steps.row[shown]
+        requests = np.flatnonzero(steps.row >= 0)
+        rows = steps.row[requests]
         self.recorded = bucket.transitions(rows, bucket.configs(rows))
         self.number = np.full(len(steps.row), -1)
-        self.number[shown] = np.arange(len(shown))
+        self.number[requests] = np.arange(len(requests))
         configs = bucket.configs(subjects.start[steps.subject], steps.at)
-        self.surroundings = _surroundings(bucket, configs, steps, scenario)
+        self.settings = _settings(bucket, configs, steps, scenario)
         self.enabled = configs.unclean
         self.profile = _profiles(bucket, steps, scenario)
         start = bucket.cases_at(subjects.start)
-        # An ELR keeps members that are replicas no more.
+        # An ELR keeps members that are no longer replicas.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
-        self.world = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
-        self.world |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
+        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
+        self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
         self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(bucket.states)[subjects.start])
         nobody = np.zeros(len(subjects.start), dtype=bool)
-        place = (bucket.history[n].to_numpy()[subjects.start] for n in ("offset", "batch_base_offset", "timestamp_ms"))
-        self.taken = [self._states(np.arange(len(nobody)), *place, start.min_isr, nobody, nobody)]
+        columns = ("offset", "batch_base_offset", "timestamp_ms")
+        begin = (bucket.history[name].to_numpy()[subjects.start] for name in columns)
+        self.pieces = [self._states(np.arange(len(nobody)), *begin, start.min_isr, nobody, nobody)]
 
     def take_steps(self, steps: Array) -> None:
-        """Steps of different subjects, by number."""
+        """Take steps of different subjects. steps: their numbers."""
         keys = [f"{t} {p.name}" for t, p in zip(self.steps.trigger[steps], self.profile[steps], strict=True)]
         for key in sorted(set(keys)):
             some = steps[np.array(keys) == key]
@@ -104,49 +105,51 @@ class _Simulation:
     def _take(self, steps: Array, trigger: str, profile: Profile) -> None:
         subject = self.steps.subject[steps]
         if trigger == CLEAR_ELR:
-            held = (size(self.world["elr"][subject]) > 0) | (size(self.world["last_known_elr"][subject]) > 0)
+            held = (size(self.state["elr"][subject]) > 0) | (size(self.state["last_known_elr"][subject]) > 0)
             for name in ("elr", "last_known_elr"):
-                self.world[name][subject[held]] = PAD
-            self._note(steps[held], np.zeros(held.sum(), bool), np.zeros(held.sum(), bool))
+                self.state[name][subject[held]] = PAD
+            self._record(steps[held], np.zeros(held.sum(), bool), np.zeros(held.sum(), bool))
             return
         cases = self._cases(steps)
-        asked, concerned = self._asked(trigger, cases, steps, profile)
+        inputs, concerned = self._builder_inputs(trigger, cases, steps, profile)
         rows = np.flatnonzero(concerned)
         if len(rows):
-            self._apply(steps[rows], take(cases, rows), take(asked, rows), trigger, profile)
+            self._apply(steps[rows], take(cases, rows), take(inputs, rows), trigger, profile)
 
-    def _apply(self, steps: Array, before: Cases, asked: Cases, trigger: str, profile: Profile) -> None:
+    def _apply(self, steps: Array, before: Cases, inputs: Cases, trigger: str, profile: Profile) -> None:
+        """Change the states as the controller would, and record those that changed. before: the cases before the
+        trigger; inputs: those that the builder gets."""
         subject = self.steps.subject[steps]
-        ordered = self._by_priority(asked, steps)
+        ordered = self._by_priority(inputs, steps)
         changes = predict(ordered, profile)
         state, lists = state_after(ordered, changes), lists_after(ordered, changes)
         kept = ~changes.written["replicas"]
-        lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], asked.target_replicas))
+        lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], inputs.target_replicas))
         leader, recovery = state.leader, state.recovery
         if self.scenario.recover is not None:
-            chosen = self._recovered(steps, asked, leader)
-            found = chosen != PAD
-            leader = np.where(found, chosen, leader)
-            recovery = np.where(found, RECOVERING, recovery)
-            lists["isr"] = where(found, chosen[:, None], lists["isr"])
+            chosen = self._recovered(steps, inputs, leader)
+            recovered = chosen != PAD
+            leader = np.where(recovered, chosen, leader)
+            recovery = np.where(recovered, RECOVERING, recovery)
+            lists["isr"] = where(recovered, chosen[:, None], lists["isr"])
             for name in ("elr", "last_known_elr"):
-                lists[name] = where(found, empty(lists[name]), lists[name])
-        held = (asked.replicas, asked.directories)
+                lists[name] = where(recovered, empty(lists[name]), lists[name])
+        held = (inputs.replicas, inputs.directories)
         lists["directories"] = self.bucket.availability.placed(lists["replicas"], held, self.steps.at[steps])
         elected = (leader >= 0) & (leader != before.leader)
         marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
         changed = ~changes.is_no_op | (leader != before.leader)
         for name in (*_LISTS, "directories"):
-            self.world[name][subject] = resize(lists[name], self.width)
-        self.world["leader"][subject], self.world["recovery"][subject] = leader, recovery
+            self.state[name][subject] = resize(lists[name], self.width)
+        self.state["leader"][subject], self.state["recovery"][subject] = leader, recovery
         self.last_leader[subject] = np.where(leader >= 0, leader, self.last_leader[subject])
-        self._note(steps[changed], elected[changed], unclean[changed])
+        self._record(steps[changed], elected[changed], unclean[changed])
 
     def _cases(self, steps: Array) -> Cases:
-        """The states before some steps, with targets that ask for nothing, and what is in force."""
+        """The states before some steps, with targets that change nothing, and the settings in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
-        own = {name: self.world[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
+        own = {name: self.state[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
@@ -160,20 +163,20 @@ class _Simulation:
             target_adding=own["adding"],
             target_recovery=own["recovery"],
             unclean_shutdown=empty(own["isr"][:, :1]),
-            **{name: values[steps] for name, values in self.surroundings.items()},
+            **{name: values[steps] for name, values in self.settings.items()},
         )
 
-    def _asked(self, trigger: str, cases: Cases, steps: Array, profile: Profile) -> tuple[Cases, Array]:
-        """(input of the builder, which partitions the trigger concerns)."""
+    def _builder_inputs(self, trigger: str, cases: Cases, steps: Array, profile: Profile) -> tuple[Cases, Array]:
+        """(input of PartitionChangeBuilder, mask of the partitions that the trigger concerns)."""
         allowed = self._allowed(steps)
         usual = replace(cases, election=np.where(allowed, ELECT_UNCLEAN, ELECT_ONLINE))
         broker, led = self.steps.broker[steps], cases.leader >= 0
         in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
         everyone = np.ones(len(steps), dtype=bool)
         if trigger == UNCLEAN_RESTART:
-            # Without ELR every restart is the same to the controller.
-            asked = where_cases(cases.elr_enabled, restarted(usual, broker), removed(usual, broker))
-            return asked, in_isr | (in_elr & cases.elr_enabled)
+            # Without ELR the controller treats every restart alike.
+            inputs = where_cases(cases.elr_enabled, restarted(usual, broker), removed(usual, broker))
+            return inputs, in_isr | (in_elr & cases.elr_enabled)
         if trigger in (events.FENCE, events.CONTROLLED_SHUTDOWN, CLEAN_RESTART):
             return removed(usual, broker), in_isr
         if trigger == events.UNREGISTER:
@@ -186,8 +189,8 @@ class _Simulation:
         if trigger == PREFERRED_ELECTION:
             return with_election(cases, ELECT_PREFERRED), led
         if trigger == UNCLEAN_ELECTION:
-            return with_election(cases, ELECT_UNCLEAN), ~led & self._by_hand(steps)
-        before, after = self._shown(steps)
+            return with_election(cases, ELECT_UNCLEAN), ~led & self._manual_election(steps)
+        before, after = self._recorded_request(steps)
         if trigger == ALTER_PARTITION:
             return self._altered(usual, before, after), led
         if trigger == REASSIGNMENT:
@@ -195,14 +198,15 @@ class _Simulation:
         if trigger == CANCELLED_REASSIGNMENT:
             return cancelled(usual), size(cases.adding) + size(cases.removing) > 0
         if trigger == DIRECTORY_ASSIGNMENT:
-            kept = replace(cases, directories=resize(after.directories, self.width))
-            off = np.zeros(len(steps), dtype=bool)
-            kept = kept if profile.directory_assignment_keeps_elr else replace(kept, elr_enabled=off)
-            return kept, same(cases.replicas, after.replicas)
+            inputs = replace(cases, directories=resize(after.directories, self.width))
+            if not profile.directory_assignment_keeps_elr:
+                inputs = replace(inputs, elr_enabled=np.zeros(len(steps), dtype=bool))
+            return inputs, same(cases.replicas, after.replicas)
         raise ValueError(f"no such trigger: {trigger}")
 
     def _altered(self, cases: Cases, before: Cases, after: Recorded) -> Cases:
-        """The leader asks for what was recorded, if its ISR was the recorded one; else who joined and left then do."""
+        """The input for a leader's request: the recorded one if leader and ISR were as recorded. Otherwise the recorded
+        joins and leaves are applied to the simulated ISR."""
         as_recorded = same(cases.isr, before.isr) & (cases.leader == before.leader)
         left = without(before.isr, join(after.isr, cases.leader[:, None]))
         joined = keep(after.isr, is_in(after.isr, cases.acceptable) & is_in(after.isr, cases.replicas))
@@ -210,8 +214,8 @@ class _Simulation:
         other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
         return where_cases(as_recorded, altered(cases, after), other)
 
-    def _shown(self, steps: Array) -> tuple[Cases, Recorded]:
-        """What was recorded before and after requests."""
+    def _recorded_request(self, steps: Array) -> tuple[Cases, Recorded]:
+        """The recorded states before and after requests."""
         number = self.number[steps]
         return take(self.recorded.before, number), take(self.recorded.after, number)
 
@@ -220,8 +224,9 @@ class _Simulation:
             return np.zeros(len(steps), dtype=bool)
         return self.enabled[steps] if self.scenario.unclean is None else np.full(len(steps), self.scenario.unclean)
 
-    def _by_hand(self, steps: Array) -> Array:
-        """Whether a recorded unclean election would still be: those that the config had allowed are the config's."""
+    def _manual_election(self, steps: Array) -> Array:
+        """Whether a recorded unclean election would still happen: one that the config allowed is attributed to the
+        config, not to an administrator."""
         if self.scenario.recover is None and self.scenario.unclean is not False:
             return np.ones(len(steps), dtype=bool)
         return ~self.enabled[steps]
@@ -231,7 +236,7 @@ class _Simulation:
         return self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
 
     def _by_priority(self, cases: Cases, steps: Array) -> Cases:
-        """Deprioritized brokers behind the others, where they are so at that time; their directories with them."""
+        """The cases with brokers that are deprioritized at that time moved to the end, with their directories."""
         if self.scenario.recover is not None:
             nobody_left = (size(cases.isr) == 0) & (size(cases.elr) == 0)
             known = without(cases.acceptable, cases.last_known_elr)
@@ -244,8 +249,8 @@ class _Simulation:
         for name in ("replicas", "target_replicas"):
             members = getattr(cases, name)
             late = np.zeros(members.shape, dtype=bool) if last is None else members == last[:, None]
-            for broker, begin, behind in self.scenario.deprioritized:
-                late |= (members == broker) & ((offset >= begin) & (offset < behind))[:, None]
+            for broker, begin, end in self.scenario.deprioritized:
+                late |= (members == broker) & ((offset >= begin) & (offset < end))[:, None]
             order = np.argsort(np.where(members == PAD, 2, late), axis=1, kind="stable")
             lists[name] = np.take_along_axis(members, order, axis=1)
             if name == "replicas":
@@ -253,7 +258,7 @@ class _Simulation:
         return replace(cases, **lists)
 
     def _recovered(self, steps: Array, cases: Cases, leader: Array) -> Array:
-        """Whom the scenario elects where nobody leads; PAD elsewhere."""
+        """The broker that the scenario elects for each leaderless partition; PAD for the others."""
         chosen = np.full(len(steps), PAD)
         rows = np.flatnonzero(leader == NO_LEADER)
         if self.scenario.recover is not None and len(rows):
@@ -271,26 +276,28 @@ class _Simulation:
             )
         return chosen
 
-    def _note(self, steps: Array, elected: Array, unclean: Array) -> None:
-        place = (getattr(self.steps, name)[steps] for name in ("offset", "batch", "timestamp_ms"))
-        min_isr = self.surroundings["min_isr"][steps]
-        self.taken.append(self._states(self.steps.subject[steps], *place, min_isr, elected, unclean))
+    def _record(self, steps: Array, elected: Array, unclean: Array) -> None:
+        """Add the states of the steps' subjects to the result."""
+        position = (getattr(self.steps, name)[steps] for name in ("offset", "batch", "timestamp_ms"))
+        min_isr = self.settings["min_isr"][steps]
+        self.pieces.append(self._states(self.steps.subject[steps], *position, min_isr, elected, unclean))
 
     def _states(
-        self, subject: Array, offset: Array, batch: Array, moment: Array, min_isr: Array, *kind: Array
+        self, subject: Array, offset: Array, batch: Array, timestamp_ms: Array, min_isr: Array, *kind: Array
     ) -> Course:
-        leader, isr, elr = (self.world[name][subject].copy() for name in ("leader", "isr", "elr"))
-        return Course(subject, offset, batch, moment, leader, isr, elr, min_isr, *kind)
+        leader, isr, elr = (self.state[name][subject].copy() for name in ("leader", "isr", "elr"))
+        return Course(subject, offset, batch, timestamp_ms, leader, isr, elr, min_isr, *kind)
 
     def course(self) -> Course:
-        whole = [np.concatenate([getattr(piece, f.name) for piece in self.taken]) for f in fields(Course)]
+        """All recorded states, by subject and in order of steps."""
+        columns = [np.concatenate([getattr(piece, f.name) for piece in self.pieces]) for f in fields(Course)]
         # Pieces are in the order of steps: a stable sort keeps it within a subject.
-        order = np.argsort(whole[0], kind="stable")
-        return Course(*(column[order] for column in whole))
+        order = np.argsort(columns[0], kind="stable")
+        return Course(*(column[order] for column in columns))
 
 
-def _surroundings(bucket: Bucket, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
-    """What is in force at every step, as `Cases` names it."""
+def _settings(bucket: Bucket, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
+    """Configs and features in force at every step, by field name of `Cases`."""
     result = {"min_isr": configs.min_isr, **bucket.features(steps.at)}
     if scenario.min_isr is not None:
         result["min_isr"] = np.minimum(configs.most_min_isr, scenario.min_isr)
@@ -300,12 +307,12 @@ def _surroundings(bucket: Bucket, configs: Configs, steps: Steps, scenario: Scen
 
 
 def _profiles(bucket: Bucket, steps: Steps, scenario: Scenario) -> Array:
-    """The profile of every step (object): of several that may have been run the newest."""
+    """The profile of every step (dtype object): of several that may have been running, the newest."""
     at = bucket.profiles.at
     chosen = scenario.profile
     profiles = [chosen or PROFILES[at(offset)[-1]] for offset in steps.offset.tolist()]
     if scenario.recover is not None:
-        # The last known leader is the scenario's to elect.
+        # Electing the last known leader is left to the scenario.
         profiles = [replace(p, last_known_leader_must_be_acceptable=True) for p in profiles]
     result = np.empty(len(profiles), dtype=object)
     result[:] = profiles
@@ -313,8 +320,8 @@ def _profiles(bucket: Bucket, steps: Steps, scenario: Scenario) -> Array:
 
 
 def _in_order(lists: Array, reference: Array) -> Array:
-    """The members in the order that the reference has them in."""
-    found = lists[:, :, None] == reference[:, None, :]
-    place = np.where((lists == PAD) | ~found.any(axis=2), reference.shape[1], found.argmax(axis=2))
-    order = np.argsort(place, axis=1, kind="stable")
+    """The members of each list in the order of the reference; members that it lacks come last."""
+    equal = lists[:, :, None] == reference[:, None, :]
+    position = np.where((lists == PAD) | ~equal.any(axis=2), reference.shape[1], equal.argmax(axis=2))
+    order = np.argsort(position, axis=1, kind="stable")
     return np.take_along_axis(lists, order, axis=1)

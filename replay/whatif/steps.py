@@ -1,7 +1,7 @@
-"""What happened to partitions, as the steps of a simulation: every broker's event and every request, in offset order.
+"""The steps of a simulation: every broker event and every request that concerns a partition, in offset order.
 
-A request (of a leader, an administrator, the controller's own timer) is known by the change that it made. A broker's
-event concerns every partition that the broker holds, whether it changed anything in the recorded history or not.
+A request (of a leader, an administrator, the controller's own timer) is known from the change that it made. A broker's
+event concerns every partition that the broker holds, whether or not it changed anything in the recorded history.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The stretches of known state to simulate, one at least, ascending: row numbers of the history. start: the
-    state to begin with; last: the last recorded one in the range; until: the metadata offset where the stretch ends.
-    stops: it ends with `last`, behind which nothing is known or the partition is gone. to_offset: of the range."""
+    """The stretches of known states to simulate: at least one, ascending, as row numbers of the history.
+
+    start: the state to begin with; last: the last recorded state in the range; until: metadata offset where the stretch
+    ends. stops: it ends with `last`, after which nothing is known or the partition is gone. to_offset: of the range.
+    """
 
     start: Array
     last: Array
@@ -56,17 +58,20 @@ class Subjects:
     to_offset: int
 
     def of(self, rows: Array) -> Array:
-        """The subject that begins with or before each row and has it; -1 where none has."""
+        """The subject that contains each row; -1 for rows in none."""
         at = np.searchsorted(self.start, rows, side="right") - 1
-        found: Array = np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
-        return found
+        subject: Array = np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
+        return subject
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Sorted by subject and offset. batch: base offset of the record's batch. trigger: of replay.controller.triggers,
-    or CLEAR_ELR. broker: of the event, else -1. at: the broker states that count are those before this offset. row: of
-    the history, where only a change shows the trigger, else -1."""
+    """Steps, sorted by subject and offset.
+
+    batch: base offset of the record's batch. trigger: of replay.controller.triggers, or CLEAR_ELR. broker: of the
+    event, else -1. at: broker states before this offset apply. row: of the history, where only a change shows the
+    trigger, else -1.
+    """
 
     subject: Array
     offset: Array
@@ -79,9 +84,10 @@ class Steps:
 
 
 def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: int) -> Subjects | None:
-    """Every stretch with a known state in the range of metadata offsets, both ends inclusive; a batch counts whole.
+    """Every stretch with a known state in a range of metadata offsets, both ends included; a batch counts as a whole.
 
-    history: tables.sorted_history. None if there is no such stretch."""
+    history: from `schemas.sorted_history`. None if there is no such stretch.
+    """
     offset, batch = history["offset"].to_numpy(), history["batch_base_offset"].to_numpy()
     begin = np.flatnonzero(states.begins)
     if not len(begin):
@@ -89,7 +95,7 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
     first = begin + np.maximum(np.add.reduceat(batch <= from_offset, begin) - 1, 0)
     last = begin + np.add.reduceat(batch <= to_offset, begin) - 1
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
-    # A state that ended before the range begins, with nothing behind it, is none of its states.
+    # A state that ended before the range begins, with nothing after it, is not in the range.
     kept = (last >= first) & ~states.removed[first] & (end[first] > from_offset)
     kept |= (last > first) & ~states.removed[first]
     if not kept.any():
@@ -104,7 +110,7 @@ def steps_of(
     subjects: Subjects,
     rebalanced: Sequence[int] = (),
 ) -> Steps:
-    """Everything that triggered a change. rebalanced: offsets at which preferred leaders are to be elected."""
+    """All steps of the subjects. rebalanced: offsets at which preferred leaders are to be elected."""
     return merged(
         [
             _requests(bucket, subjects),
@@ -115,10 +121,10 @@ def steps_of(
     )
 
 
-def merged(parts: Sequence[Steps]) -> Steps:
-    """All of them, in order. parts: one at least."""
-    whole = Steps(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Steps)))
-    return take(whole, np.lexsort((whole.offset, whole.subject)))
+def merged(pieces: Sequence[Steps]) -> Steps:
+    """The steps of all pieces (at least one), sorted."""
+    steps = Steps(*(np.concatenate([getattr(piece, f.name) for piece in pieces]) for f in fields(Steps)))
+    return take(steps, np.lexsort((steps.offset, steps.subject)))
 
 
 def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
@@ -126,17 +132,18 @@ def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
     trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(bucket, rows))])
-    # A change that nothing explains is taken for its leader's request.
+    # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
     rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))
-    offset, batch, moment = (history[n].to_numpy()[rows] for n in ("offset", "batch_base_offset", "timestamp_ms"))
-    return Steps(subjects.of(rows), offset, batch, moment, trigger, np.full(len(rows), _NOBODY), offset, rows)
+    columns = ("offset", "batch_base_offset", "timestamp_ms")
+    offset, batch, timestamp_ms = (history[name].to_numpy()[rows] for name in columns)
+    return Steps(subjects.of(rows), offset, batch, timestamp_ms, trigger, np.full(len(rows), _NOBODY), offset, rows)
 
 
 def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     history, unclean_restarts = bucket.history, bucket.facts.unclean_restarts
     timeline = broker_events(bucket.facts.brokers)
-    moment = {s.offset: s.timestamp_ms for states in bucket.facts.brokers.states.values() for s in states}
+    times = {s.offset: s.timestamp_ms for states in bucket.facts.brokers.states.values() for s in states}
     rows = np.arange(len(history))
     subject = subjects.of(rows)
     inside = np.flatnonzero(subject >= 0)
@@ -157,10 +164,10 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     kind = timeline.kind[event]
     restart = kind == events.REGISTRATION
     kind[restart] = np.where(np.isin(offset[restart], unclean_restarts), UNCLEAN_RESTART, CLEAN_RESTART)
-    when = np.array([moment[o] for o in offset.tolist()], dtype=np.int64)
+    timestamp_ms = np.array([times[o] for o in offset.tolist()], dtype=np.int64)
     at = offset + np.isin(kind.astype(str), BEFORE_CHANGES)
-    nowhere = np.full(len(event), -1)
-    return Steps(owner, offset, timeline.batch[event], when, kind, timeline.broker[event], at, nowhere)
+    no_row = np.full(len(event), -1)
+    return Steps(owner, offset, timeline.batch[event], timestamp_ms, kind, timeline.broker[event], at, no_row)
 
 
 def _cleared(bucket: Bucket, subjects: Subjects) -> Steps:
@@ -174,19 +181,19 @@ def _cleared(bucket: Bucket, subjects: Subjects) -> Steps:
     joined = begin.join(events_of, "topic_id", join_type="inner")
     inside = (pc.field("at") < pc.field("until")) & (pc.field("batch") <= subjects.to_offset)
     joined = joined.filter((pc.field("at") > pc.field("offset")) & inside)
-    offset, nothing = joined["at"].to_numpy(), np.full(len(joined), -1)
+    offset, none = joined["at"].to_numpy(), np.full(len(joined), -1)
     trigger = np.full(len(joined), CLEAR_ELR, dtype=object)
-    subject, batch, moment = (joined[name].to_numpy() for name in ("subject", "batch", "ms"))
-    return Steps(subject, offset, batch, moment, trigger, nothing, offset, nothing)
+    subject, batch, timestamp_ms = (joined[name].to_numpy() for name in ("subject", "batch", "ms"))
+    return Steps(subject, offset, batch, timestamp_ms, trigger, none, offset, none)
 
 
 def _rebalances(history: pa.Table, subjects: Subjects, offsets: Sequence[int]) -> Steps:
-    """At each offset that lies in a subject; at one before it, where the subject begins."""
+    """A preferred election at each offset within a subject; for an offset before it, at the subject's start."""
     begin, begin_ms = (history[name].to_numpy()[subjects.start] for name in ("offset", "timestamp_ms"))
     wanted = np.array(offsets, dtype=np.int64)
     subject = np.repeat(np.arange(len(begin)), len(wanted))
     offset = np.maximum(np.tile(wanted, len(begin)), begin[subject])
     kept = (offset < subjects.until[subject]) & (offset <= subjects.to_offset)
     subject, offset = subject[kept], offset[kept]
-    nothing, trigger = np.full(len(subject), -1), np.full(len(subject), PREFERRED_ELECTION, dtype=object)
-    return Steps(subject, offset, offset, begin_ms[subject], trigger, nothing, offset + 1, nothing)
+    none, trigger = np.full(len(subject), -1), np.full(len(subject), PREFERRED_ELECTION, dtype=object)
+    return Steps(subject, offset, offset, begin_ms[subject], trigger, none, offset + 1, none)

@@ -1,8 +1,8 @@
-"""Hypothetical: how KIP-966 as written gives a partition a leader. No release has its unclean recovery.
+"""How KIP-966 as written elects a partition's leader. Hypothetical: no release has its unclean recovery.
 
 Vectorised over cases; each rule is data. Sources: KIP-966's last revision, sections "Leader election", "Unclean
-recovery", "Config changes", "kafka-leader-election.sh", "Delivery plan". Where the KIP is silent, the first in replica
-order is picked of those that it puts on a par, and `Elections.tied` has them all.
+recovery", "Config changes", "kafka-leader-election.sh", "Delivery plan". Where the KIP leaves a tie, the first in
+replica order is picked, and `Elections.tied` has all of them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from replay.whatif.kip966_rules import (
 
 NO_LEADER = -1
 
-# What comes of an election.
+# Outcomes of an election.
 ELECTED, WAITS, UNDETERMINED, NOT_PERFORMED = "elected", "waits", "undetermined", "not_performed"
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """GetReplicaLogInfo's answers: int64 matrices, an element for each of `RecoveryCases.replicas`.
+    """Answers to GetReplicaLogInfo: int64 matrices, one element for each of `RecoveryCases.replicas`.
 
-    answered_ms: when, in ms from the start of the recovery; PAD: it did not answer. last_written_leader_epoch and
-    log_end_offset: PAD where it answered but what is not known, since nobody saw its log. broker_epoch and
-    current_leader_epoch: an answer counts only if they are the controller's.
+    answered_ms: in ms from the start of the recovery; PAD: the replica did not answer. last_written_leader_epoch,
+    log_end_offset: PAD if it answered with an unknown value, because its log was never seen. broker_epoch,
+    current_leader_epoch: an answer counts only if they equal the controller's.
     """
 
     answered_ms: Array
@@ -49,12 +49,12 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCases:
-    """Partitions for which a leader is looked for, an element a case; all int64.
+    """Partitions that need a leader, one element per case; all int64.
 
-    Lists (replicas, isr, elr, last_known_elr, alive) are matrices filled up with PAD; alive: ids of brokers that may
-    lead (unfenced, not shutting down, the directory online). leader, last_known_leader and desired_leader (for
-    DESIGNATION): ids, NO_LEADER for none. minimal_replicas: for LONGEST_LOG types, 0 for no wish. leader_epoch and
-    broker_epoch (as wide as replicas): the controller's own. elapsed_ms: ms from the start of the recovery until now.
+    Lists (replicas, isr, elr, last_known_elr, alive) are matrices padded with PAD; alive: ids of brokers that may lead
+    (unfenced, not shutting down, directory online). leader, last_known_leader, desired_leader (for DESIGNATION): ids,
+    NO_LEADER for none. minimal_replicas: for LONGEST_LOG types, 0 if not requested. leader_epoch, broker_epoch (as wide
+    as replicas): the controller's own. elapsed_ms: ms from the start of the recovery until now.
     """
 
     replicas: Array
@@ -74,15 +74,14 @@ class RecoveryCases:
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """What came of each case.
+    """The result of each case.
 
-    outcome: str: ELECTED; WAITS; UNDETERMINED, what a replica would answer is not known and could decide;
-    NOT_PERFORMED, a request that does not apply. via: str, the way that decided, or on which the partition waits
-    (ADMINISTRATOR: for a user). leader: int64, the one elected, the present one where NOT_PERFORMED, else NO_LEADER.
-    tied: ids on a par, in replica order; the leader is the first. waited_for: ids, empty unless it waits. unseen: ids
-    with an unknown log that could decide. last_written_leader_epoch, log_end_offset: int64, what the elected one
-    answered, PAD if nothing is known. data_loss_possible: bool, the one elected, or one that may be (UNDETERMINED), is
-    of neither ISR nor ELR.
+    outcome: str: ELECTED; WAITS; UNDETERMINED (a replica's answer is unknown and could decide); NOT_PERFORMED (the
+    request does not apply). via: str, the way that decided, or by which the partition waits (ADMINISTRATOR: for a
+    user). leader: int64, the elected one; the current one if NOT_PERFORMED; else NO_LEADER. tied: ids of equal rank, in
+    replica order; the leader is the first. waited_for: ids, empty unless it waits. unseen: ids with an unknown log that
+    could decide. last_written_leader_epoch, log_end_offset: int64, the elected one's answer, PAD if unknown.
+    data_loss_possible: bool, the elected one, or one that may be elected (UNDETERMINED), is in neither ISR nor ELR.
     """
 
     outcome: Array
@@ -98,9 +97,11 @@ class Elections:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to a leader: bool masks over the replicas; bool, str and lists a case.
+    """A way to elect a leader: candidates and best are bool masks over the replicas; the others have one element (bool,
+    str or list) per case.
 
-    candidates: who could win; best: who does, all tied; ready: it need not wait; waited_for: whom it waits for if not.
+    candidates: replicas that could win; best: those that do, all tied; ready: it need not wait; waited_for: the
+    replicas that it waits for if not ready.
     """
 
     via: Array
@@ -111,9 +112,10 @@ class _Way:
 
 
 def elect(cases: RecoveryCases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_TIMEOUT_MS) -> Elections:
-    """What a rule makes of each case (KIP-966, "Leader election": ISR, then ELR, then the strategy).
+    """The result of a rule for each case (KIP-966, "Leader election": ISR, then ELR, then the strategy).
 
-    timeout_ms: unclean.recovery.timeout.ms. All lists of `cases` have as many rows; else NumPy raises ValueError.
+    timeout_ms: unclean.recovery.timeout.ms. All lists of `cases` must have the same number of rows; otherwise NumPy
+    raises ValueError.
     """
     replicas = cases.replicas
     alive = is_in(replicas, cases.alive)
@@ -151,7 +153,7 @@ def elect(cases: RecoveryCases, rule: Rule, timeout_ms: int = UNCLEAN_RECOVERY_T
 
 
 def _valid(cases: RecoveryCases) -> Array:
-    """Answers that came by now and are of the broker's and the partition's present epochs ("Unclean recovery")."""
+    """Mask of the answers that have arrived and carry the current broker and leader epochs ("Unclean recovery")."""
     answers = cases.answers
     arrived = (answers.answered_ms != PAD) & (answers.answered_ms <= cases.elapsed_ms[:, None])
     same_broker = answers.broker_epoch == cases.broker_epoch
@@ -165,26 +167,27 @@ def _unseen(answers: Answers) -> Array:
 
 
 def _simple(via: str, candidates: Array, waited_for: Array) -> _Way:
-    """Whoever is there is elected, all on a par."""
+    """A way in which any candidate is elected, all tied."""
     return _Way(np.full(len(candidates), via), candidates, candidates, _any(candidates), waited_for)
 
 
 def _holders(cases: RecoveryCases, nobody: Array) -> _Way:
-    """Nobody can be elected until a member of ISR or ELR is back."""
+    """A way in which nobody is elected until a member of ISR or ELR is back."""
     via = np.where(size(cases.isr) > 0, ISR, ELR)
     return _Way(via, nobody, nobody, _any(nobody), join(cases.isr, cases.elr))
 
 
 def _preferred(cases: RecoveryCases, alive: Array, in_isr: Array, in_elr: Array, rule: Rule) -> Array:
-    """The first replica, where PREFERRED may take it: of the ISR, or of the ELR if the ISR is empty."""
+    """Mask of the first replica, where PREFERRED may elect it: from the ISR, or from the ELR if the ISR is empty."""
     is_first = np.arange(alive.shape[1]) == 0
     no_isr = (size(cases.isr) == 0)[:, None]
-    found: Array = (rule.last_resort == PREFERRED) & is_first & alive & (in_isr | (no_isr & in_elr))
-    return found
+    electable: Array = (rule.last_resort == PREFERRED) & is_first & alive & (in_isr | (no_isr & in_elr))
+    return electable
 
 
 def _refused(cases: RecoveryCases, rule: Rule, preferred: Array) -> Array:
-    """Requests that do not apply: there is a leader (for PREFERRED: or none better), or the desired is no replica."""
+    """Mask of the requests that do not apply: there is a leader (for PREFERRED: and no better one), or the desired
+    leader is not a replica."""
     led = cases.leader != NO_LEADER
     if rule.last_resort == PREFERRED:
         refused: Array = led & (~preferred | (cases.leader == cases.replicas[:, 0]))
@@ -210,15 +213,15 @@ def _last_resort(cases: RecoveryCases, rule: Rule, alive: Array, counted: Array,
 
 
 def _named(via: str, broker: Array, alive: Array, replicas: Array) -> _Way:
-    """That broker and no other; NO_LEADER names none."""
+    """A way in which only that broker is elected; NO_LEADER means none."""
     return _simple(via, alive & (replicas == broker[:, None]), np.where(broker == NO_LEADER, PAD, broker)[:, None])
 
 
 def _recover(cases: RecoveryCases, rule: Rule, counted: Array, timeout_ms: int) -> _Way:
-    """KIP-966's unclean recovery: the highest last written leader epoch, then the longest log, of the answers.
+    """KIP-966's unclean recovery: of the answers, the highest last written leader epoch, then the longest log.
 
-    It goes on until the timeout unless every replica has answered. Answers after it are taken only of LastKnownELR,
-    where that is waited for, and as long as there are too few.
+    It goes on until the timeout unless every replica has answered. Later answers count only from LastKnownELR, if that
+    is waited for, and while there are too few answers.
     """
     replicas, answers = cases.replicas, cases.answers
     needed = np.maximum(rule.least_answers, cases.minimal_replicas if rule.requested else 0)
@@ -242,14 +245,14 @@ def _recover(cases: RecoveryCases, rule: Rule, counted: Array, timeout_ms: int) 
 def _time_of(times: Array, count: Array) -> Array:
     """When the count-th answer came: PAD for count 0, INT64_MAX where there are fewer."""
     padded = np.pad(np.sort(times, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (PAD, INT64_MAX)))
-    # Rows are now: nothing needed, the first answer, ..., the last one, more than there are.
+    # Each row is now: no answer needed, the first answer, ..., the last one, more answers than there are.
     at = np.clip(count, 0, padded.shape[1] - 1)
-    found: Array = np.take_along_axis(padded, np.broadcast_to(at, len(times))[:, None], axis=1)[:, 0]
-    return found
+    result: Array = np.take_along_axis(padded, np.broadcast_to(at, len(times))[:, None], axis=1)[:, 0]
+    return result
 
 
 def _choose(condition: Array, way: _Way, other: _Way) -> _Way:
-    """For each case the one way or the other."""
+    """For each case `way` where the condition is true, else `other`."""
     return _Way(
         via=np.where(condition, way.via, other.via),
         candidates=np.where(condition[:, None], way.candidates, other.candidates),
@@ -264,6 +267,6 @@ def _any(mask: Array) -> Array:
 
 
 def _answer(values: Array, known: Array) -> Array:
-    """The value that the mask has in each row; PAD where it has none."""
-    found: Array = np.where(known, values, PAD).max(axis=1, initial=PAD)
-    return found
+    """The value under the mask in each row; PAD where the mask is empty."""
+    result: Array = np.where(known, values, PAD).max(axis=1, initial=PAD)
+    return result

@@ -76,7 +76,7 @@ def test_people_see_what_would_differ(job: Job) -> None:
         ((), "name at least one rule to change"),
         (("--deprioritized", "1,x"), "is no list of broker ids"),
         (("--policy", "best"), "'best' is no policy; there are unclean_recovery_none"),
-        (("--strategy", "bold"), "'bold' is no strategy"),
+        (("--strategy", "bold"), "'bold' is not a strategy"),
         (("--strategy", "none", "--policy", "before_elr"), "give --policy or --strategy, not both"),
         (("--profile", "5.0"), "'5.0' is no profile; there are 4.0"),
         (("--strategy", "none", "--designate", "3"), "give one of them"),

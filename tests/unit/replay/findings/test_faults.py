@@ -18,7 +18,7 @@ def test_a_divergence_says_where_who_and_which_side_was_committed() -> None:
     judged = [{**b, "commit_state": "committed"} for b in shape.batches]
     row = divergence("c", branch, judged)
     assert row["explanation"] == (
-        "Logs part at epoch 1, offset 46: node 3001 wrote offsets 46 to 51 in epoch 1; a later epoch replaced them. "
+        "Logs diverge at epoch 1, offset 46: node 3001 wrote offsets 46 to 51 in epoch 1; a later epoch replaced them. "
         "They were never committed and are not applied. Nodes 3000, 3002 went on from offset 46 in epoch 3: committed."
     )
     assert (row["kind"], row["verdict"], row["start_offset"], row["end_offset"]) == (

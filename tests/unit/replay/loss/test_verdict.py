@@ -554,7 +554,10 @@ def test_the_log_that_it_left_when_it_stopped_cleanly_bounds_the_loss() -> None:
     assert unacked("28 b1 leo=160", RELECTED, *STOPPED) == (80, 90)
     assert unacked("28 b1 leo=160", RELECTED, STOPPED[0]) == (80, None)
     (finding,) = findings(UNCLEAN, "28 b1 leo=160", RELECTED, TAIL, *STOPPED, brokers=KILLED).values()
-    assert "at most 90 offsets are gone, acknowledged by all or not." in finding["explanation"]
+    assert (
+        "At most 90 offsets of the old leader's log are gone, acknowledged by all in-sync replicas or not."
+        in finding["explanation"]
+    )
     assert {e["role"]: e["value"] for e in finding["evidence"]}["old_leader_log_end"] == 170
 
 

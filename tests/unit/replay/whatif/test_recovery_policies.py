@@ -17,7 +17,7 @@ def situation(**given: Any) -> Situation:
     """Replicas 1, 2 and 3; seen as broker -> (last written epoch, log end)."""
     seen = {b: Replica(b, end, epoch, {}) for b, (epoch, end) in given.pop("seen", {}).items()}
     around = {"replicas": [1, 2, 3], "isr": [], "elr": [], "alive": [1, 2, 3], "waited_for": None, "recorded": 1}
-    return Situation(**{**around, **given}, seen=seen)
+    return Situation(**{**around, **given}, last_seen=seen)
 
 
 SEEN = {1: (4, 100), 2: (5, 80), 3: (5, 90)}
@@ -100,8 +100,8 @@ def test_the_last_known_leader_leads_or_is_waited_for() -> None:
     assert picked(LAST_LEADER, seen=SEEN, waited_for=1, elr=[3], alive=[1, 2]) == ("waits", None)
     said = {w: pick(LAST_LEADER, situation(seen=SEEN, waited_for=w)).explanation for w in (None, 1, 9)}
     assert said[None] == "no last leader is known"
-    assert said[1] == "broker 1 is the last known leader, and alive"
-    assert said[9] == "waits for broker 9, the last known leader to answer"
+    assert said[1] == "broker 1 is the last known leader and is alive"
+    assert said[9] == "waits for broker 9, the last known leader, to answer"
 
 
 def test_the_answer_says_who_is_missing() -> None:
@@ -125,15 +125,15 @@ def test_many_situations_at_once_give_the_same_picks(policy: str) -> None:
 
 def test_the_explanations() -> None:
     said = {policy: pick(policy, situation(seen=SEEN, waited_for=3)).explanation for policy in RECOVERING}
-    best = "broker 3 has the highest last epoch 5 and log end 90 "
-    alive = best + "of the replicas alive"
-    assert said == {AGGRESSIVE: alive, BALANCED: alive, ALL_REPLICAS: best + "had every replica answered"}
+    best = "broker 3 has the highest last epoch 5 and log end 90"
+    alive = best + " of the replicas alive"
+    assert said == {AGGRESSIVE: alive, BALANCED: alive, ALL_REPLICAS: best + ", had every replica answered"}
     assert pick(AGGRESSIVE, situation(isr=[2])).explanation == (
         "broker 2 of the ISR is alive: no unclean recovery is needed"
     )
-    assert pick(AGGRESSIVE, situation(alive=[2])).explanation == "broker 2 is the only one to ask of the replicas alive"
+    assert pick(AGGRESSIVE, situation(alive=[2])).explanation == "broker 2 is the only candidate of the replicas alive"
     assert pick(AGGRESSIVE, situation(alive=[])).explanation == "no replica is alive"
     assert pick(BALANCED, situation()).explanation == "waits for the last known leader to answer"
     assert pick(BALANCED, situation(waited_for=7)).explanation == (
-        "waits for broker 7, the last known leader to answer"
+        "waits for broker 7, the last known leader, to answer"
     )

@@ -315,7 +315,7 @@ def test_strategies_have_older_names() -> None:
     assert policy_of_strategy("Proactive") == policy_of_strategy("aggressive") == "unclean_recovery_aggressive"
     assert policy_of_strategy("manual") == "unclean_recovery_none"
     assert policy_of_strategy("Balanced") in POLICIES
-    with pytest.raises(ValueError, match="'bold' is no strategy"):
+    with pytest.raises(ValueError, match="'bold' is not a strategy"):
         policy_of_strategy("bold")
 
 

@@ -318,10 +318,10 @@ def test_the_names_of_strategies_and_types() -> None:
 
 @pytest.mark.parametrize(("name", "delivery"), [("none", PHASE_1), ("none", BEFORE_ELR), ("random", PHASE_2)])
 def test_a_strategy_that_a_delivery_does_not_have(name: str, delivery: Any) -> None:
-    with pytest.raises(ValueError, match=f"'{name}' is no strategy of {delivery.name}"):
+    with pytest.raises(ValueError, match=f"'{name}' is not a strategy of {delivery.name}"):
         strategy(name, delivery)
 
 
 def test_an_election_type_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no election type"):
+    with pytest.raises(ValueError, match="not an election type"):
         election_type("LONGEST")
