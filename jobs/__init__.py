@@ -1,1 +1,1 @@
-"""Everything that touches Spark or disk: session, settings, tables, one module a job, the command line."""
+"""Everything that uses Spark or the disk: session, settings, tables, stages, queries and the command line."""

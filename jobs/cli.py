@@ -1,4 +1,4 @@
-"""The command line. Results go to stdout, progress and logs to stderr; Spark is imported only where it is needed.
+"""The command line. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
 Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed.
 """
@@ -45,7 +45,7 @@ EXIT_FINDINGS, EXIT_QUALITY = 3, 4
 
 app = typer.Typer(
     name="kraft-forensics",
-    help="Replay Kafka's KRaft metadata log as history, and find where acknowledged records were lost.",
+    help="Replay Kafka's KRaft metadata log and find where acknowledged records were lost.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,7 +70,7 @@ def run(
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
 ) -> None:
-    """The main job: ingest, replay, detect, quality and report, in one session."""
+    """Run the whole job: ingest, replay, detect, quality and report, in one session."""
     from jobs.queries.flagged_windows import print_windows
 
     pipeline = _pipeline(lake, captures)
@@ -83,13 +83,13 @@ def run(
 
 @app.command()
 def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Decode captures into the evidence tables. What is there already is not written again."""
+    """Decode captures into the evidence tables. Rows that are already in the lake are not written again."""
     _pipeline(lake, captures).ingest()
 
 
 @app.command()
 def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST) -> None:
-    """Make or extend every partition's history from the ingested metadata log."""
+    """Build or extend the history of every partition from the ingested metadata log."""
     _pipeline(lake).replay(start)
 
 
@@ -100,7 +100,7 @@ def detect(
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
 ) -> None:
-    """Judge every leader change: did the high watermark go back, would another leader have been picked."""
+    """Check every leader change for lost records, and predict which leader other rules would have elected."""
     from jobs.queries.flagged_windows import print_windows
 
     pipeline = _pipeline(lake)
@@ -134,7 +134,7 @@ def inspect(
     files: Annotated[list[Path], typer.Argument(help="Metadata segments (.log) or snapshots (.checkpoint).")],
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
 ) -> None:
-    """Print the records of metadata files, one JSON object a line; damage as lines with `error`. Starts no JVM."""
+    """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
     from evidence.metadata_log.inspect import inspect_file
 
     failed = False
@@ -172,7 +172,7 @@ def describe(
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Topics and partitions as `kafka-topics --describe` prints them, at any point of history. Starts no JVM."""
+    """Show topics and partitions as `kafka-topics --describe` does, at any point in history. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.lake.lake_files import LakeFiles
@@ -189,13 +189,13 @@ def describe(
 
 @app.command()
 def explain(
-    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or how it begins (6 characters at least).")],
+    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or its first characters (at least 6).")],
     lake: LakeOption = DEFAULT_LAKE,
     capture: CaptureOption = None,
     cluster: ClusterOption = None,
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
-    """A finding in prose, with the rows, files and bytes that it stands on."""
+    """Explain a finding, with the rows, files and bytes that support it."""
     from jobs.queries.explain import explain
     from jobs.queries.explain_output import print_explained
 
@@ -209,7 +209,10 @@ def explain(
 def whatif(
     lake: LakeOption = DEFAULT_LAKE,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="Who is elected outside ISR and ELR; docs/whatif.md lists them.")
+        str | None,
+        typer.Option(
+            "--policy", help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them."
+        ),
     ] = None,
     strategy: Annotated[
         str | None,
@@ -217,7 +220,9 @@ def whatif(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", help="A release's rules: 4.0, 4.1.0, 4.1.1 or 4.3, also of 4.4 (docs/rules.md)."),
+        typer.Option(
+            "--profile", help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md"
+        ),
     ] = None,
     min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, help="min.insync.replicas.")] = None,
     unclean: Annotated[
@@ -228,24 +233,25 @@ def whatif(
         str,
         typer.Option(
             "--deprioritized",
-            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for offsets (KIP-491).",
+            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).",
             metavar="IDS",
         ),
     ] = "",
     designate: Annotated[
-        int | None, typer.Option("--designate", help="The broker that leads where nobody of ISR and ELR can.")
+        int | None, typer.Option("--designate", help="Broker to elect when no member of the ISR or ELR can lead.")
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     from_offset: Annotated[
-        int, typer.Option("--from-offset", min=0, help="Begin with the state after this metadata offset.")
+        int, typer.Option("--from-offset", min=0, help="Start from the state after this metadata offset.")
     ] = 0,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, help="Stop after this metadata offset (default: the log's end).")
+        int | None,
+        typer.Option("--to-offset", min=0, help="Stop after this metadata offset (default: end of the log)."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """How leadership, exposure and loss would differ under other rules. Hypothetical: a prediction, never a fact."""
+    """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
     from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
@@ -255,29 +261,35 @@ def whatif(
         raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
-    question.scenario()  # what cannot be asked is said before Spark starts
+    question.scenario()  # reject an invalid question before Spark starts
     pipeline = _pipeline(lake)
     found = whatif(pipeline.lake, pipeline.one_cluster(cluster), question, pipeline.settings)
     print_differences(found, form)
 
 
 def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
-    """(broker, first offset, last offset) of every entry; None: of the range that is asked about."""
-    entries = [re.fullmatch(r"(\d+)(?:@(\d+)-(\d+))?", part.strip()) for part in text.split(",") if part.strip()]
+    """(broker, first offset, last offset) of each entry; None: the bound of the command's range."""
+    entries = [re.fullmatch(r"(\d+)(?:@(\d+)-(\d+))?", entry.strip()) for entry in text.split(",") if entry.strip()]
     found = [entry.groups() for entry in entries if entry]
     if len(found) < len(entries):
-        raise typer.BadParameter(f"{text!r} is no list of broker ids, e.g. 1,2 or 1@500-900,2")
+        raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2 or 1@500-900,2")
     return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
 
 
 @app.command()
 def conformance(
-    cases: Annotated[list[Path], typer.Argument(help="Policy cases: a JSON object a line, .jsonl or .jsonl.gz.")],
+    cases: Annotated[list[Path], typer.Argument(help="Policy cases: one JSON object per line, .jsonl or .jsonl.gz.")],
     profile: Annotated[
-        str | None, typer.Option("--profile", help="Rules to predict by (4.0, 4.1.0, 4.1.1, 4.3), not by release.")
+        str | None,
+        typer.Option(
+            "--profile", help="Predict every case by these rules (4.0, 4.1.0, 4.1.1, 4.3), not by its release."
+        ),
     ] = None,
 ) -> None:
-    """Predict what a controller writes in each case, and compare with what Kafka's own class wrote. Starts no JVM."""
+    """Predict what a controller writes in each case and compare it with the output of Kafka's own class.
+
+    Starts no JVM.
+    """
     from jobs.queries.conformance import check_cases, named_profile
 
     rules = named_profile(profile)
@@ -293,11 +305,11 @@ def conformance(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="Spark SQL; every table of the lake is known by its name.")],
+    query: Annotated[str, typer.Argument(help="A Spark SQL query; use the tables of the lake by name.")],
     lake: LakeOption = DEFAULT_LAKE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Spark SQL over the tables."""
+    """Run Spark SQL on the tables."""
     columns, rows = _pipeline(lake).sql(query)
     print_rows(columns, rows, form)
 
@@ -335,7 +347,7 @@ def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
 
 
 def _library_of(error: Exception) -> str | None:
-    """Spark or Delta, whose errors are told in one line; told apart so that neither has to be imported."""
+    """The library whose errors are shown on one line: Spark, Delta or None. Imports neither library."""
     if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
         return "Spark"
     delta = sys.modules.get("deltalake.exceptions")
@@ -343,10 +355,10 @@ def _library_of(error: Exception) -> str | None:
 
 
 def main() -> None:
-    """Entry point: errors of the tree, and those of Spark and Delta, become one line on stderr and their exit code."""
+    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Whatever the locale: JSON is UTF-8, and a captured name must not end the program.
+            # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app()
@@ -354,7 +366,7 @@ def main() -> None:
         show_message(f"error: {error}")
         raise SystemExit(error.exit_code) from error
     except BrokenPipeError:
-        # The reader (head, less) has gone: nothing more to say, and nothing to flush at exit.
+        # The reader (head, less) has closed the pipe: print nothing more, and leave nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
     except Exception as error:

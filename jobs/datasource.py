@@ -1,4 +1,4 @@
-"""The data source `kraft` under its public name: Spark jobs of users import it from here."""
+"""Public name of the data source `kraft`: users' Spark jobs import it from here."""
 
 from jobs.spark.kraft_source import KraftDataSource
 

@@ -1,4 +1,4 @@
-"""The stages in order, over every cluster of a lake, in one Spark session."""
+"""Run the stages in order, for every cluster of a lake, in one Spark session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from jobs.spark.session import build_session
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run ends with. levels: as of Pipeline.levels. summary: lines for people."""
+    """The result of a run. levels: see Pipeline.levels. summary: lines to print."""
 
     levels: set[str]
     quality_failed: list[str]
@@ -42,16 +42,15 @@ class Outcome:
 
 
 class Pipeline:
-    """A lake, the captures to ingest, and the session, which starts with the first stage that needs it.
+    """A lake, the captures to ingest, and a Spark session that starts with the first stage that needs it.
 
-    captures: paths, or URLs as text. Errors: LakeError for a root that is a URL, CaptureError for a capture that is not
-    there: a wrong path is said before Spark starts.
+    captures: paths, or URLs as text. Errors, before Spark starts: LakeError for a root that is a URL, CaptureError for
+    a capture that is missing.
     """
 
     def __init__(self, root: Path, captures: Sequence[str | Location] = ()) -> None:
         self.root = root
         self.captures = [location(given) for given in captures]
-        # A wrong path is said before Spark starts.
         check_root(root)
         for capture in self.captures:
             check_location(capture)
@@ -66,7 +65,7 @@ class Pipeline:
         return build_session(self.settings.spark, small=size < self.settings.spark.codegen_from_mib << 20)
 
     def run(self, report: Path, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
-        """Every stage, with a progress bar. verdict: the document's file, None: in the lake. Errors: as the stages."""
+        """Run every stage, with a progress bar. verdict: file to write; None: in the lake. Errors: as the stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             self._ingest(describe, advance)
             clusters = self.lake.clusters()
@@ -91,54 +90,54 @@ class Pipeline:
             self._ingest(describe, advance)
 
     def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> None:
-        """Every capture. While the first one is unpacked and hashed, the JVM starts, unless the lake knows all of them
-        by name: then there may be nothing to do for it."""
+        """Ingest every capture. The JVM starts while the first one is unpacked and hashed, unless the lake already has
+        captures of all these names: then Spark may not be needed."""
         lake = self.lake
         with ThreadPoolExecutor(1) as pool:
             starting = None if self._all_known() else pool.submit(lambda: lake.spark)
-            for place in self.captures:
-                describe(f"opening {place}")
-                with open_capture(place) as capture:
+            for source in self.captures:
+                describe(f"opening {source}")
+                with open_capture(source) as capture:
                     if starting:
                         starting.result()
-                    _say_ingested(ingest_opened(lake, capture, self.settings, describe))
+                    _report_ingested(ingest_opened(lake, capture, self.settings, describe))
                 advance()
 
     def _all_known(self) -> bool:
         if not self.lake.exists():
             return False
         known = self.lake.read("evidence_files", None, ("capture",))["capture"].unique().to_pylist()
-        return {capture_name(place) for place in self.captures} <= set(known)
+        return {capture_name(source) for source in self.captures} <= set(known)
 
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
+                _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
 
     def detect(self, verdict: Path | None = None) -> list[str]:
-        """Judge, and write the verdicts (a file as of `run`); returns lines that say where they are."""
-        said = []
+        """Detect, and write the verdicts. verdict: as in `run`. Returns lines that name the files written."""
+        lines = []
         for cluster, file in self._verdict_files(verdict, self._clusters()).items():
             with progress_steps(1) as (describe, _):
-                said.append(self._detect(cluster, file, describe))
-        return said
+                lines.append(self._detect(cluster, file, describe))
+        return lines
 
     def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> dict[str, Path]:
         return {c: _page(verdict or self.root / "verdict.json", c, clusters) for c in clusters}
 
     def _replay(self, cluster: str, verdict: Path, describe: Callable[[str], None], start: str) -> None:
         try:
-            _say_replayed(replay(self.lake, cluster, self.settings, describe, start))
+            _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
         except LogConflictError:
-            # It ends the command, and is a finding: what an earlier run said must not stand.
+            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
             self._write_verdict(cluster, verdict)
             raise
 
     def _detect(self, cluster: str, verdict: Path, describe: Callable[[str], None]) -> str:
         try:
-            _say_found(run_detect(self.lake, cluster, self.settings, describe))
+            _report_detected(run_detect(self.lake, cluster, self.settings, describe))
         except LogConflictError:
-            self._replay(cluster, verdict, describe, EARLIEST)  # raises it again, when the finding is in the lake
+            self._replay(cluster, verdict, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
         return self._write_verdict(cluster, verdict)
 
@@ -148,7 +147,7 @@ class Pipeline:
         return f"verdict:   {path.resolve()} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:
-        """Run the suites; returns the unmet expectations."""
+        """Run the suites and return the unmet expectations."""
         failed = []
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
@@ -166,7 +165,7 @@ class Pipeline:
             return [write_report(self.lake, c, _page(output, c, clusters), describe) for c in clusters]
 
     def sql(self, query: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """Columns and rows of a query. Errors: KraftForensicsError with Spark's message."""
+        """Return the columns and rows of a query. Errors: KraftForensicsError with Spark's message."""
         self.require()
         self.lake.register_views(query)
         try:
@@ -176,16 +175,16 @@ class Pipeline:
             raise KraftForensicsError(f"the query failed: {error.getMessage() or error}") from error
 
     def levels(self) -> set[str]:
-        """What --fail-on looks at."""
+        """Verdicts and severities that --fail-on checks (jobs.queries.flagged_windows.levels)."""
         self.require()
         return levels(self.lake)
 
     def one_cluster(self, wanted: str | None) -> str:
-        """The cluster a command is about. Errors: LakeError when that is not clear."""
+        """The cluster to use: `wanted`, or the only one. Errors: LakeError if there is no such cluster, or several."""
         return self.lake.one_cluster(wanted)
 
     def require(self) -> None:
-        """Errors: LakeError when there is no lake yet; that is said before Spark starts."""
+        """Check that the lake exists, before Spark starts. Errors: LakeError."""
         self.lake.require()
 
     def _clusters(self) -> list[str]:
@@ -194,7 +193,7 @@ class Pipeline:
 
 
 def _size_bytes(path: Location) -> int:
-    """Bytes of a file or of everything below a folder; 0 for what is not there."""
+    """Bytes of a file or of everything in a folder; 0 if the path is missing."""
     if isinstance(path, Remote):
         return remote.size_bytes(path)
     if path.is_file():
@@ -203,32 +202,32 @@ def _size_bytes(path: Location) -> int:
 
 
 def _page(output: Path, cluster: str, clusters: list[str]) -> Path:
-    """One page a cluster; with several the cluster id, which a captured file names, becomes part of the name."""
+    """The output file of a cluster. With several clusters, its name has the cluster id, quoted since files name it."""
     named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
     return output if len(clusters) == 1 else named
 
 
-def _say_ingested(result: Ingested) -> None:
+def _report_ingested(result: Ingested) -> None:
     added = ", ".join(f"{count} {name}" for name, count in result.added.items() if count)
-    show_message(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: it is all there already'}")
+    show_message(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: already in the lake'}")
     if not result.has_metadata_log:
-        show_message(f"{result.capture}: no metadata log in this capture: there is no history to replay")
+        show_message(f"{result.capture}: this capture has no metadata log, so there is no history to replay")
     for message in result.quarantined:
         show_message(f"{result.capture}: quarantined: {message}")
     for member, reason in result.refused:
         show_message(f"{result.capture}: refused: {member}: {reason}")
 
 
-def _say_replayed(result: Replayed) -> None:
-    done = f"has {result.rows} states"
+def _report_replayed(result: Replayed) -> None:
+    outcome = f"has {result.rows} states"
     if result.up_to_date:
-        done = "is up to date"
+        outcome = "is up to date"
     elif result.resumed_at is not None:
-        done = f"was extended from metadata offset {result.resumed_at}: {result.rows} more states"
-    show_message(f"{result.cluster_id}: partition_history {done}")
+        outcome = f"was extended from metadata offset {result.resumed_at}: {result.rows} more states"
+    show_message(f"{result.cluster_id}: partition_history {outcome}")
 
 
-def _say_found(result: DetectSummary) -> None:
+def _report_detected(result: DetectSummary) -> None:
     if result.up_to_date:
         show_message(f"{result.cluster_id}: findings are up to date")
     else:
@@ -236,10 +235,10 @@ def _say_found(result: DetectSummary) -> None:
         show_message(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
         as_predicted = result.predicted - sum(result.differences.values())
         classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
-        changes = f"{result.predicted} partition changes, {as_predicted} as Kafka's rules predict{classes}"
+        changes = f"{result.predicted} partition changes, {as_predicted} match Kafka's rules{classes}"
         show_message(f"{result.cluster_id}: {changes}")
         broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
-        show_message(f"{result.cluster_id}: invariants: {broken or 'none is broken'}")
+        show_message(f"{result.cluster_id}: broken invariants: {broken or 'none'}")
         if result.described:
-            printed = f"{result.described} partition states compared with what Kafka's tools printed"
+            printed = f"{result.described} partition states compared with the output of Kafka's tools"
             show_message(f"{result.cluster_id}: {printed}, {result.contradicted} differ")

@@ -1,4 +1,4 @@
-"""Quality: the expectation suite over partition_history -> quality_results and Data Docs in the lake."""
+"""Quality: check partition_history against the expectation suite -> quality_results and Data Docs in the lake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INPUTS = ("partition_history",)
 
 @dataclass(frozen=True, slots=True)
 class QualityResult:
-    """failed: the unmet expectations, as 'expectation(column): n rows'."""
+    """The result of a check. failed: the unmet expectations, as 'expectation(column): n rows'."""
 
     cluster_id: str
     expectations: int
@@ -28,13 +28,13 @@ class QualityResult:
 
 
 def run_quality(lake: Lake, cluster: str, progress: Callable[[str], None]) -> QualityResult:
-    """Check one cluster's partition_history, unless it was checked as it is."""
+    """Check one cluster's partition_history, unless it is unchanged since the last check."""
     docs = lake.root / DOCS / cluster
     inputs = input_fingerprint(lake, _INPUTS)
     up_to_date = lake.input_fingerprint("quality_results", cluster) == inputs
     if not up_to_date:
         lake.start()
-        # Great Expectations takes seconds to import: only when it is needed.
+        # Great Expectations takes seconds to import, so import it only when it is needed.
         from quality.checkpoint import run_suite
         from quality.invariants import with_invariants
         from quality.suites import partition_history_suite

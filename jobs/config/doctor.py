@@ -1,4 +1,4 @@
-"""`doctor`: what this machine needs for the job, checked one by one, without starting Spark."""
+"""`doctor`: check that this machine has what the job needs, without starting Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIN_FREE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. advice: what to do when it is not ok."""
+    """The result of one check. advice: what to do if it is not ok."""
 
     what: str
     ok: bool
@@ -28,7 +28,7 @@ class Check:
 
 
 def run_checks(settings: Settings, lake: Path) -> list[Check]:
-    """Every check, in the order in which they matter."""
+    """Run every check; the most important ones come first."""
     return [_python(), _java(), *map(_package, _PACKAGES), _jars(settings), _disk(lake), _writable(lake)]
 
 
@@ -86,5 +86,5 @@ def _disk(lake: Path) -> Check:
 
 
 def _writable(lake: Path) -> Check:
-    place = _existing(lake)
-    return Check("permissions", os.access(place, os.W_OK), f"{place}", "choose a --lake that you may write to")
+    folder = _existing(lake)
+    return Check("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to")

@@ -1,4 +1,4 @@
-"""Every setting that is in force, and which of the three sources it comes from (jobs/config/settings.py)."""
+"""The effective settings, and which of the three sources each one comes from (jobs/config/settings.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.config.settings import CONF_VARIABLE, Settings, load_settings, site_va
 
 _PREFIX, _DELIMITER = "KRAFT_FORENSICS_", "__"
 _SECRET = r"password|secret|token|key"
-# In a value: -Dname=secret, and the user of an address.
+# Secrets inside a value: -Dname=secret, and the user part of a URL.
 _NAMED = re.compile(rf"([^\s=]*(?:{_SECRET})[^\s=]*=)(\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
@@ -22,9 +22,9 @@ _Path = tuple[str, ...]
 
 
 def effective_settings() -> list[dict[str, Any]]:
-    """Rows {setting, value, origin} in the order of conf/defaults.toml's sections; what sounds secret is redacted.
+    """Rows {setting, value, origin}, section by section as in conf/defaults.toml; likely secrets are redacted.
 
-    origin: `default`, the path of the site's file, or the name of the environment variable. Errors: SettingsError.
+    origin: `default`, the path of the site's file, or the name of an environment variable. Errors: SettingsError.
     """
     settings = load_settings()
     site, environment = site_values(), EnvSettingsSource(Settings)()
@@ -35,7 +35,7 @@ def effective_settings() -> list[dict[str, Any]]:
 
 
 def unknown_variables() -> list[str]:
-    """Environment variables that look like a setting of a section that there is not: nothing reads them."""
+    """Environment variables that look like settings but name a section that does not exist. They have no effect."""
     named = (name for name in os.environ if name.upper().startswith(_PREFIX) and _DELIMITER in name)
     sections = {section.upper() for section in Settings.model_fields}
     return sorted(n for n in named if n.upper().removeprefix(_PREFIX).split(_DELIMITER)[0] not in sections)
@@ -64,10 +64,10 @@ def _names(tree: Any, path: _Path) -> bool:
 
 
 def _variable(path: _Path) -> str:
-    """The variable that gives a setting: its own, or one that gives a whole section as JSON. Case does not matter."""
-    there = {name.upper(): name for name in os.environ}
+    """The variable that sets a setting: its own, or one with a whole section as JSON. Case does not matter."""
+    present = {name.upper(): name for name in os.environ}
     names = (_PREFIX + _DELIMITER.join(path[:depth]).upper() for depth in range(len(path), 0, -1))
-    return next(there[name] for name in names if name in there)
+    return next(present[name] for name in names if name in present)
 
 
 def _shown(path: _Path, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Settings: conf/defaults.toml, then a site's own file, then environment variables; the last one wins."""
+"""Settings from conf/defaults.toml, then the site's own file, then environment variables; the last one wins."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONF_VARIABLE = "KRAFT_FORENSICS_CONF"
 
 
 def conf_dir() -> Path:
-    """The folder with the project's data files: conf/ of a checkout, jobs/conf of an installed wheel."""
+    """The folder of the project's data files: conf/ in a checkout, jobs/conf in an installed wheel."""
     jobs = Path(__file__).resolve().parents[1]
     checkout = jobs.parent / "conf"
     return checkout if (checkout / "defaults.toml").is_file() else jobs / "conf"
 
 
 class SettingsError(KraftForensicsError):
-    """A setting is not what it must be."""
+    """A setting is invalid."""
 
     exit_code = 2
 
@@ -35,7 +35,7 @@ class _Section(BaseModel):
 
 
 class SparkSettings(_Section):
-    """[spark]: how the session is made."""
+    """[spark]: how the session is built."""
 
     master: str
     driver_memory: str
@@ -47,12 +47,12 @@ class SparkSettings(_Section):
     conf: dict[str, str]
 
     def jars_path(self) -> Path:
-        """The folder with Delta's jars."""
+        """The folder of Delta's jars."""
         return Path(self.jars_dir) if self.jars_dir else Path(__file__).resolve().parents[2] / ".jars"
 
 
 class EvidenceSettings(_Section):
-    """[evidence]: what is known of how captures were made."""
+    """[evidence]: how captures were made."""
 
     snapshot_duration_ms: int = Field(ge=0, le=MAX_DURATION_MS)
     clock_error_ms: int = Field(ge=0, le=MAX_DURATION_MS)
@@ -66,14 +66,14 @@ class ReplaySettings(_Section):
 
 
 class CounterfactualSettings(_Section):
-    """[counterfactuals]: what is asked of every window beside the fixed policies."""
+    """[counterfactuals]: predictions for every window, in addition to the fixed policies."""
 
     deprioritized: tuple[tuple[int, ...], ...]
     min_isr: tuple[PositiveInt, ...]
 
 
 class MetricSettings(_Section):
-    """[metrics]: the exporter's spellings."""
+    """[metrics]: how the exporter spells metric names."""
 
     log_end_offset: tuple[str, ...]
     log_start_offset: tuple[str, ...]
@@ -88,7 +88,7 @@ class MetricSettings(_Section):
 
 
 class Settings(BaseSettings):
-    """All settings. Frozen; made by `load_settings`."""
+    """All settings. Frozen; load them with `load_settings`."""
 
     model_config = SettingsConfigDict(
         env_prefix="KRAFT_FORENSICS_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -104,17 +104,17 @@ class Settings(BaseSettings):
     def settings_customise_sources(
         cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **sources: Any
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment variables win over the files, whose values come in as init arguments."""
+        """Let environment variables override the files, whose values are the init arguments."""
         return sources["env_settings"], init_settings
 
 
 def default_values() -> dict[str, Any]:
-    """What conf/defaults.toml says."""
+    """Read conf/defaults.toml."""
     return tomllib.loads((conf_dir() / "defaults.toml").read_text(encoding="utf-8"))
 
 
 def site_values() -> dict[str, Any]:
-    """What the site's own file says; nothing where no file is named. Errors: SettingsError when it cannot be read."""
+    """Read the site's own file; empty if none is named. Errors: SettingsError if it cannot be read."""
     site = os.environ.get(CONF_VARIABLE)
     if not site:
         return {}
@@ -125,20 +125,20 @@ def site_values() -> dict[str, Any]:
 
 
 def load_settings() -> Settings:
-    """The effective settings. Errors: SettingsError naming the setting or the file that is wrong."""
+    """Load the effective settings. Errors: SettingsError naming the setting or file that is wrong."""
     values = _merged(default_values(), site_values())
     try:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(p) for p in first["loc"])
-        raise SettingsError(f"setting {place}: {first['msg']} (defaults and meanings: conf/defaults.toml)") from error
+        name = ".".join(str(p) for p in first["loc"])
+        raise SettingsError(f"setting {name}: {first['msg']} (defaults and meanings: conf/defaults.toml)") from error
 
 
-def _merged(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """The values with a site's own in place of those that it names, however deep."""
+def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """The values with the overrides in place, at any depth."""
     result = dict(values)
-    for name, value in own.items():
+    for name, value in overrides.items():
         known = values.get(name)
         result[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return result

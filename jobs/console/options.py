@@ -1,4 +1,4 @@
-"""Options that commands share, and what their values mean."""
+"""Options that several commands share, and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_LAKE = Path("lake")
 
 
 class FailOn(StrEnum):
-    """--fail-on: from which verdict, or from which severity on, findings give exit code 3."""
+    """--fail-on: the least verdict or severity of a finding that gives exit code 3."""
 
     NONE = "none"
     POSSIBLE = "possible"
@@ -27,7 +27,7 @@ class FailOn(StrEnum):
     INFO = "info"
 
     def levels(self) -> set[str]:
-        """It, and what is worse on its scale; nothing for NONE."""
+        """This level and the worse ones on its scale; empty for NONE."""
         scale = next((s for s in _SCALES if self in s), ())
         return {level for level in scale if scale.index(level) <= scale.index(self)}
 
@@ -44,7 +44,7 @@ class Start(StrEnum):
 
 
 class DocumentFormat(StrEnum):
-    """--format of what is no table of rows."""
+    """--format of results that are not rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -53,23 +53,23 @@ class DocumentFormat(StrEnum):
 Captures = Annotated[
     list[str],
     typer.Argument(
-        help="Capture: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment; a path, or a URL such as "
+        help="A folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment: a path, or a URL such as "
         "s3://bucket/incident.tar.xz (docs/cluster.md)."
     ),
 ]
 LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; needed when the lake holds several.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; required if the lake has several.")]
 CaptureOption = Annotated[
-    str | None, typer.Option("--capture", help="The capture that was ingested, a path or URL: show its very bytes.")
+    str | None, typer.Option("--capture", help="Path or URL of the ingested capture, to show the original bytes.")
 ]
 StartOption = Annotated[
-    Start, typer.Option("--start", help="Replay all that was captured, or only from the newest usable snapshot on.")
+    Start, typer.Option("--start", help="Replay the whole captured log, or only from the newest usable snapshot.")
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How results are printed.")]
-DocumentFormatOption = Annotated[DocumentFormat, typer.Option("--format", help="How the result is printed.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+DocumentFormatOption = Annotated[DocumentFormat, typer.Option("--format", help="Output format.")]
 FailOnOption = Annotated[
     FailOn,
-    typer.Option("--fail-on", help="Exit with 3 when there are findings of this verdict, or this severity, or worse."),
+    typer.Option("--fail-on", help="Exit with code 3 if any finding has this verdict or severity, or a worse one."),
 ]
 VerdictOption = Annotated[
     Path | None, typer.Option("--verdict", help="JSON document to write (default: <lake>/verdict.json).")

@@ -32,7 +32,7 @@ class Format(StrEnum):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: bytes as base64, times as ISO 8601."""
+    """Convert a value to JSON types: bytes to base64, times to ISO 8601."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime | date):
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def print_rows(columns: Sequence[str], rows: list[Row], form: Format) -> None:
-    """Rows to stdout. json: one array on one line, never wrapped or coloured. csv: formulas made harmless."""
+    """Print rows to stdout. json: one array on one line, never wrapped or coloured. csv: formulas are quoted."""
     if form is Format.JSON:
         sys.stdout.write(json.dumps([plain(r) for r in rows], ensure_ascii=False) + "\n")
     elif form is Format.CSV:
@@ -73,12 +73,12 @@ def _text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with everything else escaped: what a captured name may hold must not drive the terminal."""
+    """Escape unprintable characters, so that a captured name cannot control the terminal."""
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def print_table(columns: Sequence[str], rows: list[Row], title: str | None = None) -> None:
-    """A table for people, on stdout."""
+    """Print a text table to stdout."""
     table = Table(title=title, title_justify="left")
     for name in columns:
         numeric = any(isinstance(r.get(name), int) and not isinstance(r.get(name), bool) for r in rows)
@@ -90,15 +90,15 @@ def print_table(columns: Sequence[str], rows: list[Row], title: str | None = Non
 
 
 def show_message(message: str) -> None:
-    """A line for people on stderr; never wrapped, never styled."""
+    """Print a line to stderr; never wrapped or styled."""
     sys.stderr.write(message + "\n")
 
 
 @contextmanager
 def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
-    """A progress bar over stages on stderr: yields (say what is being done, finish a stage).
+    """Show progress over stages on stderr; yields (function that shows a message, function that ends a stage).
 
-    On a terminal it is a live bar; elsewhere each message is a line.
+    A terminal gets a live bar; otherwise each message is a line.
     """
     console = Console(stderr=True)
     columns = (
@@ -120,7 +120,7 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """Milliseconds since the Unix epoch as ISO 8601 UTC; '' for None."""
+    """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None."""
     if timestamp_ms is None:
         return ""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What Kafka's own tools printed, against the replayed state of that moment: agreement or a finding."""
+"""Compare the partition states that Kafka's own tools printed with the replayed states; a difference is a finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MAX_FINDINGS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """compared: printed partition states with a replayed state at their time. findings: of those that differ."""
+    """compared: number of printed partition states with a replayed state at their time. findings: one for each that
+    differs."""
 
     compared: int
     findings: list[dict[str, Any]]
@@ -30,8 +31,8 @@ class Described:
 def compare_with_described(
     lake: Lake, cluster: str, history: DataFrame, clock: Clock, log_end_ms: int | None
 ) -> Described:
-    """Compare every printed state with each state that held while it may have been read. The broker that answered may
-    lag behind the controller by PROPAGATION_MS. What was printed after the log's end is compared with nothing."""
+    """Compare each printed state with every replayed state that was valid while the tool may have read it. The broker
+    that answered may lag the controller by PROPAGATION_MS. States printed after the end of the log are not compared."""
     printed = lake.table("described_partitions", cluster).where("captured_at_ms is not null")
     if log_end_ms is None or printed.isEmpty():
         return Described(0, [])
@@ -39,7 +40,7 @@ def compare_with_described(
     begin = F.col("p.captured_at_ms") - clock.error_ms - PROPAGATION_MS
     end = F.col("p.captured_at_ms") + F.coalesce("p.uncertainty_ms", F.lit(0)) + clock.error_ms
     same_topic = F.coalesce(F.col("p.topic_id") == F.col("h.topic_id"), F.col("p.topic") == F.col("h.topic"))
-    # A state whose end is an offset without a time ends in a hole of the log: nobody knows when.
+    # A state with an end offset but no end time ends in a hole of the log, at an unknown time.
     until = F.when(F.col("h.end_offset").isNull(), F.lit(log_end_ms)).otherwise(F.col("h.end_timestamp_ms"))
     holds = (F.col("h.timestamp_ms") <= end) & (until >= begin)
     same_partition = F.col("p.partition") == F.col("h.partition")
@@ -73,8 +74,8 @@ def _topic(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same() -> Column:
-    """Whether the printed state is the replayed one, in everything that was printed. ISR and ELR are sets. No leader is
-    also printed for one that has no endpoint on the listener that was asked (KRaftMetadataCache)."""
+    """Whether the printed state equals the replayed one in everything that was printed. ISR and ELR are sets. Kafka
+    also prints no leader if the leader has no endpoint on the listener used (KRaftMetadataCache)."""
     leader = (F.col("p.leader") == F.col("h.leader")) | (F.col("p.leader") == -1)
     checks = [leader, F.col("p.replicas") == F.col("h.replicas")]
     checks += [F.sort_array(f"p.{n}").eqNullSafe(F.sort_array(f"h.{n}")) | F.col(f"p.{n}").isNull() for n in _SETS]

@@ -1,4 +1,4 @@
-"""The law of replay: the state replayed up to a captured snapshot's end offset is that snapshot's state."""
+"""Check the replay against captured snapshots: the state replayed up to a snapshot's end offset must equal it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _STATE = (
 
 
 def compare_with_snapshots(lake: Lake, cluster: str, state: ClusterState) -> tuple[int, list[dict[str, object]]]:
-    """The law: the state replayed up to a snapshot's end offset is that snapshot's state. Snapshots inside a hole of
-    the log have nothing to be compared with and are left out.
+    """Compare each snapshot with the state replayed up to its end offset. Snapshots inside a hole of the log cannot be
+    compared and are skipped.
 
-    Returns how many partition states were compared, and for each that differs (or is missing on one side) a dict with
-    snapshot_end_offset, topic_id, partition, what. The ELR is compared where the feature was on: a writer without it
-    leaves it out of snapshots.
+    Returns the number of partition states compared, and for each one that differs (or is missing on one side) a dict
+    with snapshot_end_offset, topic_id, partition, what. The ELR is compared only if the feature was on: without it,
+    writers omit the ELR from snapshots.
     """
     snapshots = lake.table("snapshot_records", cluster).where("partition_change is not null")
     snapshots = snapshots.dropDuplicates(["snapshot_end_offset", "snapshot_epoch", "offset"])
@@ -58,5 +58,5 @@ def compare_with_snapshots(lake: Lake, cluster: str, state: ClusterState) -> tup
         .when(F.col("e").isNull(), "missing in the snapshot")
         .otherwise(wrong)
     )
-    judged = both.select("snapshot_end_offset", "topic_id", "partition", what.alias("what")).toArrow().to_pylist()
-    return len(judged), [r for r in judged if r["what"]]
+    compared = both.select("snapshot_end_offset", "topic_id", "partition", what.alias("what")).toArrow().to_pylist()
+    return len(compared), [r for r in compared if r["what"]]

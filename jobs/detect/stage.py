@@ -54,15 +54,16 @@ _INPUTS = (
 )
 MAX_ORPHANS = 100_000
 
-_PARTS = StackedTables(**JUDGED)
+_JUDGED_TABLES = StackedTables(**JUDGED)
 _WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
 
 
 @dataclass(frozen=True, slots=True)
 class DetectSummary:
-    """What detection wrote. compared, mismatches: partition states held against captured snapshots; described,
-    contradicted: against what Kafka's tools printed. predicted: partition changes held against the rules; differences:
-    those that are not as predicted, by class. violations: of invariants, by name."""
+    """The result of detection. compared, mismatches: partition states compared with captured snapshots, and those that
+    differ; described, contradicted: the same for the output of Kafka's tools. predicted: partition changes compared
+    with the rules; differences: number of those that differ, by class. violations: number of violations by invariant.
+    """
 
     cluster_id: str
     up_to_date: bool
@@ -76,8 +77,8 @@ class DetectSummary:
 
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
-    """Remake elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
-    lake.create()  # tables that a newer release has and this lake does not
+    """Rebuild the elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
+    lake.create()  # add the tables that are new in this release
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     inputs = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
     if lake.input_fingerprint("findings", cluster) == inputs:
@@ -94,11 +95,11 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     facts = cluster_facts(cluster, state, clock, end_ms, static, sorted(r["offset"] for r in restarts))
     buckets = bucket_count(history, settings)
     results = _Results(lake, cluster, _judged(history, offsets, facts, question, buckets), buckets)
-    for own, name in _WRITTEN.items():
-        results.write(own, name)
+    for column, name in _WRITTEN.items():
+        results.write(column, name)
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
     results.write("violation", "invariant_violations", of_log)
-    progress(f"{cluster}: comparing with snapshots and with what Kafka printed")
+    progress(f"{cluster}: comparing with snapshots and with the output of Kafka's tools")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
     printed = compare_with_described(lake, cluster, history, clock, end_ms)
     problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
@@ -108,10 +109,10 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     rows += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
     rows += printed.findings
     more = [pa.Table.from_pylist(rows, schema=schemas.FINDINGS), invariant_findings(of_log, cluster)]
-    # Last: the mark on findings says that the other tables are made, too.
+    # Written last: the input fingerprint of findings shows that the other tables are complete, too.
     results.write("finding", "findings", pa.concat_tables(more), {"input_fingerprint": inputs})
     predicted = results.predicted()
-    results.forget()
+    results.release()
     return DetectSummary(
         cluster_id=cluster,
         up_to_date=False,
@@ -130,7 +131,7 @@ _LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset"
 
 
 def measured_clock(lake: LakeFiles, cluster: str, settings: Settings) -> Clock:
-    """The clocks' error that the settings name, or what the evidence itself shows, whichever is more."""
+    """The larger of the configured clock error and the clock error that the evidence itself shows."""
     files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
     lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
     measured = minimum_clock_error_ms(files)
@@ -141,12 +142,12 @@ def measured_clock(lake: LakeFiles, cluster: str, settings: Settings) -> Clock:
 
 
 def _counts(rows: pa.Table) -> dict[str, int]:
-    """How often each value of the table's one column occurs."""
+    """Number of occurrences of each value in the table's only column."""
     return {c["values"]: c["counts"] for c in rows.column(0).value_counts().to_pylist()}
 
 
 def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
-    """The finding of a partition state that is not the captured snapshot's."""
+    """The finding for a partition state that differs from the captured snapshot."""
     end = int(row["snapshot_end_offset"])
     message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
     found = fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
@@ -155,13 +156,13 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
 
 
 def log_end_ms(lake: LakeFiles, cluster: str, state: ClusterState) -> int | None:
-    """The time of the log's last batch; behind it nothing is known."""
+    """The time of the last batch of the log, after which the state is unknown; None if the log has no batch."""
     inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
     return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
 
 
 def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
-    """As replay.offsets.topic_ids.with_topic_ids, of frames."""
+    """replay.offsets.topic_ids.with_topic_ids for DataFrames."""
     created = history.groupBy("topic_id").agg(F.max("topic").alias("topic"), F.min("timestamp_ms").alias("created_ms"))
     lifetimes = created.toArrow().select(LIFETIMES.names).cast(LIFETIMES)
 
@@ -173,59 +174,63 @@ def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
 
 
 def _judged(history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, buckets: int) -> DataFrame:
-    """What every bucket of partitions gives (JUDGED)."""
+    """Judge every bucket of partitions; returns its tables (JUDGED), stacked."""
 
     def of_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
-        return _PARTS.stacked(judge(left, right, facts, question))
+        return _JUDGED_TABLES.stacked(judge(left, right, facts, question))
 
     sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
-    return map_both(*sides, buckets, of_bucket, _PARTS.spark_schema)
+    return map_both(*sides, buckets, of_bucket, _JUDGED_TABLES.spark_schema)
 
 
 class _Results:
-    """What the buckets gave, written table by table. Of one bucket the driver fetches it; of several Spark keeps it."""
+    """Writes the results of the buckets table by table. The driver fetches the rows of one bucket; Spark caches the
+    rows of several."""
 
     def __init__(self, lake: Lake, cluster: str, judged: DataFrame, buckets: int) -> None:
         self.lake = lake
         self.cluster = cluster
         self.fetched = judged.toArrow() if buckets == 1 else None
-        self.kept = None if buckets == 1 else judged.persist()
+        self.cached = None if buckets == 1 else judged.persist()
 
-    def write(self, own: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None) -> None:
-        """Replace a table by what the buckets gave for it, and `more`."""
+    def write(
+        self, column: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None
+    ) -> None:
+        """Replace the table `name` with the buckets' rows in `column` and the rows in `more`."""
         if self.fetched is not None:
-            rows = arrow_rows_of(self.fetched, own)
+            rows = arrow_rows_of(self.fetched, column)
             if more is not None:
                 rows = pa.concat_tables([rows, more.cast(rows.schema)])
             self.lake.put(name, self.cluster, rows, about)
             return
-        frame = rows_of(self.kept, own).withColumn("cluster_id", F.lit(self.cluster))
+        frame = rows_of(self.cached, column).withColumn("cluster_id", F.lit(self.cluster))
         if more is not None:
             frame = frame.unionByName(self.lake.frame(name, self.cluster, more))
         self.lake.replace(name, self.cluster, frame, about)
 
     def predicted(self) -> int:
-        """How many changes were held against the rules."""
+        """Number of partition changes that were compared with the rules."""
         if self.fetched is not None:
             return int(pc.sum(arrow_rows_of(self.fetched, "predicted")["changes"]).as_py() or 0)
-        return int(self.kept.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
+        return int(self.cached.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
 
-    def forget(self) -> None:
-        if self.kept is not None:
-            self.kept.unpersist()
+    def release(self) -> None:
+        """Drop Spark's cached rows."""
+        if self.cached is not None:
+            self.cached.unpersist()
 
 
 def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:
-    """Records that count but made no state: they speak of a partition that nobody created, or that was removed."""
+    """Problems for valid records that made no state: the partition was never created, or was removed before."""
     changes = changes_frame(lake, cluster, state).where("origin = 'log'")
-    place = ["topic_id", "partition", "offset"]
+    key = ["topic_id", "partition", "offset"]
     events = lake.spark.createDataFrame(pa.table({"at": state.topic_events["offset"].unique()}), "at bigint")
     of_records = history.where("origin = 'log'").join(F.broadcast(events), F.col("offset") == F.col("at"), "left_anti")
-    # A record makes one state at the most: where there are as many of both, no record is left over.
+    # A record makes at most one state: if the numbers are equal, every record made one.
     if changes.count() == of_records.count():
         return []
-    unused = changes.join(history.select(place), place, "left_anti").limit(MAX_ORPHANS).toArrow()
-    rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(place).to_pylist()
+    unused = changes.join(history.select(key), key, "left_anti").limit(MAX_ORPHANS).toArrow()
+    rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(key).to_pylist()
     return [
         Problem("unknown_partition", r["offset"], f"a change of {r['topic_id']}-{r['partition']}, which does not exist")
         for r in rows

@@ -1,4 +1,4 @@
-"""log_batches: every distinct batch, who holds it, and whether it was committed, judged from all evidence there is."""
+"""log_batches: every distinct batch, the nodes that hold it, and its commit state, derived from all the evidence."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
 def write_batches(
     lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], aside: pa.Table
 ) -> DataFrame:
-    """Merge the batches into log_batches; returns (epoch, batch_base_offset, batch_crc, commit_state) of all of the
-    cluster's. aside: jobs.ingest.records.read_aside of this capture. Snapshots and quorum reports must be in the lake.
+    """Merge the batches into log_batches; returns (epoch, batch_base_offset, batch_crc, commit_state) of all batches of
+    the cluster. aside: jobs.ingest.records.read_aside of this capture. Its snapshots and quorum reports must already be
+    in the lake.
 
-    What comes out depends on the evidence, not on the order in which it came.
+    The result depends on the evidence, not on the order in which it was ingested.
     """
     schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
     known = sorted(lake.rows("log_batches", cluster, schema.names), key=_key)
@@ -46,7 +47,7 @@ def write_batches(
     changed = [k for row in rows if (k := _key(row)) in old and old[k]["commit_state"] != row["commit_state"]]
     if changed:
         lake.update("metadata_records", judged, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
-    if rows != known:  # after the records: what was cut off in between is seen, and done, again
+    if rows != known:  # written after the records: a run that crashed in between repeats both
         lake.put("log_batches", cluster, table)
     return judged.drop("cluster_id")
 
@@ -64,7 +65,7 @@ def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], aside: p
 
 
 def _voters(lake: Lake, cluster: str, aside: pa.Table, reports: list[Row]) -> frozenset[int]:
-    """The newest voter set: of the log (KRaftVotersRecord, else LeaderChangeMessage), else of a quorum report."""
+    """The newest voter set in the log (KRaftVotersRecord, else LeaderChangeMessage), else in a quorum report."""
     columns = ("epoch", "offset", "payload")
     logged = aside.filter(aside["type"].is_valid()).select(columns).to_pylist()
     rows = [*lake.rows("metadata_records", cluster, columns, _VOTERS), *logged]
@@ -78,7 +79,7 @@ def _voters(lake: Lake, cluster: str, aside: pa.Table, reports: list[Row]) -> fr
 
 
 def _snapshot_points(lake: Lake, cluster: str, capture: Capture) -> list[Point]:
-    """A snapshot holds only what is committed. Its node's log led to it."""
+    """A point per snapshot: a snapshot has only committed records, and the logs of the nodes that hold it led to it."""
     columns = ("snapshot_end_offset", "snapshot_epoch", "sha256")
     known = lake.read("snapshot_records", cluster, columns, pc.field("snapshot_end_offset").is_valid())
     found = known.group_by(columns).aggregate([]).to_pylist()

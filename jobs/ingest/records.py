@@ -1,4 +1,4 @@
-"""Decode what was framed into metadata_records and snapshot_records: Spark tasks over byte ranges."""
+"""Decode framed batches into metadata_records and snapshot_records, in Spark tasks over byte ranges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jobs.spark.types import spark_schema
 # Records that name the quorum's voters.
 VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")
 
-# Fewer are not worth a task of their own.
+# Fewer bytes are not worth a task.
 _BYTES_A_TASK = 1 << 20
 
 _WORK = pa.schema(
@@ -45,10 +45,10 @@ _WORK = pa.schema(
 def decode(
     lake: Lake, capture: str, work: Sequence[ByteRange], keep: Callable[[pa.RecordBatch], pa.Array] | None = None
 ) -> DataFrame:
-    """A row for every record (columns of snapshot_records; `holds`: see ByteRange) and for every damage (column
-    `damage`, else null). keep: which rows of an Arrow batch, as a mask; None: all.
+    """A row for every record (columns of snapshot_records; `holds`: see ByteRange) and for every piece of damage
+    (column `damage`, else null). keep: mask of the rows of an Arrow batch to return; None: all.
 
-    Nothing is kept for a second use: to decode again takes less than to store what was decoded.
+    The result is not cached: decoding again is cheaper than storing the rows.
     """
     table = pa.Table.from_pylist([asdict(w) for w in work], schema=_WORK)
     tasks = min(len(table), 4 * lake.spark.sparkContext.defaultParallelism, 1 + _size(work) // _BYTES_A_TASK)
@@ -64,7 +64,7 @@ def decode(
 
 
 def read_aside(lake: Lake, capture: str, work: Sequence[ByteRange]) -> pa.Table:
-    """DECODED rows of what has to be known before anything is written: all damage, and the log's sets of voters."""
+    """DECODED rows that are needed before anything is written: all damage, and the log's voter sets."""
     return decode(lake, capture, work, _is_aside).toArrow().cast(DECODED) if work else DECODED.empty_table()
 
 
@@ -78,34 +78,36 @@ def _is_aside(decoded: pa.RecordBatch) -> pa.Array:
 
 
 def _bytes_of(work: ByteRange) -> Any:
-    """The file, of which only the range is read where nothing else is looked at: in front of it are zeros that take no
-    memory, and the file ends with it."""
+    """The bytes of the file. If only the range is needed, the bytes before it are zeros that take no memory, and the
+    data ends with the range."""
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
         return Path(work.local).read_bytes()
     return read_byte_range(Path(work.local), work.start, work.end)
 
 
 def quarantined(aside: pa.Table) -> list[dict[str, Any]]:
-    """The damage in `read_aside`, as tables.QUARANTINE rows."""
+    """The damage in `read_aside`, as evidence.tables.QUARANTINE rows."""
     bad = aside.filter(aside["damage"].is_valid()).select(["capture", "path", "sha256", "damage"]).to_pylist()
     return [{**row, **row.pop("damage")} for row in bad]
 
 
 def write_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, broken: set[str]) -> int:
-    """Append snapshot_records. broken: SHA-256 of files with damage: a snapshot with a record that cannot be decoded
-    is no whole state."""
+    """Append snapshot_records. broken: SHA-256 of damaged files: a snapshot with a record that cannot be decoded is not
+    a complete state and is skipped."""
     work = [w for w in work_of(scanned) if w.holds == SNAPSHOT and w.sha256 not in broken]
     if not work:
         return 0
     rows = decode(lake, capture, work).where("damage is null").withColumn("cluster_id", F.lit(cluster))
     held = {s.file.sha256: s.batches for s in scanned.snapshots}
-    distinct = all(_apart(w) for w in work) and not any(overlap((0, 0, b) for b in held[w.sha256]) for w in work)
+    distinct = all(_distinct_offsets(w) for w in work) and not any(
+        overlap((0, 0, b) for b in held[w.sha256]) for w in work
+    )
     return lake.append_new("snapshot_records", rows, distinct=distinct)
 
 
 def write_records(lake: Lake, cluster: str, capture: str, scanned: Scanned, states: DataFrame) -> int:
-    """Append metadata_records. states: commit states by (epoch, batch_base_offset, batch_crc). Records without a place
-    in the log are told apart by their place in the file."""
+    """Append metadata_records. states: commit states by (epoch, batch_base_offset, batch_crc). Records without an
+    offset in the log are identified by their position in the file."""
     work, keys = work_of(scanned), ["epoch", "batch_base_offset", "batch_crc"]
     placed, unplaced = ([w for w in work if w.holds == kind] for kind in (LOG, PAYLOADS))
     count = 0
@@ -113,7 +115,7 @@ def write_records(lake: Lake, cluster: str, capture: str, scanned: Scanned, stat
         rows = decode(lake, capture, placed).where("damage is null").withColumn("cluster_id", F.lit(cluster))
         rows = rows.join(F.broadcast(states), keys, "left")
         held = (d.batch for d in scanned.batches)
-        distinct = all(_apart(w) for w in placed) and not overlap((b.epoch, b.crc, b) for b in held)
+        distinct = all(_distinct_offsets(w) for w in placed) and not overlap((b.epoch, b.crc, b) for b in held)
         count += lake.append_new("metadata_records", rows, distinct=distinct)
     if unplaced:
         rows = decode(lake, capture, unplaced).where("damage is null").withColumn("cluster_id", F.lit(cluster))
@@ -122,12 +124,12 @@ def write_records(lake: Lake, cluster: str, capture: str, scanned: Scanned, stat
     return count
 
 
-def _apart(work: ByteRange) -> bool:
-    """Whether no two records of one batch have one offset: of bytes the reader sees to that, of text it cannot."""
+def _distinct_offsets(work: ByteRange) -> bool:
+    """Whether the records of a batch surely have distinct offsets. The reader ensures it for bytes, not for text."""
     return work.kind != kinds.DUMP_LOG
 
 
 def overlap(batches: Iterable[tuple[int, int, Batch]]) -> bool:
-    """Whether two batches of one epoch and CRC (a CRC does not cover the offset) claim one offset."""
+    """Whether two batches with the same epoch and CRC (which does not cover the offset) have an offset in common."""
     ordered = sorted((epoch, crc, b.base_offset, b.last_offset) for epoch, crc, b in batches)
     return any(a[:2] == b[:2] and b[2] <= a[3] for a, b in pairwise(ordered))

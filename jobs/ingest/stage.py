@@ -1,8 +1,8 @@
-"""Ingest: a capture's files -> evidence tables. Idempotent: what is there already is not written again.
+"""Ingest: a capture's files -> evidence tables. Idempotent: rows that are already in the lake are not written again.
 
-Metadata files are framed once on the driver; of a batch that many nodes hold one copy is decoded
-(jobs/ingest/records.py), for what has to be known first and then for each table that is written. evidence_files is
-written last: a capture that was cut off is simply ingested again.
+The driver frames metadata files once. Of a batch that several nodes hold, one copy is decoded (jobs/ingest/records.py):
+first for damage and voter sets, then for each table. evidence_files is written last, so an interrupted ingest is
+repeated by ingesting the capture again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What one capture brought: rows added by table, the quarantine's messages, archive members that were refused."""
+    """The result of ingesting one capture. added: number of rows by table; quarantined: messages; refused: (archive
+    member, reason)."""
 
     capture: str
     cluster_id: str
@@ -46,14 +47,14 @@ class Ingested:
 
 
 def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -> Ingested:
-    """Ingest one capture. Errors: CaptureError for a capture that cannot be used as a whole (see open_capture)."""
+    """Ingest one capture. Errors: CaptureError if the capture as a whole cannot be used (see open_capture)."""
     progress(f"opening {location}")
     with open_capture(location) as capture:
         return ingest_opened(lake, capture, settings, progress)
 
 
 def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
-    """Ingest a capture that is open. Errors: as `ingest`."""
+    """Ingest an open capture. Errors: as `ingest`."""
     fresh = not lake.exists()
     lake.create()
     known = {} if fresh else _known_files(lake, capture.name)
@@ -63,7 +64,7 @@ def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Pr
 
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
-    """(path, SHA-256) of the files that were ingested under a capture's name, with their cluster."""
+    """(path, SHA-256) -> cluster id, for the files ingested under a capture's name."""
     files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture)
     return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.to_pylist()}
 
@@ -81,7 +82,7 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     progress(f"{capture.name}: decoding records")
     aside = records.read_aside(lake, capture.name, work_of(scanned))
     damage = _with_nodes(records.quarantined(aside), capture.files)
-    # A remark (no bytes) does not make a snapshot less whole; a record that is missing does.
+    # A note (damage without bytes) leaves a snapshot complete; a missing record does not.
     broken = {r["sha256"] for r in damage if r["length_bytes"] or r["reason"] == "missing_record"}
     write.added["snapshot_records"] = records.write_snapshots(lake, cluster, capture.name, scanned, broken)
     write.append("quorum_reports", offsets.quorum_reports)
@@ -105,7 +106,7 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
 
 
 class _Writer:
-    """Appends what is new to a cluster's tables, and counts it."""
+    """Appends new rows to a cluster's tables and counts them."""
 
     def __init__(self, lake: Lake, cluster: str) -> None:
         self.lake = lake
@@ -118,7 +119,7 @@ class _Writer:
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
-    """The cluster that the capture's files and the tools' reports name. Errors: CaptureError when they name several."""
+    """The cluster id in the capture's files and tool reports. Errors: CaptureError if there are several."""
     reported = offsets.quorum_reports["quorum_cluster_id"].to_pylist()
     named = {name for name in (capture.cluster_id, *reported) if name}
     return the_cluster(named, capture.name) or f"unknown-{capture.name}"

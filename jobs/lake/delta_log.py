@@ -1,5 +1,5 @@
-"""The log of a Delta table, read and begun as files: no Spark job is needed to know a table's version, what a commit
-says of itself, or to make a table that has no rows yet.
+"""Read the log of a Delta table, and create empty tables, as plain files. No Spark job is needed to get a table's
+version or a commit's metadata, or to create a table without rows.
 
 Source of the format: Delta's protocol (PROTOCOL.md, "Actions").
 """
@@ -24,12 +24,12 @@ def is_table(table: Path) -> bool:
 
 
 def version(table: Path) -> int:
-    """The newest version; 0 right after the table was made. Errors: IndexError where there is no table."""
+    """The newest version; 0 for a new table. Errors: IndexError if there is no table."""
     return int(_files(table)[0].stem)
 
 
 def commits(table: Path) -> Iterator[dict[str, Any]]:
-    """The commitInfo of every commit, newest first; empty where a commit has none."""
+    """The commitInfo of every commit, newest first; empty for a commit without one."""
     for file in _files(table):
         with file.open(encoding="utf-8") as lines:
             yield next((json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')), {})
@@ -41,8 +41,8 @@ def _files(table: Path) -> list[Path]:
 
 
 def make_table(table: Path, comment: str, schema_json: str, configuration: Mapping[str, str]) -> None:
-    """Version 0 of a table without rows, unless there is a table. schema_json: as Spark's StructType.json()."""
-    # Check constraints are of writer version 3 on; what else is used here is of version 2.
+    """Create a table without rows (version 0), unless it exists. schema_json: as from Spark's StructType.json()."""
+    # Check constraints need writer version 3; everything else here needs version 2.
     writer = 3 if any(name.startswith("delta.constraints.") for name in configuration) else 2
     now_ms = time.time_ns() // 1_000_000
     actions: list[dict[str, Any]] = [
@@ -62,6 +62,6 @@ def make_table(table: Path, comment: str, schema_json: str, configuration: Mappi
     ]
     folder = table / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    # The first of two that make a table wins.
+    # If two processes create the table, the first one wins.
     with suppress(FileExistsError), (folder / _FIRST).open("x", encoding="utf-8") as file:
         file.write("".join(json.dumps(action) + "\n" for action in actions))

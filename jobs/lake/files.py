@@ -1,4 +1,4 @@
-"""Files that jobs write."""
+"""Write files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing, and the folders that it lacks. Errors: OSError."""
+    """Write a file completely or not at all; missing folders are created. Errors: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")  # a device, say
+        path.write_text(text, encoding="utf-8")  # e.g. a device
         return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""Derived tables are remade only when their inputs or the code's rules changed: a mark in the commit says from what."""
+"""The input fingerprint in a commit identifies the inputs of a derived table, which is rebuilt only if they changed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hashlib import sha256
 
 from jobs.lake.lake_files import LakeFiles
 
-# Raise when a change of code changes what a stage writes.
+# Raise this when a code change changes what a stage writes.
 CODE_VERSION = 7
 
 
 def input_fingerprint(lake: LakeFiles, inputs: Sequence[str], parameters: Sequence[object] = ()) -> str:
-    """Identifies a stage's inputs: their Delta versions, its parameters and the code's version."""
+    """Hash of a stage's inputs: their Delta versions, the stage's parameters and CODE_VERSION."""
     text = "|".join([f"{name}@{lake.version(name)}" for name in inputs] + [str(p) for p in (*parameters, CODE_VERSION)])
     return sha256(text.encode()).hexdigest()[:16]

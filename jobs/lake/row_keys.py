@@ -1,4 +1,4 @@
-"""Which rows of a table are new: told by a key of several columns, nulls included."""
+"""Find the new rows of a table by a key of several columns, nulls included."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_MOST = 1 << 62  # numbers of keys stay below
+_MOST = 1 << 62  # key numbers stay below this
 
 
 def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows whose key is not in `known`, of several with one key the first. Null equals null, as of `<=>` in SQL.
+    """The rows whose key is not in `known`; of rows with the same key, the first. Null equals null, like `<=>` in SQL.
 
-    Columns of the key may be dictionary-encoded in `rows`, where a column of files' names has few values.
+    Key columns of `rows` may be dictionary-encoded, such as file names, which have few distinct values.
     """
     numbers = np.zeros(len(known) + len(rows), dtype=np.int64)
     count = 1
@@ -29,10 +29,10 @@ def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def _codes(known: pa.ChunkedArray, rows: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
-    """A number for each value of the two below each other, equal for equal ones, and how many numbers there are."""
+    """A code for each value of `known`, then `rows` (equal values have equal codes), and the number of codes."""
     chunks = [chunk for column in (known, rows) for chunk in _encoded(column).chunks]
     both = pa.chunked_array(chunks, _encoded(rows).type).unify_dictionaries().combine_chunks()
-    if isinstance(both, pa.ChunkedArray):  # without a chunk there is nothing to combine
+    if isinstance(both, pa.ChunkedArray):  # there were no chunks to combine
         return np.zeros(0, dtype=np.int64), 1
     null = len(both.dictionary)
     return both.indices.fill_null(null).to_numpy().astype(np.int64), null + 1

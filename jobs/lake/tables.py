@@ -31,7 +31,7 @@ QUALITY_RESULTS = pa.schema(
         evidence.column("column", pa.string(), "column, or columns joined by a comma"),
         evidence.column("success", pa.bool_(), "whether the expectation was met"),
         evidence.column("unexpected_count", pa.int64(), "rows that broke it"),
-        evidence.column("element_count", pa.int64(), "rows that were looked at"),
+        evidence.column("element_count", pa.int64(), "rows that were checked"),
         evidence.column("details", pa.string(), "the expectation's own result, JSON"),
     ]
 )
@@ -39,8 +39,8 @@ QUALITY_RESULTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A Delta table. key: the columns (besides cluster_id) that make a row the same row. checks: constraints that Delta
-    holds every row to, by name."""
+    """A Delta table. key: the columns that, with cluster_id, identify a row. checks: constraints that Delta enforces,
+    as (name, condition)."""
 
     name: str
     comment: str
@@ -70,7 +70,7 @@ _PLACE = ("sha256", "path", "position")
 _ALL = (
     _table(
         "evidence_files",
-        "A file of a capture and what became of its bytes",
+        "A file of a capture and how its bytes were used",
         evidence.EVIDENCE_FILES,
         ("capture", "path", "sha256"),
         append_only=True,
@@ -92,20 +92,20 @@ _ALL = (
     ),
     _table(
         "captures",
-        "What a capture's manifest says of it",
+        "What a capture's manifest says about it",
         evidence.CAPTURES,
         ("capture", "sha256"),
         append_only=True,
     ),
     _table(
         "log_batches",
-        "A distinct record batch of the metadata log and who holds it",
+        "A distinct record batch of the metadata log and the nodes that hold it",
         _with_commit(evidence.LOG_BATCHES),
         ("epoch", "base_offset", "crc"),
     ),
     _table(
         "metadata_records",
-        "A record of the metadata log, once however many nodes hold it",
+        "A record of the metadata log; one row no matter how many nodes hold it",
         _with_commit(evidence.METADATA_RECORDS),
         ("epoch", "offset", "batch_crc"),
     ),
@@ -118,7 +118,7 @@ _ALL = (
     ),
     _table(
         "log_end_offsets",
-        "A replica's log end, high watermark or epoch as one source saw it",
+        "A replica's log end, high watermark or epoch as one source reported it",
         evidence.LOG_END_OFFSETS,
         ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
         append_only=True,
@@ -132,7 +132,7 @@ _ALL = (
     ),
     _table(
         "quorum_reports",
-        "The metadata quorum as one node or tool saw it",
+        "The metadata quorum as one node or tool reported it",
         evidence.QUORUM_REPORTS,
         ("source", "captured_at_ms", "node_id", "sha256", "position"),
         append_only=True,

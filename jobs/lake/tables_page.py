@@ -1,4 +1,4 @@
-"""docs/tables.md from the tables' own definitions: `python -m jobs.lake.tables_page > docs/tables.md`."""
+"""Generate docs/tables.md from the table definitions: `python -m jobs.lake.tables_page > docs/tables.md`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jobs.spark.types import spark_schema
 
 
 def document() -> str:
-    """The Markdown page: a section a table, a row a column."""
+    """The Markdown page: a section per table, a row per column."""
     head = (
-        "# Tables\n\nMade from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and "
+        "# Tables\n\nGenerated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and "
         "`jobs/lake/tables.py` by `python -m jobs.lake.tables_page`.\n"
-        "Every table is a Delta table in the lake's folder; null means that the evidence does not say.\n"
+        "Every table is a Delta table in the lake's folder. Null means that the evidence does not show the value.\n"
     )
     return head + "".join(line for table in TABLES.values() for line in _section(table))
 

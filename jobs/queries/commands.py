@@ -15,10 +15,10 @@ _MOST = 50
 
 def windows(
     lake: LakeOption = DEFAULT_LAKE,
-    every: Annotated[bool, typer.Option("--all", help="Windows without a loss (excluded), too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also list windows without a loss (excluded).")] = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """The flagged windows: where the high watermark went back, or may have."""
+    """List the flagged windows: where the high watermark went back, or may have."""
     from jobs.lake.lake_files import LakeFiles
     from jobs.queries.flagged_windows import print_windows
 
@@ -39,14 +39,15 @@ def findings(
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Open at this time or later, e.g. 2026-11-21T00:40Z.", metavar="TIME")
+        str | None,
+        typer.Option("--since", help="Not ended before this time, e.g. 2026-11-21T00:40Z.", metavar="TIME"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Begun at this time or before.", metavar="TIME")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Print this many at most.")] = _MOST,
+    until: Annotated[str | None, typer.Option("--until", help="Started by this time.", metavar="TIME")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Print at most this many.")] = _MOST,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """List findings, in the order of the report. `explain` shows one with its evidence."""
+    """List findings in the order of the report. `explain` shows one finding with its evidence."""
     from jobs.lake.lake_files import LakeFiles
     from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
 
@@ -58,13 +59,13 @@ def findings(
     if form is not Format.TABLE:
         print_rows(list(FINDING_COLUMNS), rows, form)
     elif not rows:
-        print("no finding")
+        print("no findings")
     else:
         names = ("finding_id", "kind", "verdict", "severity", "topic", "partition")
         shown = [{**{n: r[n] for n in names}, "since (UTC)": utc(r["start_timestamp_ms"])} for r in rows]
         print_table(list(shown[0]), shown, f"{count} findings")
     if count > len(rows):
-        show_message(f"{count - len(rows)} more findings are not shown: raise --limit, or narrow the filters")
+        show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
 
 def verdict(lake: LakeOption = DEFAULT_LAKE, cluster: ClusterOption = None) -> None:

@@ -1,4 +1,4 @@
-"""`conformance`: are the rules what Kafka's own classes do? Cases in, `N matched, M differ` out. Starts no JVM."""
+"""`conformance`: compare the rules with the output of Kafka's own classes, case by case. Starts no JVM."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Conformance:
-    """What came of a file's cases. differing: line number and what was expected and predicted."""
+    """The result for a file of cases. differing: line number, with the expected and the predicted output."""
 
     matched: int = 0
     differing: list[tuple[int, Row]] = field(default_factory=list)
 
 
 def named_profile(name: str | None) -> Profile | None:
-    """Errors: KraftForensicsError for a name that no profile has."""
+    """The profile with that name; None for None. Errors: KraftForensicsError if there is none."""
     if name is not None and name not in PROFILES:
-        raise KraftForensicsError(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+        raise KraftForensicsError(f"no profile {name!r}; choose one of {', '.join(PROFILES)}")
     return PROFILES[name] if name else None
 
 
 def check_cases(file: Path, profile: Profile | None) -> Conformance:
-    """Predict and compare. file: a JSON object a line, gzipped or not; profile: of all cases, None: by their release.
+    """Predict each case and compare. file: one JSON object per line, gzipped or not; profile: for all cases; None: the
+    profile of each case's release.
 
-    Errors: KraftForensicsError naming file, line and byte position of what is no case.
+    Errors: KraftForensicsError with the file, line and byte position of an invalid case.
     """
     result = Conformance()
     for chunk in _chunks(file):
         try:
             found = differences([case for _, _, case in chunk], profile)
         except CaseError:
-            found = [_alone(file, place, profile) for place in chunk]
+            found = [_difference(file, numbered, profile) for numbered in chunk]
         for (line, _, _), difference in zip(chunk, found, strict=True):
             if difference is None:
                 result.matched += 1
@@ -53,9 +54,9 @@ def check_cases(file: Path, profile: Profile | None) -> Conformance:
     return result
 
 
-def _alone(file: Path, place: tuple[int, int, Row], profile: Profile | None) -> Row | None:
-    """One case by itself: to name the one that cannot be predicted."""
-    line, position, case = place
+def _difference(file: Path, numbered: tuple[int, int, Row], profile: Profile | None) -> Row | None:
+    """Predict a single case, so that an error names the case that cannot be predicted."""
+    line, position, case = numbered
     try:
         return differences([case], profile)[0]
     except CaseError as error:
@@ -63,10 +64,10 @@ def _alone(file: Path, place: tuple[int, int, Row], profile: Profile | None) -> 
 
 
 def _chunks(file: Path) -> Iterator[list[tuple[int, int, Row]]]:
-    """(line number, byte position, case) of every line, in chunks."""
+    """(line number, byte position, case) of each case, in chunks."""
     chunk: list[tuple[int, int, Row]] = []
-    for place in _cases(file):
-        chunk.append(place)
+    for numbered in _cases(file):
+        chunk.append(numbered)
         if len(chunk) == _CHUNK_CASES:
             yield chunk
             chunk = []
@@ -92,7 +93,9 @@ def _parsed(file: Path, number: int, position: int, line: bytes) -> Row:
     try:
         case = json.loads(line)
     except ValueError as error:
-        raise KraftForensicsError(f"{file}: line {number}, byte {position}: no JSON: {error}") from error
+        raise KraftForensicsError(f"{file}: line {number}, byte {position}: not JSON: {error}") from error
     if not isinstance(case, dict):
-        raise KraftForensicsError(f"{file}: line {number}, byte {position}: no case, but a {type(case).__name__}")
+        raise KraftForensicsError(
+            f"{file}: line {number}, byte {position}: expected a JSON object, not {type(case).__name__}"
+        )
     return case

@@ -1,4 +1,4 @@
-"""`describe`: a cluster's partitions at any point of history, as `kafka-topics --describe` prints them."""
+"""`describe`: show a cluster's partitions at any point in history, as `kafka-topics --describe` prints them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ COLUMNS = (
 def partitions_at(
     lake: LakeFiles, cluster: str, topic: str | None, at_offset: int | None, at_time_ms: int | None
 ) -> list[dict[str, Any]]:
-    """The states in force after the record at an offset (or time); the newest ones without either. Starts no JVM.
+    """The states after the record at an offset, or at a time; without either, the newest states. Starts no JVM.
 
-    Errors: KraftForensicsError when the topic never existed.
+    Errors: KraftForensicsError if the topic never existed.
     """
     point, begin, end = at_offset, pc.field("offset"), pc.field("end_offset")
     if at_time_ms is not None:
@@ -47,22 +47,20 @@ def partitions_at(
     wanted = valid & ~pc.field("removed")
     rows = lake.read("partition_history", cluster, COLUMNS, wanted if of_topic is None else of_topic & wanted)
     if not len(rows) and topic is not None and not len(lake.read("partition_history", cluster, ["topic"], of_topic)):
-        raise KraftForensicsError(
-            f"topic {topic!r} never existed in cluster {cluster}, as far as the captured log goes"
-        )
+        raise KraftForensicsError(f"topic {topic!r} never existed in cluster {cluster}, according to the captured log")
     order = [(name, "ascending") for name in ("topic", "topic_id", "partition", "offset")]
     result: list[dict[str, Any]] = rows.sort_by(order).to_pylist()
     return result
 
 
 def as_kafka_topics(rows: list[dict[str, Any]]) -> str:
-    """The rows in the form of `kafka-topics --describe`: a line a topic, an indented line a partition."""
+    """Format rows like `kafka-topics --describe`: a line per topic, an indented line per partition."""
     lines = []
-    for topic_id, partitions in groupby(rows, key=lambda r: r["topic_id"]):
-        mine = list(partitions)
-        counts = f"PartitionCount: {len(mine)}", f"ReplicationFactor: {len(mine[0]['replicas'])}"
-        lines.append(_line([f"Topic: {mine[0]['topic']}", f"TopicId: {topic_id}", *counts]))
-        lines += ["\t" + _line(_partition(row)) for row in mine]
+    for topic_id, group in groupby(rows, key=lambda r: r["topic_id"]):
+        partitions = list(group)
+        counts = f"PartitionCount: {len(partitions)}", f"ReplicationFactor: {len(partitions[0]['replicas'])}"
+        lines.append(_line([f"Topic: {partitions[0]['topic']}", f"TopicId: {topic_id}", *counts]))
+        lines += ["\t" + _line(_partition(row)) for row in partitions]
     return "\n".join(lines)
 
 
@@ -81,7 +79,7 @@ def _partition(row: dict[str, Any]) -> list[str]:
 
 
 def _line(fields: list[str]) -> str:
-    """Nothing that a captured name may hold ends the line or a field."""
+    """Join fields with tabs; characters in a captured name that could end the line or a field are escaped."""
     return "\t".join(map(printable, fields))
 
 

@@ -1,4 +1,4 @@
-"""`explain`: a finding with its counterfactuals, and every piece of its evidence looked up in the lake."""
+"""`explain`: load a finding, its counterfactuals and the rows and commands for each piece of its evidence."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 MIN_PREFIX = 6
 _MOST_NAMED = 5
-# Evidence names its table, or the kind of file that a row was read from: then the row is in one of these.
+# The source of a piece of evidence is a table or a kind of file. These are the tables for kinds of files.
 _TABLE_OF_KIND = {
     kinds.TOPICS_DESCRIBE: "described_partitions",
     kinds.DESCRIBE_TOPIC_PARTITIONS: "described_partitions",
     kinds.QUORUM_STATE: "quorum_reports",
     kinds.QUORUM_STATUS: "quorum_reports",
 }
-# The tables of a record's bytes, by the kind of file that holds them.
+# The tables with the records of a file, by kind of file.
 _RECORDS = {
     kinds.METADATA_SEGMENT: ("metadata_records",),
     kinds.METADATA_CHECKPOINT: ("snapshot_records",),
@@ -38,7 +38,7 @@ _RECORDS = {
 }
 _NO_RECORD = ("log_batches", "quarantine")
 _RECORD = ("offset", "epoch", "timestamp_ms", "type", "version", "payload", "batch_base_offset")
-# What must be the same in a row as in the evidence that means it, where both have it.
+# Columns that must be equal in a piece of evidence and its row, if both have a value.
 _PLACE = ("sha256", "path", "position")
 _SAME = (*_PLACE, "offset", "broker_id", "topic_id", "topic", "partition")
 _NOT_SHOWN = ("cluster_id", "raw", "partition_change")
@@ -46,11 +46,11 @@ _NOT_SHOWN = ("cluster_id", "raw", "partition_change")
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A row of findings, and the rows of counterfactuals about its election.
+    """A row of findings, and the counterfactuals about its election.
 
-    evidence: of each piece a tables.EVIDENCE_ROW with `table`, `row` (of that table; None: it is not there),
-    `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (that show the bytes), and `bytes`
-    where a capture was named.
+    evidence: for each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing),
+    `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a
+    capture is given.
     """
 
     finding: Row
@@ -59,10 +59,10 @@ class Explained:
 
 
 def explain(lake: LakeFiles, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
-    """The finding with that id, or the only one whose id begins so. cluster: only of this one. capture: where to read
-    the evidence's bytes; each piece then has `bytes`.
+    """Load the finding with that id, or the only one whose id starts with it. cluster: search only this one. capture:
+    where to read the bytes of the evidence; each piece then has `bytes`.
 
-    Errors: KraftForensicsError when there is no such finding, or several; CaptureError.
+    Errors: KraftForensicsError if no finding, or more than one, matches; CaptureError.
     """
     finding = _finding(lake, wanted, cluster)
     cluster = finding["cluster_id"]
@@ -73,32 +73,34 @@ def explain(lake: LakeFiles, wanted: str, cluster: str | None = None, capture: L
 
 
 def _finding(lake: LakeFiles, wanted: str, cluster: str | None) -> Row:
-    look = f"To list them: kraft-forensics findings --lake {lake.root}"
+    advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
     if len(wanted) < MIN_PREFIX:
-        raise KraftForensicsError(f"{wanted!r} is too short: give a finding's id, or its first 6 characters. {look}")
+        raise KraftForensicsError(
+            f"{wanted!r} is too short: give the id of a finding, or at least its first 6 characters. {advice}"
+        )
     found = lake.read("findings", cluster, where=pc.starts_with(pc.field("finding_id"), wanted))
     rows: list[Row] = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
     exact = [row for row in rows if row["finding_id"] == wanted] or rows
     if not exact:
-        raise KraftForensicsError(f"no finding has the id {wanted!r}, or one that begins so. {look}")
+        raise KraftForensicsError(f"no finding has an id that is or starts with {wanted!r}. {advice}")
     if len(exact) > 1:
         named = ", ".join(row["finding_id"] for row in exact)
-        raise KraftForensicsError(f"several findings begin with {wanted!r}: {named}; give more of the id")
+        raise KraftForensicsError(f"several ids start with {wanted!r}: {named}; give more characters of the id")
     return exact[0]
 
 
 def _about(finding: Row) -> pc.Expression:
-    """The counterfactuals of a finding's window: a window's own; of a prediction, those of the same election."""
-    its_own = pc.field("finding_id") == finding["finding_id"]
+    """Condition for the counterfactuals of a finding; for a prediction, also those of the same election."""
+    of_finding = pc.field("finding_id") == finding["finding_id"]
     if finding["policy"] is None or finding["election_offset"] is None:
-        return its_own
+        return of_finding
     place = {"topic_id": "topic_id", "partition": "partition", "offset": "election_offset"}
     topic, partition, offset = (pc.field(column) == finding[name] for column, name in place.items())
-    return its_own | (topic & partition & offset)
+    return of_finding | (topic & partition & offset)
 
 
 def _looked_up(lake: LakeFiles, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:
-    """The evidence with the rows that it means and the commands that show its bytes."""
+    """Add to each piece of evidence its row, its record and the commands that show its bytes."""
     files = _rows(lake, "evidence_files", cluster, _in(evidence, ("sha256", "path")))
     kind_of = {(f["sha256"], f["path"]): f["kind"] for f in files}
     result: list[Row] = []
@@ -106,15 +108,15 @@ def _looked_up(lake: LakeFiles, cluster: str, finding: Row, evidence: list[Row])
         kind = kind_of.get((row["sha256"], row["path"]))
         result.append({**row, "table": _table(row["source"]), "row": None, "file_kind": kind, "record": None})
     for name in sorted({r["table"] for r in result}):
-        mine = [r for r in result if r["table"] == name]
-        rows = _rows(lake, name, cluster, _in(mine, _PLACE))
-        for row in mine:
-            row["row"] = _meant(rows, {**finding, **row})
+        of_table = [r for r in result if r["table"] == name]
+        rows = _rows(lake, name, cluster, _in(of_table, _PLACE))
+        for row in of_table:
+            row["row"] = _matching_row(rows, {**finding, **row})
     records = [r for r in result if r["table"] not in _NO_RECORD]
     for name in ("metadata_records", "snapshot_records"):
-        mine = [r for r in records if r["record"] is None and name in _RECORDS.get(r["file_kind"], ())]
-        rows = _rows(lake, name, cluster, _in(mine, _PLACE)) if mine else []
-        for row in mine:
+        of_table = [r for r in records if r["record"] is None and name in _RECORDS.get(r["file_kind"], ())]
+        rows = _rows(lake, name, cluster, _in(of_table, _PLACE)) if of_table else []
+        for row in of_table:
             row["record"] = _record(rows, row, name)
     for row in result:
         row["commands"] = commands(row)
@@ -131,15 +133,15 @@ def _rows(lake: LakeFiles, name: str, cluster: str, where: pc.Expression) -> lis
 
 
 def _in(rows: Sequence[Row], names: Sequence[str]) -> pc.Expression:
-    """Rows with the values that `rows` have: a few more than those that are meant."""
+    """Condition for rows whose values each occur in `rows`; it selects a few more than the matching ones."""
     values = {name: pa.array(sorted({r[name] for r in rows if r[name] is not None})) for name in names}
     texts = {name: found.cast(pa.int64() if name == "position" else pa.string()) for name, found in values.items()}
     return reduce(and_, (pc.field(name).isin(found) for name, found in texts.items()))
 
 
-def _meant(rows: Sequence[Row], evidence: Row) -> Row | None:
+def _matching_row(rows: Sequence[Row], evidence: Row) -> Row | None:
     def same(row: Row) -> bool:
-        # One state may break several invariants: a finding names its own as the rule.
+        # A state may break several invariants: the finding's rule names the one it is about.
         pairs = [(row.get(name), evidence.get(name)) for name in _SAME]
         pairs.append((row.get("invariant"), evidence["rule"]))
         return all(a == b for a, b in pairs if a is not None and b is not None)
@@ -148,10 +150,10 @@ def _meant(rows: Sequence[Row], evidence: Row) -> Row | None:
 
 
 def _record(rows: Sequence[Row], evidence: Row, table: str) -> Row | None:
-    """The record at the evidence's place. Records of a snapshot are numbered by themselves; in a compressed batch many
-    have one place: the offset tells which."""
-    place = [r for r in rows if all(r[name] == evidence[name] for name in _PLACE)]
+    """The record at the position of the evidence; None if that is ambiguous. Records of a compressed batch share a
+    position: the offset selects one. The offset is not compared for snapshots, whose records have their own numbers."""
+    found = [r for r in rows if all(r[name] == evidence[name] for name in _PLACE)]
     if table == "metadata_records":
-        place = [r for r in place if evidence["offset"] in (None, r["offset"])]
-    record = place[0] if len(place) == 1 else None
+        found = [r for r in found if evidence["offset"] in (None, r["offset"])]
+    record = found[0] if len(found) == 1 else None
     return {name: record[name] for name in _RECORD} if record else None

@@ -1,7 +1,8 @@
-"""The bytes behind a finding: the commands that show them, and the bytes themselves out of the capture. No Spark.
+"""The bytes that support a finding: commands that show them, and the bytes from the capture. Needs no Spark.
 
-Facts: Kafka's DumpLogSegments (a decoder prints every record, `--print-data-log` with it or not; a line `| offset: N` a
-record, `baseOffset: N` a batch, with its `position: P` in the file; a snapshot's records are numbered from 0).
+Based on Kafka's DumpLogSegments: with a decoder it prints every record, with or without `--print-data-log`. A record is
+a line `| offset: N`; a batch is a line `baseOffset: N` with its `position: P` in the file. Records of a snapshot are
+numbered from 0.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Row = dict[str, Any]
 SHOWN_BYTES = 64
 SHOWN_CHARACTERS = 200
 _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
-# Whose rows say all that their bytes do: numbers and names.
+# Tables whose rows have everything that is in their bytes: numbers and names, no secrets.
 _OPEN_TABLES = ("log_end_offsets", "described_partitions", "quorum_reports")
 
 
 def commands(row: Mapping[str, Any]) -> list[str]:
-    """Shell commands, for the capture's folder, that show what a piece of evidence stands on. row: as in
+    """Shell commands, to run in the capture's folder, that show a piece of evidence. row: as in
     `explain.Explained.evidence`."""
     path, position, kind = row["path"], row["position"], row["file_kind"]
     if path is None or position is None:
@@ -39,7 +40,7 @@ def commands(row: Mapping[str, Any]) -> list[str]:
     if kind in _LOGS:
         return [*_dump_log(row, file), _od(file, position, SHOWN_BYTES)]
     if kind == kinds.REPLICA_SEGMENT:
-        # The batch's line, and its head: the records are the site's own data.
+        # Show the batch's line and header only: the records are the site's own data.
         return [f"kafka-dump-log.sh --files {file} | grep ' position: {position} '", _od(file, position, HEAD_BYTES)]
     if kind in (None, kinds.OTHER):
         return [_od(file, position, SHOWN_BYTES)]
@@ -51,8 +52,8 @@ def _od(file: str, position: int, count: int) -> str:
 
 
 def _dump_log(row: Mapping[str, Any], file: str) -> list[str]:
-    """What kafka-dump-log prints of a record or batch; it takes no segment that is not named by its base offset, and
-    stops where bytes are damaged."""
+    """Commands that print a record or batch with kafka-dump-log, which rejects segments not named by their base offset
+    and stops at damaged bytes."""
     record, path = row["record"], PurePosixPath(row["path"])
     if row["table"] == "quarantine":
         return []
@@ -65,7 +66,7 @@ def _dump_log(row: Mapping[str, Any], file: str) -> list[str]:
 
 
 def shell_word(path: str) -> str:
-    """A path as one word of a shell's command, which neither the shell nor the terminal takes for more."""
+    """Quote a path as one word of a shell command that is also safe to print on a terminal."""
     path = f"./{path}" if path.startswith("-") else path
     if path.isprintable():
         return shlex.quote(path)
@@ -78,7 +79,7 @@ def _escaped(character: str) -> str:
 
 
 def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
-    """The evidence, each piece with `bytes`: what stands at its place in a capture (`_shown`). Every file is read once.
+    """Add `bytes` to each piece of evidence: the bytes at its position in a capture (`_shown`). Each file is read once.
 
     Errors: CaptureError, as `open_capture`.
     """
@@ -103,21 +104,21 @@ def _nothing(note: str | None) -> Row:
 
 
 def _find(capture: Capture, row: Row) -> tuple[EvidenceFile | None, str | None]:
-    """The file with the evidence's SHA-256, at its path or, if need be, another; or why there is none."""
+    """(file, None) for the file with the evidence's SHA-256, at its path or else another; or (None, reason)."""
     if row["sha256"] is None:
-        return None, "this evidence names no file"
+        return None, "this evidence has no file"
     same = [f for f in capture.files if f.sha256 == row["sha256"]]
     at_path = next((f for f in capture.files if f.path == row["path"]), None)
     if same:
         return (at_path if at_path in same else same[0]), None
     if at_path is None:
-        return None, f"there is no such file in {capture.name}; the evidence is of capture {row['capture']}"
-    message = f"the file's SHA-256 is {at_path.sha256}: not the file that was ingested. Nothing of it is shown"
+        return None, f"{capture.name} has no such file; the evidence is from capture {row['capture']}"
+    message = f"the file's SHA-256 is {at_path.sha256}: this is not the file that was ingested, so it is not shown"
     return None, message
 
 
 def _shown(row: Row, data: bytes) -> Row:
-    """hex: lines of a dump; text: a line of the file; note: why neither is shown."""
+    """The bytes of a piece of evidence. hex: lines of a dump; text: a line of the file; note: why neither is shown."""
     position, kind = row["position"], row["file_kind"]
     if position is None or position >= len(data):
         return _nothing("the file has no byte at that position")
@@ -125,23 +126,23 @@ def _shown(row: Row, data: bytes) -> Row:
         head = _head(row, data)
         raw = head or _stretch(row, data)
         hexed = None if not head and _is_secret(row, raw) else hex_lines(raw[:SHOWN_BYTES], position)
-        return {**_nothing(None if hexed else "held back: these bytes may hold a secret"), "hex": hexed}
+        return {**_nothing(None if hexed else "not shown: these bytes may contain a secret"), "hex": hexed}
     end = data.find(b"\n", position)
     line = data[position : len(data) if end < 0 else end].rstrip(b"\r")
     if _is_secret(row, line):
-        return _nothing("held back: this line may hold a secret")
+        return _nothing("not shown: this line may contain a secret")
     return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]}
 
 
 def _head(row: Row, data: bytes) -> bytes | None:
-    """The head of the batch that begins there, which holds nothing of anybody's; None if none does."""
+    """The header of the batch at the position, which has no user data; None if no batch starts there."""
     position = row["position"]
     is_batch = row["file_kind"] == kinds.REPLICA_SEGMENT or isinstance(read_head(data, position), Batch)
     return data[position : position + HEAD_BYTES] if is_batch else None
 
 
 def _stretch(row: Row, data: bytes) -> bytes:
-    """A record, or as many bytes as were quarantined."""
+    """The bytes of the record or of the quarantined stretch."""
     position = row["position"]
     if row["table"] == "quarantine" and row["row"]:
         return data[position : position + max(row["row"]["length_bytes"], 1)]
@@ -160,10 +161,10 @@ def _is_secret(row: Row, raw: bytes) -> bool:
 
 
 def hex_lines(raw: bytes, position: int) -> list[str]:
-    """A dump, 16 bytes a line: decimal position, bytes, ASCII."""
+    """A hex dump with 16 bytes per line: decimal position, bytes, ASCII."""
     lines = []
     for begin in range(0, len(raw), 16):
-        part = raw[begin : begin + 16]
-        text = "".join(chr(b) if 0x20 <= b < 0x7F else "." for b in part)
-        lines.append(f"{position + begin:08d}  {part.hex(' '):<47}  |{text}|")
+        row = raw[begin : begin + 16]
+        text = "".join(chr(b) if 0x20 <= b < 0x7F else "." for b in row)
+        lines.append(f"{position + begin:08d}  {row.hex(' '):<47}  |{text}|")
     return lines

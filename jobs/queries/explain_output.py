@@ -1,6 +1,6 @@
-"""A finding for people and programs: prose by nature, counterfactuals, and the evidence with the commands that show it.
+"""Print an explained finding: its reason, its counterfactuals, and its evidence with the commands that show it.
 
-Facts, bounds, assumptions, meanings and predictions stand under headings of their own, never mixed.
+Facts, bounds, assumptions, meanings and predictions have separate headings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
+from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
 from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
@@ -25,14 +26,14 @@ Row = dict[str, Any]
 _HEADINGS = {
     FACT: "What the log and files show",
     BOUND: "What that proves",
-    ASSUMPTION: "Taken for true, and not shown",
+    ASSUMPTION: "Assumed, not shown by the evidence",
     MEANING: "What it means",
-    PREDICTION: "Predictions (hypothetical: nothing of this happened)",
+    PREDICTION: "Predictions (hypothetical: none of this happened)",
 }
 _WIDTH = 120
 _LABEL = 10
 _PROVENANCE = ("capture", "path", "sha256", "position", "batch_base_offset", "topic_id", "topic", "partition")
-# The columns that are shown of a row, where not all are.
+# The columns to show for a row, by table; default: all.
 _SHOWN = {
     "partition_history": (
         *("offset", "leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr"),
@@ -43,7 +44,7 @@ _TIMES = ("timestamp_ms", "captured_at_ms")
 
 
 def print_explained(found: Explained, form: DocumentFormat) -> None:
-    """On stdout. json: one array with one object: the finding, `counterfactuals`, `evidence`, `commands`."""
+    """Print to stdout. json: one array of one object: the finding, `counterfactuals`, `evidence`, `commands`."""
     if form is DocumentFormat.JSON:
         print_rows([], [as_object(found)], Format.JSON)
         return
@@ -80,16 +81,16 @@ def _head(found: Explained) -> list[str]:
 
 
 def _when(finding: Row, evidence: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """The finding's offsets of the metadata log, and their times."""
+    """The metadata offsets of a finding, and their times."""
     at = {row["offset"]: row["captured_at_ms"] for row in evidence if row["table"] == "partition_history"}
     election = finding["election_offset"]
     yield "from", _moment(finding["start_offset"], finding["start_timestamp_ms"])
     if election is not None:
-        leader = "nobody" if finding["recorded_leader"] in (None, -1) else f"broker {finding['recorded_leader']}"
+        leader = "no leader" if finding["recorded_leader"] in (None, -1) else f"broker {finding['recorded_leader']}"
         yield "elected", f"{_moment(election, at.get(election))}: {leader}"
     yield "until", _moment(finding["end_offset"], finding["end_timestamp_ms"])
     if election is not None and finding["end_offset"] is None:
-        yield "until", "the end of the log at least: |ISR| is below min ISR to the last"
+        yield "until", "at least the end of the log: |ISR| is still below min ISR there"
 
 
 def _moment(offset: int | None, timestamp_ms: int | None) -> str:
@@ -98,7 +99,7 @@ def _moment(offset: int | None, timestamp_ms: int | None) -> str:
 
 
 def _loss(finding: Row) -> Iterator[tuple[str, str]]:
-    """Bounds on what was lost, for findings that judge a loss."""
+    """Bounds of the loss, for findings that have any."""
     if all(finding[name] is None for name in ("loss_min", "loss_max", "unacked_min", "unacked_max")):
         return
     yield "lost", f"acks=all: {_bounds(finding['loss_min'], finding['loss_max'], finding['first_lost_offset'])}"
@@ -106,24 +107,24 @@ def _loss(finding: Row) -> Iterator[tuple[str, str]]:
 
 
 def _bounds(low: int | None, high: int | None, first: int | None = None) -> str:
-    begin = "" if first is None else f", from offset {first} on"
+    start = "" if first is None else f", from offset {first} on"
     if low is None and high is None:
         return "no bound is known"
     if low == high:
-        return f"{high}{begin}" if high else "nothing"
-    top = "no upper bound is known" if high is None else f"at most {high}"
-    return f"at least {low}{begin}; {top}" if low else f"nothing is proven; {top}"
+        return f"{high}{start}" if high else "nothing"
+    upper = "no upper bound is known" if high is None else f"at most {high}"
+    return f"at least {low}{start}; {upper}" if low else f"nothing is proven; {upper}"
 
 
 def _reason(finding: Row) -> list[str]:
     reason = finding["reason"]
     if not reason:
-        # A finding of an earlier release.
+        # The finding is from an earlier release.
         return ["Explanation", *_wrapped(finding["explanation"] or ""), ""]
     lines: list[str] = []
     for nature, heading in _HEADINGS.items():
-        said = [prose([statement]) for statement in reason if statement["nature"] == nature]
-        lines += [heading, *(line for sentence in said for line in _wrapped(sentence)), ""] if said else []
+        sentences = [prose([statement]) for statement in reason if statement["nature"] == nature]
+        lines += [heading, *(line for sentence in sentences for line in _wrapped(sentence)), ""] if sentences else []
     return lines
 
 
@@ -136,7 +137,7 @@ def _wrapped(text: str, first: str = "  ", indent: int = 2) -> list[str]:
 def _picks(counterfactuals: Sequence[Row]) -> list[str]:
     if not counterfactuals:
         return []
-    lines = ["What other policies would have done (hypothetical: nothing of this happened)"]
+    lines = ["What other policies would have done (hypothetical: none of this happened)"]
     for row in counterfactuals:
         lines += [*_wrapped(_pick(row)), *_wrapped(row["explanation"] or "", " " * 4, 4)]
     return [*lines, ""]
@@ -145,17 +146,16 @@ def _picks(counterfactuals: Sequence[Row]) -> list[str]:
 def _pick(row: Row) -> str:
     low, high = row["loss_min"], row["loss_max"]
     leader = "" if row["leader"] is None else f", broker {row['leader']}"
-    parts = [f"{row['policy']}: {row['outcome']}{leader}"]
+    clauses = [f"{row['policy']}: {row['outcome']}{leader}"]
     if row["log_end_offset"] is not None:
-        parts.append(f"(epoch, log end) last seen: ({row['last_written_leader_epoch']}, {row['log_end_offset']})")
+        clauses.append(f"last known (epoch, log end): ({row['last_written_leader_epoch']}, {row['log_end_offset']})")
     if low is not None or high is not None:
-        count = str(low) if low == high else f"{low or 0} or more" if high is None else f"{low or 0} to {high}"
-        parts.append(f"would lose {count} offsets")
-    return "; ".join(parts)
+        clauses.append(f"would lose {range_text(low or 0, high)} offsets")
+    return "; ".join(clauses)
 
 
 def _evidence(evidence: Sequence[Row]) -> list[str]:
-    """Pieces of evidence that are the same row and value are one entry, with all their roles."""
+    """The evidence as numbered entries. Pieces with the same row and value share an entry, with all their roles."""
     roles: dict[str, list[str]] = {}
     entries: dict[str, Row] = {}
     for row in evidence:
@@ -163,8 +163,8 @@ def _evidence(evidence: Sequence[Row]) -> list[str]:
         entries.setdefault(key, row)
         roles.setdefault(key, []).append(row["role"] or "evidence")
     if not entries:
-        return ["Evidence: the explanation is all there is"]
-    lines = ["Evidence (commands are for the capture's folder, unpacked)"]
+        return ["Evidence: none besides the explanation"]
+    lines = ["Evidence (run the commands in the folder of the unpacked capture)"]
     for number, (key, row) in enumerate(entries.items(), 1):
         lines += ["", f"{number}. {', '.join(roles[key])}", *_entry(row)]
     return lines
@@ -180,16 +180,16 @@ def _entry(row: Row) -> Iterator[str]:
     if row["path"] is not None:
         yield _line("file", f"{row['path']} in capture {row['capture']}")
         yield _line("SHA-256", row["sha256"])
-        batch = f", in the batch that begins at offset {record['batch_base_offset']}" if record else ""
+        batch = f", in the batch that starts at offset {record['batch_base_offset']}" if record else ""
         yield _line("position", f"byte {row['position']}{batch}")
-    for label, command in zip(["show it", *[""] * len(row["commands"])], row["commands"], strict=False):
+    for label, command in zip(["command", *[""] * len(row["commands"])], row["commands"], strict=False):
         yield _line(label, command)
     if "bytes" in row:
         yield from _bytes(row["bytes"], row["path"])
 
 
 def _fields(row: Row) -> str:
-    """The row's columns that say something, by name."""
+    """The non-null columns of a row, with their names."""
     found: Mapping[str, Any] = row["row"]
     names = _SHOWN.get(row["table"]) or [n for n in found if n not in (*_PROVENANCE, *_TIMES)]
     values = [f"{n} {_value(found[n])}" for n in names if found.get(n) is not None]
@@ -204,13 +204,13 @@ def _value(value: Any) -> str:
 def _bytes(shown: Row, path: str | None) -> Iterator[str]:
     lines = [shown["note"]] if shown["note"] else shown["hex"] or [shown["text"] or ""]
     if shown["file"] not in (None, path):
-        lines = [f"of {shown['file']}, which has this SHA-256:", *lines]
+        lines = [f"from {shown['file']}, which has this SHA-256:", *lines]
     for label, line in zip(["bytes", *[""] * len(lines)], lines, strict=False):
         yield _line(label, line)
 
 
 def _line(label: str, text: str) -> str:
-    """Not wrapped: what people copy stays one line."""
+    """A labelled line, not wrapped, so that it can be copied."""
     return f"   {label:<{_LABEL}}{text}"
 
 

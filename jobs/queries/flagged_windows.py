@@ -1,4 +1,4 @@
-"""What a command prints and exits by: the flagged windows, and the levels that --fail-on looks at. Needs no JVM."""
+"""The flagged windows that commands print, and the levels that --fail-on checks. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, utc
 from jobs.lake.lake_files import LakeFiles
 from jobs.report.order import KEYS, ordered
@@ -31,7 +32,7 @@ _GRAVE = ("critical", "high")
 
 
 def flagged_windows(lake: LakeFiles, every: bool = False) -> list[dict[str, Any]]:
-    """Every cluster's windows (WINDOW_COLUMNS) in the order of the report. every: the excluded ones, too."""
+    """The windows of all clusters (WINDOW_COLUMNS), in the order of the report. every: include excluded ones."""
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
     sections = (Section.WINDOWS, Section.EXCLUDED) if every else (Section.WINDOWS,)
@@ -39,7 +40,7 @@ def flagged_windows(lake: LakeFiles, every: bool = False) -> list[dict[str, Any]
 
 
 def print_windows(lake: LakeFiles, form: Format, every: bool = False) -> None:
-    """`flagged_windows` on stdout."""
+    """Print `flagged_windows` to stdout."""
     rows = flagged_windows(lake, every)
     if form is not Format.TABLE:
         print_rows(list(WINDOW_COLUMNS), rows, form)
@@ -47,17 +48,15 @@ def print_windows(lake: LakeFiles, form: Format, every: bool = False) -> None:
     if not rows:
         print("no window was flagged")
         return
-    shown = [{"window": f"{r['topic']}-{r['partition']}", **_for_people(r)} for r in rows]
+    shown = [{"window": f"{r['topic']}-{r['partition']}", **_table_row(r)} for r in rows]
     title = f"{len(rows)} windows" if every else f"{len(rows)} flagged windows"
     print_table(list(shown[0]), shown, f"{title}: the high watermark went back, or may have")
 
 
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    low, high = row["loss_min"], row["loss_max"]
-    loss = str(low) if low == high else f"{low} or more" if high is None else f"{low} to {high}"
+def _table_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "verdict": row["verdict"],
-        "lost offsets": loss,
+        "lost offsets": range_text(row["loss_min"], row["loss_max"]),
         "from offset": row["first_lost_offset"],
         "exposed at": row["start_offset"],
         "since (UTC)": utc(row["start_timestamp_ms"]),
@@ -70,9 +69,9 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def levels(lake: LakeFiles) -> set[str]:
-    """The verdicts of windows and of other grave findings, and the severities of all findings that are not excluded.
+    """The verdicts of windows and of critical or high faults, and the severities of all findings that are not excluded.
 
-    Verdicts of the other kinds are about neither a loss nor a fault.
+    Verdicts of other kinds of findings are not about a loss or a fault.
     """
     found = lake.read("findings", None, ("kind", "verdict", "severity"))
     grave = pc.is_in(found["severity"], pa.array(_GRAVE))

@@ -1,4 +1,4 @@
-"""`findings`: the rows of the findings table that filters leave, gravest first. Needs no JVM."""
+"""`findings`: list the rows of the findings table that pass the filters, in the report's order. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ FINDING_COLUMNS = (
 
 
 class FilterError(KraftForensicsError):
-    """A filter names what no finding can have."""
+    """A filter has an invalid value."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which findings to list; empty or None: no limit. since_ms, until_ms: findings that were open in that time, at
-    both ends inclusive. A finding without a time is in every time."""
+    """Which findings to list; empty or None: no filter. since_ms, until_ms: findings that were open in this period,
+    both ends inclusive. A finding without a time matches every period."""
 
     kinds: Sequence[str] = ()
     verdicts: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Filter:
     until_ms: int | None = None
 
     def check(self) -> None:
-        """Errors: FilterError."""
+        """Check the values. Errors: FilterError."""
         for given, known, name in (
             (self.kinds, tuple(KINDS), "kind"),
             (self.verdicts, VERDICTS, "verdict"),
@@ -64,7 +64,7 @@ class Filter:
         ):
             unknown = sorted(set(given) - set(known))
             if unknown:
-                raise FilterError(f"{unknown[0]!r} is no {name}. Choose among {', '.join(known)}.")
+                raise FilterError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(known)}.")
         if self.since_ms is not None and self.until_ms is not None and self.until_ms < self.since_ms:
             raise FilterError("--until is before --since")
 
@@ -83,7 +83,7 @@ class Filter:
 
 
 def list_findings(lake: LakeFiles, cluster: str | None, wanted: Filter, most: int) -> tuple[list[Row], int]:
-    """The first `most` findings (FINDING_COLUMNS), section by section in the report's order, and how many there are.
+    """The first `most` findings (FINDING_COLUMNS) in the report's order, and the number of all matching findings.
 
     Errors: FilterError.
     """
@@ -99,11 +99,11 @@ def list_findings(lake: LakeFiles, cluster: str | None, wanted: Filter, most: in
 
 
 def time_ms(text: str | None) -> int | None:
-    """Milliseconds of an ISO 8601 time; without a zone it is UTC. Errors: FilterError."""
+    """Parse an ISO 8601 time to milliseconds; without a zone it is UTC. None for None. Errors: FilterError."""
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise FilterError(f"{text!r} is no time. Write it like 2026-11-21T00:40:34Z.") from error
+        raise FilterError(f"{text!r} is not a time. Write it like 2026-11-21T00:40:34Z.") from error
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,6 +1,6 @@
-"""The verdict document: what was found in one cluster, as one JSON object for programs (docs/verdict.md).
+"""The verdict document: the findings of one cluster as one JSON object for programs (docs/verdict.md).
 
-As Jepsen has it, `valid` is true, false or "unknown": where evidence is missing, nothing is called valid.
+As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the result is not called valid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 WITNESSES = 3
 UNKNOWN = "unknown"
 _WINDOW = "hwm_regression"
-# Lakes of earlier releases have a kind for every sort of gap.
+# Lakes of earlier releases have a separate kind for each type of gap.
 _GAPS = {EVIDENCE_GAP, *GAPS}
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
@@ -46,8 +46,9 @@ _WITNESS = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A cluster's findings, counted. groups: a row for each kind, verdict, severity and rule (_GROUPS). witnesses: of
-    every kind the gravest, in order. captures: how many files each has. states: rows of partition_history."""
+    """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
+    worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
+    partition_history."""
 
     cluster_id: str
     groups: Sequence[Mapping[str, Any]]
@@ -58,10 +59,10 @@ class Summary:
 
 
 def summarize(lake: LakeFiles, cluster: str) -> Summary:
-    """What `document` needs. Of every finding some columns are held, its prose only of the witnesses."""
+    """Load what `document` needs. Only a few columns of all findings are held, and the prose only of the witnesses."""
     columns = tuple(dict.fromkeys((*_GROUP, "loss_min", "loss_max", "start_offset", "finding_id")))
     findings = lake.read("findings", cluster, columns)
-    chosen = _places(findings)
+    chosen = _witness_ids(findings)
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
@@ -84,8 +85,8 @@ def _groups(findings: pa.Table) -> list[Row]:
     return rows
 
 
-def _places(findings: pa.Table) -> pa.Array:
-    """The ids of the witnesses, kind by kind the gravest ones, each kind's in order."""
+def _witness_ids(findings: pa.Table) -> pa.Array:
+    """The ids of the witnesses: the worst findings of each kind, in order."""
     rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
     order = [(name, "ascending") for name in ("kind", "rank", "start_offset", "finding_id")]
     ordered = findings.append_column("rank", rank).sort_by(order)
@@ -97,7 +98,7 @@ def _places(findings: pa.Table) -> pa.Array:
 
 
 def document(found: Summary) -> Row:
-    """The document, its keys in the order of docs/verdict.md."""
+    """The document, with its keys in the order of docs/verdict.md."""
     windows = [g for g in found.groups if g["kind"] == _WINDOW]
     kinds = sorted({g["kind"] for g in found.groups})
     judged = _by(windows, "verdict", VERDICTS)
@@ -106,7 +107,7 @@ def document(found: Summary) -> Row:
         "cluster_id": found.cluster_id,
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
         "kinds": kinds,
-        "counts": {k: _seen(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
+        "counts": {k: _nonzero(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
         "severities": _by(found.groups, "severity", SEVERITIES),
         "windows": {"judged": sum(judged.values()), **judged},
         "loss": _loss(windows),
@@ -121,8 +122,8 @@ def document(found: Summary) -> Row:
 
 
 def _valid(found: Summary) -> bool | str:
-    """false: a loss, or a contradiction of the log with itself, is proven. "unknown": none is, and something may hide
-    one: a window that the evidence does not decide, a gap, or nothing that could have been judged."""
+    """false: a loss is proven, or that the log contradicts itself. "unknown": neither is proven, but one may be hidden:
+    an undecided window, a gap in the evidence, or no partition state to judge. true: otherwise."""
     proven = [g for g in found.groups if g["verdict"] == "proven"]
     if any(g["kind"] == _WINDOW or g["severity"] == "critical" for g in proven):
         return False
@@ -138,12 +139,12 @@ def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) 
     return counts
 
 
-def _seen(counts: Mapping[str, int]) -> dict[str, int]:
+def _nonzero(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
 def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
-    """Summed over all windows; the most is null as soon as one of them has no upper bound."""
+    """Sums over all windows; the maximum is null if any of them has no upper bound."""
     is_open = any(g["open_losses"] for g in windows)
     least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
     return {"acks_all_min": least, "acks_all_max": None if is_open else most}
@@ -154,9 +155,9 @@ def _witness(row: Row) -> Row:
 
 
 def write_verdict(found: Row, path: Path) -> None:
-    """Write a document: all of it or nothing. Errors: KraftForensicsError when that cannot be done."""
+    """Write a document completely or not at all. Errors: KraftForensicsError if it cannot be written."""
     try:
-        # json.dumps writes ASCII: what a captured name may hold drives no terminal.
+        # json.dumps writes ASCII, so a captured name cannot control a terminal.
         write_whole(path, json.dumps(found, indent=2) + "\n")
     except OSError as error:
         raise KraftForensicsError(

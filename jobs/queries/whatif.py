@@ -1,5 +1,4 @@
-"""What if: the recorded triggers under other rules (replay/whatif/simulation.py), over one cluster's partitions in a
-lake."""
+"""`whatif`: simulate a cluster's recorded triggers under other rules (replay/whatif/simulation.py)."""
 
 from __future__ import annotations
 
@@ -34,15 +33,15 @@ LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
 
 
 class WhatifError(KraftForensicsError):
-    """A question that cannot be asked."""
+    """An invalid question."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatifQuestion:
-    """What is otherwise (None: as it was), for which partitions, over which metadata offsets (both ends inclusive).
+    """The rules to change (None: as recorded), the topic, and the range of metadata offsets (both ends inclusive).
 
-    policy: of replay.whatif.policies, or None. deprioritized: (broker, first offset, last offset), KIP-491; None: as of
-    the range.
+    policy: a name in replay.whatif.policies, or None. deprioritized: (broker, first offset, last offset), KIP-491; a
+    None offset is that of the range.
     """
 
     policy: str | None = None
@@ -57,15 +56,15 @@ class WhatifQuestion:
     to_offset: int | None = None
 
     def scenario(self) -> Scenario:
-        """Errors: WhatifError."""
+        """The scenario of this question. Errors: WhatifError."""
         if self.profile is not None and self.profile not in PROFILES:
-            raise WhatifError(f"{self.profile!r} is no profile; there are {', '.join(PROFILES)}")
+            raise WhatifError(f"{self.profile!r} is not a profile; choose one of {', '.join(PROFILES)}")
         if self.policy is not None and self.policy not in POLICIES:
-            raise WhatifError(f"{self.policy!r} is no policy; there are {', '.join(POLICIES)}")
+            raise WhatifError(f"{self.policy!r} is not a policy; choose one of {', '.join(POLICIES)}")
         if self.policy is not None and self.designate is not None:
-            raise WhatifError("a policy or strategy chooses leaders, and so does --designate: give one of them")
+            raise WhatifError("--designate and a policy or strategy both choose leaders: give only one of them")
         if self.to_offset is not None and self.to_offset < self.from_offset:
-            raise WhatifError(f"the range ends at {self.to_offset}, before it begins at {self.from_offset}")
+            raise WhatifError(f"the range ends at {self.to_offset}, before it starts at {self.from_offset}")
         base = Scenario() if self.designate is None else designated(self.designate)
         old = {BEFORE_ELR: (False, self.unclean), BEFORE_ELR_UNCLEAN: (False, True)}
         elr, unclean = old.get(self.policy or "", (self.elr, self.unclean))
@@ -79,7 +78,7 @@ class WhatifQuestion:
         )
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
-        """deprioritized as (broker, first offset, offset behind the last)."""
+        """`deprioritized` as (broker, first offset, offset after the last)."""
         end = INT64_MAX - 1 if self.to_offset is None else self.to_offset
         return tuple(
             (broker, self.from_offset if first is None else first, (end if last is None else last) + 1)
@@ -88,7 +87,7 @@ class WhatifQuestion:
 
 
 def question_of(strategy: str | None, policy: str | None) -> str | None:
-    """The policy that either of them means. Errors: WhatifError."""
+    """The policy for a strategy, or the given policy. Errors: WhatifError."""
     if strategy is None:
         return policy
     if policy is not None:
@@ -102,16 +101,16 @@ def question_of(strategy: str | None, policy: str | None) -> str | None:
 def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
     """replay.whatif.comparison.WHATIF rows of every partition with a known state in the range.
 
-    Topics are read and answered a bucket at a time, so that memory is bounded. Errors: WhatifError for a question that
-    cannot be asked, or that is about nothing.
+    Topics are read and simulated one bucket at a time to bound memory. Errors: WhatifError for an invalid question, or
+    if there is no history to simulate.
     """
-    question.scenario()  # refuses what cannot be asked
+    question.scenario()  # rejects an invalid question
     only = None if question.topic is None else pc.field("topic") == question.topic
     topics = lake.read("partition_history", cluster, LIFETIME_COLUMNS)
     chosen = topics if only is None else topics.filter(only)
     if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
-        raise WhatifError(f"no history of {about}: has it been replayed?")
+        raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     last_ms = log_end_ms(lake, cluster, state)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
@@ -130,7 +129,7 @@ def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Se
 
 
 def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
-    """Topic ids in groups of about `most_rows` states. rows: of the history, with topic_id."""
+    """Topic ids in groups of about `most_rows` states. rows: a row of history per state, with topic_id."""
     counts = rows.group_by("topic_id").aggregate([([], "count_all")]).sort_by("topic_id")
     number = np.cumsum(counts["count_all"].to_numpy()) // most_rows
     for each in np.unique(number):
@@ -155,7 +154,7 @@ def _answer(
     subjects = subjects_of(rows, states, question.from_offset, to_offset)
     if subjects is None:
         return WHATIF.empty_table()
-    # A list of deprioritized brokers takes effect, and ends, by an election of preferred leaders (KIP-491).
+    # A preferred leader election applies a list of deprioritized brokers at its start and at its end (KIP-491).
     rebalanced = sorted({offset for _, first, end in question.ranges() for offset in (first, end)})
     steps = steps_of(bucket, subjects, rebalanced)
     chooser = recovery(question.policy, rows, states, offsets, facts.clock) if question.policy else None

@@ -1,4 +1,4 @@
-"""broker_history: what every bucket of partitions tells about the brokers' sessions, put together."""
+"""broker_history: combine the evidence about broker sessions from every bucket of partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replay.cluster.state import ClusterState
 
 
 def brokers(lake: Lake, cluster: str, found: DataFrame, state: ClusterState) -> pa.Table:
-    """tables.BROKER_HISTORY of one cluster. found: what its buckets tell of sessions, SESSION_EVIDENCE rows."""
+    """schemas.BROKER_HISTORY of one cluster. found: SESSION_EVIDENCE rows of its buckets."""
     columns = ("broker_id", "broker_epoch", "capture", "path", "sha256")
     files = lake.rows("log_end_offsets", cluster, columns, pc.field("source") == "clean_shutdown")
     evidence = found.toArrow().cast(SESSION_EVIDENCE)

@@ -39,13 +39,13 @@ _BATCH_COLUMNS = (
     "commit_state",
 )
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
-# Records whose body could not be read (a type or version that this release does not know) keep it raw.
+# A record whose body cannot be read (a type or version that this release does not know) has it as raw bytes.
 _RAW = pc.starts_with(pc.field("payload"), '{"raw":')
 _PLACED, _OF_SNAPSHOT = pc.field("offset").is_valid(), pc.field("snapshot_end_offset").is_valid()
 
 
 class LogConflictError(KraftForensicsError):
-    """Captures contradict each other: nothing of the cluster is replayed. batches: the two that do."""
+    """Captures contradict each other, so the cluster is not replayed. batches: the two that conflict."""
 
     def __init__(self, message: str, batches: tuple[dict[str, Any], dict[str, Any]]) -> None:
         super().__init__(message)
@@ -53,9 +53,10 @@ class LogConflictError(KraftForensicsError):
 
 
 def load_cluster_state(lake: LakeFiles, cluster: str, start: str) -> ClusterState:
-    """Read and resolve. start: EARLIEST, or NEWEST_CHECKPOINT: without what lies before the newest usable snapshot.
+    """Read and resolve the cluster-wide records. start: EARLIEST, or NEWEST_CHECKPOINT to skip everything before the
+    newest usable snapshot.
 
-    Errors: LogConflictError when captures contradict each other.
+    Errors: LogConflictError if captures contradict each other.
     """
     batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
@@ -77,13 +78,13 @@ def load_cluster_state(lake: LakeFiles, cluster: str, start: str) -> ClusterStat
 
 
 def control_records(lake: LakeFiles, cluster: str) -> list[dict[str, Any]]:
-    """Every captured control record, those of replaced branches too: offset, epoch, type, data and provenance."""
+    """Every captured control record, also of replaced branches: offset, epoch, type, data and provenance."""
     columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
     return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 
 def static_files(lake: LakeFiles, cluster: str) -> dict[int, dict[str, str]]:
-    """Node id -> its server.properties, of the nodes whose file was captured."""
+    """Node id -> its server.properties, for the nodes whose file was captured."""
     static: dict[int, dict[str, str]] = defaultdict(dict)
     for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
         static[row["node_id"]][row["name"]] = row["value"]
@@ -99,12 +100,12 @@ def _parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _carries_state() -> pc.Expression:
-    """Records that may carry partition state although nothing can be read of them: a type that is not known may."""
+    """Unreadable records that may carry partition state; an unknown type may."""
     return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
 
 
 def _unusable_snapshots(lake: LakeFiles, cluster: str) -> dict[tuple[int, int], str]:
-    """(end offset, epoch) of snapshots with such a record, and why they are no state."""
+    """(end offset, epoch) of snapshots with such a record -> the reason why they are not used."""
     columns = ("snapshot_end_offset", "snapshot_epoch", "type", "version")
     return {
         (r["snapshot_end_offset"], r["snapshot_epoch"]): (
@@ -116,7 +117,7 @@ def _unusable_snapshots(lake: LakeFiles, cluster: str) -> dict[tuple[int, int], 
 
 
 def _holes(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
-    """Records of the log behind which partition state is not known."""
+    """Records of the log after which partition state is unknown."""
     unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
     holes = [
         Hole(
@@ -134,7 +135,7 @@ def _holes(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list
 
 
 def _unread(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """(offset, epoch) that lie in a captured batch and have no record."""
+    """(offset, epoch) inside captured batches that have no record."""
     if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
         return []
     key = ["epoch", "batch_base_offset", "batch_crc"]
@@ -143,15 +144,15 @@ def _unread(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> lis
     counts = distinct.group_by(key).aggregate([([], "count_all")]).to_pylist()
     read = {tuple(row[k] for k in key): row["count_all"] for row in counts}
     short = {
-        place: range(b["base_offset"], b["last_offset"] + 1)
+        batch: range(b["base_offset"], b["last_offset"] + 1)
         for b in batches
-        if not b["is_control"] and read.get(place := (b["epoch"], b["base_offset"], b["crc"]), 0) != b["record_count"]
+        if not b["is_control"] and read.get(batch := (b["epoch"], b["base_offset"], b["crc"]), 0) != b["record_count"]
     }
     if not short:
         return []
-    wanted = pa.Table.from_pylist([dict(zip(key, place, strict=True)) for place in short]).cast(
+    wanted = pa.Table.from_pylist([dict(zip(key, batch, strict=True)) for batch in short]).cast(
         pa.schema([distinct.schema.field(name) for name in key])
     )
     found = distinct.join(wanted, key, join_type="inner").select(["offset", "epoch"])
     present = set(zip(*(column.to_pylist() for column in found.columns), strict=True))
-    return [(o, place[0]) for place, offsets in short.items() for o in offsets if (o, place[0]) not in present]
+    return [(o, batch[0]) for batch, offsets in short.items() for o in offsets if (o, batch[0]) not in present]

@@ -1,5 +1,4 @@
-"""cluster_metrics: the moves that every bucket of partitions finds (replay/partitions/metrics.py), added up in offset
-order."""
+"""cluster_metrics: add up, in offset order, the moves from all buckets of partitions (replay/partitions/metrics.py)."""
 
 from __future__ import annotations
 
@@ -15,15 +14,19 @@ from replay.partitions.metrics import MOVES, anchors, course_of
 _PLACE = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
 
 
-def cluster_metrics(lake: Lake, cluster: str, own: DataFrame, moves: DataFrame, state: ClusterState) -> DataFrame:
-    """cluster_metrics of one cluster, from what its buckets give. own: CLUSTER_METRICS rows of partitions
-    (electable_replicas_count); moves: MOVES of the whole cluster's metrics."""
-    still = lake.spark.createDataFrame(anchors(course_of(state)), schema=spark_schema(MOVES))
-    return own.unionByName(_running(moves.unionByName(still))).withColumn("cluster_id", F.lit(cluster))
+def cluster_metrics(
+    lake: Lake, cluster: str, of_partitions: DataFrame, moves: DataFrame, state: ClusterState
+) -> DataFrame:
+    """cluster_metrics of one cluster, from the summaries of its buckets. of_partitions: CLUSTER_METRICS rows of
+    partitions (electable_replicas_count); moves: MOVES rows of the metrics of the whole cluster."""
+    section_bounds = lake.spark.createDataFrame(anchors(course_of(state)), schema=spark_schema(MOVES))
+    return of_partitions.unionByName(_running(moves.unionByName(section_bounds))).withColumn(
+        "cluster_id", F.lit(cluster)
+    )
 
 
 def _running(found: DataFrame) -> DataFrame:
-    """The moves as values: the sum within each section, a row only where the value changes."""
+    """Turn moves into values: the running sum within each section, with a row only where the value changes."""
     record = (F.max(name).alias(name) for name in _PLACE)
     unknown = F.bool_or(F.col("delta").isNull()).alias("unknown")
     at = found.groupBy("metric", "section", "offset").agg(F.sum("delta").alias("delta"), unknown, *record)

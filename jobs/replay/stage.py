@@ -1,7 +1,7 @@
 """Replay: metadata records -> the cluster's histories, partition_history and cluster_metrics.
 
-A history that is there already is extended, where all that it follows from is unchanged (replay/partitions/resume.py):
-only what the log has gained is read, reduced and written.
+An existing history is extended if everything it was derived from is unchanged (replay/partitions/resume.py): only the
+new part of the log is read, reduced and written.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from replay.partitions.reducer import build_history
 from replay.partitions.resume import ResumePoint, as_base, goes_on_from, news, resume_point
 
 _INPUTS = ("log_batches", "metadata_records", "snapshot_records", "static_configs", "quarantine", "log_end_offsets")
-# Written last: its mark says that the stage is done.
+# Written last: its input fingerprint shows that the stage is done.
 _LAST = "quorum_history"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """rows: written to partition_history; up_to_date: nothing had changed and nothing was written; resumed_at: the
-    metadata offset from which an earlier history was extended, None if it was made anew."""
+    """The result of a replay. rows: written to partition_history; up_to_date: nothing had changed, so nothing was
+    written; resumed_at: metadata offset from which an earlier history was extended, None for a new history."""
 
     cluster_id: str
     rows: int
@@ -53,12 +53,13 @@ class Replayed:
 def replay(
     lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str = EARLIEST
 ) -> Replayed:
-    """Make or extend the histories of one cluster, unless their inputs are unchanged. start: EARLIEST or
+    """Build or extend the histories of one cluster, unless their inputs are unchanged. start: EARLIEST or
     NEWEST_CHECKPOINT (jobs/replay/cluster_state.py).
 
-    Errors: LogConflictError when captures contradict each other: the history is then empty, that the only finding.
+    Errors: LogConflictError if captures contradict each other; the history is then empty and the conflict is the only
+    finding.
     """
-    lake.create()  # tables that a newer release has and this lake does not
+    lake.create()  # add the tables that are new in this release
     inputs = input_fingerprint(lake, _INPUTS, (start,))
     if lake.input_fingerprint(_LAST, cluster) == inputs:
         return Replayed(cluster, 0, True)
@@ -74,31 +75,31 @@ def replay(
         raise
     progress(f"{cluster}: replaying partitions")
     rows, resumed_at = _partitions(lake, cluster, state, settings, start)
-    progress(f"{cluster}: the cluster's own histories")
-    told = _statement(lake.table("partition_history", cluster), state, settings).persist()
-    metrics = cluster_metrics(lake, cluster, rows_of(told, "electable"), rows_of(told, "move"), state)
+    progress(f"{cluster}: building the cluster-wide histories")
+    summaries = _bucket_summaries(lake.table("partition_history", cluster), state, settings).persist()
+    metrics = cluster_metrics(lake, cluster, rows_of(summaries, "electable"), rows_of(summaries, "move"), state)
     lake.replace("cluster_metrics", cluster, metrics)
-    sessions = brokers(lake, cluster, rows_of(told, "session"), state)
-    told.unpersist()
+    sessions = brokers(lake, cluster, rows_of(summaries, "session"), state)
+    summaries.unpersist()
     for name, table in _cluster_histories(state, sessions):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
         lake.put(name, cluster, clipped, {"input_fingerprint": inputs} if name == _LAST else None)
     return Replayed(cluster, rows, False, resumed_at)
 
 
-_TOLD = StackedTables(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
+_SUMMARIES = StackedTables(electable=CLUSTER_METRICS, move=MOVES, session=SESSION_EVIDENCE)
 
 
-def _statement(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
-    """What every bucket tells of the whole cluster: its metrics, its brokers' sessions."""
+def _bucket_summaries(history: DataFrame, state: ClusterState, settings: Settings) -> DataFrame:
+    """What each bucket contributes to the cluster-wide tables (_SUMMARIES): metrics and evidence of broker sessions."""
     course, context, registered = course_of(state), state.configs, registrations(state.records)
 
-    def tell(bucket: pa.Table) -> dict[str, pa.Table]:
+    def summarize(bucket: pa.Table) -> dict[str, pa.Table]:
         rows = sorted_history(bucket)
         sessions = session_evidence(rows, registered) if len(registered) else SESSION_EVIDENCE.empty_table()
         return {"electable": electable_replicas(rows), "move": moves(rows, context, course), "session": sessions}
 
-    return _TOLD.of_buckets(history, PARTITION_HISTORY, bucket_count(history, settings), tell)
+    return _SUMMARIES.of_buckets(history, PARTITION_HISTORY, bucket_count(history, settings), summarize)
 
 
 def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -109,14 +110,14 @@ def _cluster_histories(state: ClusterState, sessions: pa.Table) -> Iterator[tupl
 
 
 def replayed_from(lake: LakeFiles, cluster: str) -> str:
-    """The start that the cluster's partition_history was made with."""
+    """The `start` of the replay that built the cluster's partition_history."""
     return str(lake.made("partition_history", cluster).get("start", EARLIEST))
 
 
 def _partitions(
     lake: Lake, cluster: str, state: ClusterState, settings: Settings, start: str
 ) -> tuple[int, int | None]:
-    """Write partition_history; returns the rows written and where an earlier history was extended."""
+    """Write partition_history; returns the rows written, and the offset from which it was extended or None."""
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
@@ -133,8 +134,8 @@ def _partitions(
 
 
 def build(changes: DataFrame, cluster: str, state: ClusterState, settings: Settings) -> DataFrame:
-    """partition_history from CHANGES rows. Topics are whole within a bucket, since every partition of a topic looks at
-    its partition 0."""
+    """Build partition_history from CHANGES rows. A bucket has whole topics because every partition of a topic reads its
+    partition 0."""
     state = state.for_tasks()
 
     def reduce_bucket(bucket: pa.Table) -> pa.Table:
@@ -153,7 +154,7 @@ def _reduce(changes: pa.Table, state: ClusterState) -> pa.Table:
 def extension(
     lake: Lake, cluster: str, changes: DataFrame, state: ClusterState, settings: Settings, offset: int
 ) -> DataFrame:
-    """The rows that the log from `offset` on adds to a history that reaches up to there, and those that end by it."""
+    """The rows that the log from `offset` on adds to a history up to `offset`, and the existing rows that they end."""
     changes = changes.where(F.col("offset") >= offset)
     events = state.topic_events.filter(pa.array(state.topic_events["offset"].to_numpy() >= offset))
     touched = changes.select("topic_id")
@@ -174,7 +175,7 @@ def extension(
 
 
 def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
-    """CHANGES rows: the surviving log's partition records, and those of the snapshots that runs start from."""
+    """CHANGES rows: the partition records of the surviving log and of the snapshots that its runs start from."""
     columns = [
         F.col("epoch").alias("controller_epoch"),
         F.col("timestamp_ms"),
@@ -184,10 +185,10 @@ def changes_frame(lake: Lake, cluster: str, state: ClusterState) -> DataFrame:
     ]
     records = lake.table("metadata_records", cluster).where("partition_change is not null and offset is not null")
     if state.shape.truncated:
-        cut = lake.spark.createDataFrame(state.shape.truncated, "epoch int, batch_base_offset long")
-        records = records.join(F.broadcast(cut), ["epoch", "batch_base_offset"], "left_anti")
+        truncated = lake.spark.createDataFrame(state.shape.truncated, "epoch int, batch_base_offset long")
+        records = records.join(F.broadcast(truncated), ["epoch", "batch_base_offset"], "left_anti")
     changes = records.select("offset", "batch_base_offset", F.lit("log").alias("origin"), *columns)
-    bases = [(*place, sha256) for place, sha256 in state.bases.items()]
+    bases = [(*snapshot, sha256) for snapshot, sha256 in state.bases.items()]
     if bases:
         base = lake.spark.createDataFrame(bases, "snapshot_end_offset long, snapshot_epoch int, sha256 string")
         rows = lake.table("snapshot_records", cluster).where("partition_change is not null")

@@ -1,7 +1,7 @@
-"""The text filters of the report: the templates and the drawings use them.
+"""Text filters of the report, for the templates and the timelines.
 
-Every function here turns values of the tables into text a person reads. Null always reads as "unknown", never as 0.
-Those that return `str` do not escape for HTML: jinja2's autoescape and `Markup.format` do where the text is placed.
+Every function turns values of the tables into text. Null becomes "unknown", never 0. Functions that return `str` do not
+escape HTML: jinja2's autoescape and `Markup.format` do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from jobs.console.bounds_text import SYMBOLS, range_text
+
 UNKNOWN = "unknown"
 OPEN_END = "never closed in this log"
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
@@ -24,14 +26,14 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def visible(value: object) -> str:
-    """Text with every control, format (bidi) and unassigned character, and every odd space, shown as an escape."""
+    """Escape control, format (bidi) and unassigned characters, and every space except the ASCII one."""
     return "".join(_escape(char) if _is_hidden(char) else char for char in _text(value))
 
 
 def topic_text(topic: str | None) -> str:
-    r"""A topic name safe to read: legal names unchanged, anything beyond printable ASCII as \xNN or \uNNNN.
+    r"""A topic name that is safe to show: legal names unchanged, anything beyond printable ASCII as \xNN or \uNNNN.
 
-    Legal names are ASCII, so this also shows look-alike letters for what they are. Longer than Kafka allows: cut.
+    Legal names are ASCII, so look-alike letters are escaped, too. Names longer than Kafka allows are shortened.
     """
     name = _text(topic)
     shown = "".join(char if " " <= char <= "~" and char != "\\" else _escape(char) for char in name[:MAX_TOPIC_NAME])
@@ -39,12 +41,12 @@ def topic_text(topic: str | None) -> str:
 
 
 def is_legal_topic(topic: str | None) -> bool:
-    """False for a name that no Kafka broker would have accepted; a missing name is not judged."""
+    """Whether a Kafka broker accepts this name; True for a missing name."""
     return topic is None or (_LEGAL_TOPIC.fullmatch(topic) is not None and topic not in {".", ".."})
 
 
 def partition_text(row: Mapping[str, Any]) -> str:
-    """`topic-partition`, or "whole cluster" for a row about no partition."""
+    """`topic-partition`, or "whole cluster" for a row that is not about a partition."""
     if row["topic"] is None and row["topic_id"] is None:
         return "whole cluster"
     name = topic_text(row["topic"]) if row["topic"] is not None else f"topic id {topic_text(row['topic_id'])}"
@@ -52,12 +54,12 @@ def partition_text(row: Mapping[str, Any]) -> str:
 
 
 def paragraphs(text: str | None) -> list[str]:
-    """The non-empty lines of a prose field, each made visible."""
+    """The non-empty lines of a text, each made visible."""
     return [visible(line) for line in re.split(r"\r?\n", text or "") if line.strip()]
 
 
 def utc_text(timestamp_ms: int | None) -> str:
-    """`2026-11-20 22:05:20.460`, in UTC; a time that no calendar holds is given as its number."""
+    """A time in UTC, `2026-11-20 22:05:20.460`; in ms if it is out of the calendar's range."""
     if timestamp_ms is None:
         return UNKNOWN
     try:
@@ -68,7 +70,7 @@ def utc_text(timestamp_ms: int | None) -> str:
 
 
 def duration_text(start_ms: int | None, end_ms: int | None) -> str:
-    """How long a window lasted, by the records' own clocks; empty where one end is not known or time ran backwards."""
+    """How long a window lasted by the records' timestamps; empty if an end is unknown or time ran backwards."""
     if start_ms is None or end_ms is None or end_ms < start_ms:
         return ""
     elapsed_ms = end_ms - start_ms
@@ -83,12 +85,7 @@ def duration_text(start_ms: int | None, end_ms: int | None) -> str:
 
 def loss_text(row: Mapping[str, Any]) -> str:
     """Lost offsets as "70", "70–75", "≥ 70", "≤ 75" or "unknown", from the bounds `loss_min` and `loss_max`."""
-    low, high = row["loss_min"], row["loss_max"]
-    if low is None:
-        return UNKNOWN if high is None else f"≤ {high}"
-    if high is None:
-        return f"≥ {low}"
-    return str(low) if low == high else f"{low}–{high}"
+    return range_text(row["loss_min"], row["loss_max"], SYMBOLS, UNKNOWN)
 
 
 def window_text(row: Mapping[str, Any]) -> str:
@@ -105,23 +102,23 @@ def leader_text(broker_id: int | None) -> str:
 
 
 def brokers_text(broker_ids: Iterable[int] | None) -> str:
-    """A list of brokers in the order given: `[3, 1, 2]`."""
+    """A list of brokers in the given order: `[3, 1, 2]`."""
     return UNKNOWN if broker_ids is None else f"[{', '.join(str(broker) for broker in broker_ids)}]"
 
 
 def breakable(value: object) -> Markup:
-    """A path or an identifier made visible, with a place to break the line after each slash and underscore."""
+    """A path or identifier made visible, with a possible line break after each slash and underscore."""
     pieces = re.split(r"(?<=[/_])(?=[^/_])", visible(value))
     return Markup("<wbr>").join(pieces)
 
 
 def or_dash(value: object) -> str:
-    """As `or_unknown`, but a dash for null: for tables where a column need not apply."""
+    """Like `or_unknown`, but a dash for null: for columns that do not apply to every row."""
     return "–" if value is None else or_unknown(value)
 
 
 def or_unknown(value: object) -> str:
-    """The value made visible, "unknown" for null: zero and false are values."""
+    """The value made visible; "unknown" for null. Zero and false are values."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return UNKNOWN if value is None else visible(value)

@@ -1,6 +1,6 @@
-"""The one order of findings: in the report's sections, and in the table of flagged windows.
+"""The order of findings, for the report's sections and for the table of flagged windows.
 
-Arrow sorts all findings of a lake by a few columns; only those that are shown are then read whole.
+Arrow sorts all findings of a lake by a few columns; only the findings that are shown are then read completely.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 from replay.loss.verdict import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
 
-# Statements that say how long an exposure lasted.
+# Codes of the statements with the duration of an exposure.
 LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
 
-# The columns that sections and their order follow from. `reason` matters for exposures only.
+# The columns that determine sections and their order. `reason` is only needed for exposures.
 KEYS = pa.schema(
     [
         FINDINGS.field(name)
@@ -47,7 +47,7 @@ _MOST_LOST = ("verdict_rank", "-loss_min", "-conceivable", *_WHERE)
 _ORDERS = {
     Section.WINDOWS: _MOST_LOST,
     Section.EXCLUDED: _MOST_LOST,
-    # Predictions about one window stay together, where its gravest one belongs; equal answers follow each other.
+    # Predictions about a window stay together, at the place of the worst one; equal answers are adjacent.
     Section.OTHER_RULES: (
         *("gravest", "-most", "topic", "topic_id", "partition", "election_offset"),
         *("-loss_min", "-conceivable", "would_be_leader", "severity_rank", "start_offset", "finding_id"),
@@ -59,21 +59,21 @@ _GRAVEST = ("severity_rank", "verdict_rank", *_WHERE)
 
 def ordered(findings: pa.Table, section: Section) -> pa.Table:
     """The rows of a section, in order. findings: with the columns KEYS, and any others."""
-    own = findings.filter(_is_in(findings, section))
+    rows = findings.filter(_is_in(findings, section))
     ranks = {
-        "severity_rank": pc.fill_null(pc.index_in(own["severity"], value_set=pa.array(SEVERITIES)), -1),
-        "verdict_rank": pc.index_in(pc.fill_null(own["verdict"], UNDETERMINED), value_set=pa.array(VERDICTS)),
-        "conceivable": _conceivable(own),
+        "severity_rank": pc.fill_null(pc.index_in(rows["severity"], value_set=pa.array(SEVERITIES)), -1),
+        "verdict_rank": pc.index_in(pc.fill_null(rows["verdict"], UNDETERMINED), value_set=pa.array(VERDICTS)),
+        "conceivable": _conceivable(rows),
     }
     if section is Section.EXPOSURES:
-        ranks["lasted_ms"] = lasted_ms(own)
+        ranks["lasted_ms"] = lasted_ms(rows)
     if section is Section.OTHER_RULES:
-        ranks |= _of_windows(own, ranks["severity_rank"])
+        ranks |= _of_windows(rows, ranks["severity_rank"])
     keys = _ORDERS.get(section, _GRAVEST)
     names = [key.removeprefix("-") for key in keys]
-    table = pa.table({name: ranks[name] if name in ranks else own[name] for name in names})
+    table = pa.table({name: ranks[name] if name in ranks else rows[name] for name in names})
     order = [(n, "descending" if key.startswith("-") else "ascending") for n, key in zip(names, keys, strict=True)]
-    return own.take(pc.sort_indices(table, order))
+    return rows.take(pc.sort_indices(table, order))
 
 
 def _is_in(findings: pa.Table, section: Section) -> pa.ChunkedArray:
@@ -85,13 +85,13 @@ def _is_in(findings: pa.Table, section: Section) -> pa.ChunkedArray:
 
 
 def _conceivable(findings: pa.Table) -> pa.ChunkedArray:
-    """The largest loss that the bounds allow; no upper bound is more than any, no bounds at all are less."""
+    """The largest loss that the bounds allow. No upper bound sorts above any loss, no bounds at all below."""
     nothing = pc.and_(findings["loss_max"].is_null(), findings["loss_min"].is_null())
     return pc.fill_null(pc.if_else(nothing, -1, findings["loss_max"]), INT64_MAX)
 
 
 def _of_windows(findings: pa.Table, severity_rank: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """The gravest severity and the largest certain loss among the predictions about each row's window."""
+    """The worst severity and the largest certain loss among the predictions for each row's window."""
     names = [findings[name].cast(pa.string()) for name in ("topic_id", "partition", "election_offset")]
     window = pc.binary_join_element_wise(*names, "|", null_handling="replace").combine_chunks()
     table = pa.table({"window": window, "severity_rank": severity_rank, "loss_min": findings["loss_min"]})
@@ -101,19 +101,19 @@ def _of_windows(findings: pa.Table, severity_rank: pa.ChunkedArray) -> dict[str,
 
 
 def lasted_ms(findings: pa.Table) -> pa.Array:
-    """How long each exposure lasted, or at least; int64, null where that is not known."""
+    """How long each exposure lasted, or at least lasted; int64, null if unknown."""
     start, end = (findings[n].combine_chunks() for n in ("start_timestamp_ms", "end_timestamp_ms"))
     first, last = (pc.fill_null(values, 0).to_numpy() for values in (start, end))
     with np.errstate(over="ignore"):
         between = last - first
-    # What damaged files claim may not fit into 64 bits.
+    # Values from damaged files may overflow 64 bits.
     fits = (between >= 0) == (last >= first)
     known = pc.and_(pc.and_(start.is_valid(), end.is_valid()), pa.array(fits))
     reason = findings["reason"].combine_chunks()
-    at, said = pc.list_parent_indices(reason).to_numpy(), pc.list_flatten(reason)
-    about = pc.is_in(pc.struct_field(said, "code"), value_set=pa.array([LASTED, LASTED_AT_LEAST]))
-    chosen = pc.and_(about, pc.struct_field(said, "value").is_valid()).to_numpy(zero_copy_only=False)
-    values, row = pc.struct_field(said, "value").to_numpy(zero_copy_only=False)[chosen], at[chosen]
+    at, statements = pc.list_parent_indices(reason).to_numpy(), pc.list_flatten(reason)
+    about = pc.is_in(pc.struct_field(statements, "code"), value_set=pa.array([LASTED, LASTED_AT_LEAST]))
+    chosen = pc.and_(about, pc.struct_field(statements, "value").is_valid()).to_numpy(zero_copy_only=False)
+    values, row = pc.struct_field(statements, "value").to_numpy(zero_copy_only=False)[chosen], at[chosen]
     row, one = np.unique(row, return_index=True)
     stated, is_stated = np.zeros(len(findings), dtype=np.int64), np.zeros(len(findings), dtype=bool)
     stated[row], is_stated[row] = values[one].astype(np.int64), True

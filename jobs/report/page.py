@@ -1,7 +1,7 @@
-"""The incident report: one self-contained HTML page from rows of the result tables.
+"""Render the incident report: one self-contained HTML page from rows of the result tables.
 
-Pure: no Spark and no disk but the templates inside the package. The page loads nothing (a CSP forbids it) and runs no
-script. The same rows give the same bytes: no time of creation, no path of the machine that made it.
+Pure: no Spark, and no disk except the templates in the package. The page loads nothing (a CSP forbids it) and runs no
+script. The same rows give the same bytes: the page has no creation time and no path of the machine that made it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
-MAX_PIECES = 3  # of evidence that a list names for each finding
+MAX_PIECES = 3  # pieces of evidence to show per finding in a list
 _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 
-HEAD_BYTES = 2048  # of a page: these hold its fingerprint
+HEAD_BYTES = 2048  # the fingerprint is in these first bytes of a page
 _FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="([0-9a-f]+)">')
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A finding in a list; `anchor` is the id of its detail, None where it has none; `told` its reason by nature."""
+    """A finding in a list. anchor: id of its detail, None if it has none; reason: by nature."""
 
     row: Row
     verdict: Verdict
@@ -50,8 +50,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """All that a window's detail shows. `exposed` is the state the window began with, `judged` its election;
-    `counterfactuals` by family of policies."""
+    """The detail of a window. exposed: the state at its start; judged: its election; counterfactuals: by family of
+    policies."""
 
     row: Row
     verdict: Verdict
@@ -67,7 +67,7 @@ class Detail:
 
 
 def render_report(report: ReportInput) -> str:
-    """The page as a string. Raises ValueError for a verdict that this report does not know."""
+    """The page as a string. Raises ValueError for an unknown verdict."""
     rows = {section: found[:MAX_LISTED] for section, found in by_section(report.findings).items()}
     taken: set[str] = set()
     lists = {
@@ -110,13 +110,13 @@ def render_report(report: ReportInput) -> str:
 
 
 def fingerprint_in(head: bytes) -> str | None:
-    """The fingerprint of the tables that a page is of, from its first HEAD_BYTES; None if that is no such page."""
+    """The fingerprint of the tables that a page was made from, in its first HEAD_BYTES; None if it has none."""
     found = _FINGERPRINT.search(head[:HEAD_BYTES])
     return None if found is None else found[1].decode()
 
 
 def element_id(finding_id: str | None, taken: set[str]) -> str:
-    """An HTML id of letters, digits, `-` and `_` made from a finding id, added to `taken` and not yet in it."""
+    """Make a new HTML id of letters, digits, `-` and `_` from a finding id, unique among `taken`, and add it there."""
     base = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id or "")[:80]
     candidate, number = base, 1
     while candidate in taken:
@@ -169,7 +169,7 @@ def _detail(
 
 
 def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """What each family of policies has in common, and its answers. Those that are the same are one, of `policies`."""
+    """(title of a family of policies, its answers). Equal answers are one row with all their `policies`."""
     rows = [row | {"family": words.policy_family(row["policy"])} for row in counterfactuals]
     rows.sort(key=lambda row: words.policy_rank(row["policy"]))
     same = _group(rows, "family", *_ANSWER).values()
@@ -178,12 +178,12 @@ def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def _pieces(row: Row) -> list[Mapping[str, Any]]:
-    """The pieces of evidence that a list names."""
+    """The pieces of evidence to show in a list."""
     return (row["evidence"] or [])[:MAX_PIECES]
 
 
 def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
-    """The distinct (capture, path, SHA-256) that the evidence shown points at."""
+    """The distinct (capture, path, SHA-256) in the evidence shown."""
     cited = {
         (str(piece["capture"]), str(piece["path"]), str(piece["sha256"]))
         for pieces in evidence
@@ -194,7 +194,7 @@ def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[
 
 
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
-    """Rows sorted by these columns, null first, so that the page does not depend on the order they came in."""
+    """Rows sorted by these columns, null first, so that the page does not depend on the order of the input."""
     return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
 
 

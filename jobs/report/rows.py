@@ -1,6 +1,6 @@
-"""What the incident report shows: its sections, their order, and the rows that it is given.
+"""The input of the incident report: its rows, its totals, and the sections of findings.
 
-Pure. jobs/report/stage.py loads the rows, jobs/report/page.py makes the page of them.
+Pure. jobs/report/stage.py loads the rows, jobs/report/page.py renders the page.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from replay.loss.verdict import VERDICTS as NAMES
 
 Row = dict[str, Any]
 
-# A page is read by people: beyond these a section says how many rows it leaves out, and where those are.
+# A section shows at most this many rows. It states how many it leaves out, and where to find them.
 MAX_LISTED = 1000
 MAX_DETAILS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict as the page shows it; `symbol` keeps it readable without colour."""
+    """A verdict as the page shows it. symbol: makes it readable without colour."""
 
     name: str
     symbol: str
@@ -35,16 +35,16 @@ class Verdict:
 _SHOWN = {
     PROVEN: (
         "●",
-        "Shown by the evidence itself: the new leader's log ended below the high watermark, so records were lost.",
+        "The evidence shows that the new leader's log ended below the high watermark, so records were lost.",
     ),
     POSSIBLE: (
         "◐",
-        "The evidence allows a loss without forcing it: the bounds include zero, or log end offsets are missing.",
+        "The evidence allows a loss but does not prove one: the bounds include zero, or log end offsets are missing.",
     ),
-    UNDETERMINED: ("?", "Nothing in the evidence bounds a loss, so no verdict is given."),
+    UNDETERMINED: ("?", "Nothing in the evidence bounds the loss, so there is no verdict."),
     EXCLUDED: (
         "○",
-        "The new leader held everything below the high watermark: nothing that was promised as safe was lost.",
+        "The new leader held everything below the high watermark: no acknowledged record was lost.",
     ),
 }
 VERDICTS = tuple(Verdict(name, *_SHOWN[name]) for name in NAMES)
@@ -53,11 +53,11 @@ _RANK = {name: rank for rank, name in enumerate(NAMES)}
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """All findings, counted: also those that no section has room for.
+    """Counts of all findings, including those that the sections leave out.
 
-    groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}, the last three of
-    exposures (`lasted_ms` below). partitions: with a flagged window. proven_least: offsets surely lost, on
-    proven_partitions; proven_exact: no more than those.
+    groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
+    exposures (jobs.report.order.lasted_ms). partitions: number with a flagged window. proven_least: offsets certainly
+    lost, on proven_partitions; proven_exact: whether no more than those were lost.
     """
 
     groups: list[Row]
@@ -74,20 +74,20 @@ class Totals:
         return counts
 
     def of(self, section: Section) -> int:
-        """How many findings belong to a section."""
+        """Number of findings in a section."""
         return sum(group["findings"] for group in self.groups if section_of(group) is section)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """What the page shows, as rows (mappings) with the columns of the Arrow schemas named here.
+    """The rows that the page shows, as mappings with the columns of these Arrow schemas.
 
-    `findings` FINDINGS, of each section at most MAX_LISTED; `counterfactuals` COUNTERFACTUALS of those with a detail;
-    `timelines` by (topic_id, partition) PARTITION_HISTORY near the windows, sorted by offset, with `place` (number of
-    the state in its partition's history) and `total` (how many that has); `elections` ELECTIONS at those offsets;
-    `quarantine` QUARANTINE, at most MAX_LISTED (`raw` is never shown); `quality` rows {suite, table, expectation,
-    column, success, unexpected_count, element_count}; `counts` rows per table; `generated_from` the names of the
-    captures; `fingerprint` of the tables that all this is from.
+    findings: FINDINGS, at most MAX_LISTED of each section; counterfactuals: COUNTERFACTUALS of findings with a detail;
+    timelines: PARTITION_HISTORY near the windows, by (topic_id, partition), sorted by offset, with `place` (index of
+    the state in its partition's history) and `total` (length of that history); elections: ELECTIONS at those offsets;
+    quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
+    success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
+    fingerprint: of the tables that the rows come from.
     """
 
     cluster_id: str
@@ -104,7 +104,7 @@ class ReportInput:
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
-    """The verdict of a finding; null is undetermined. Raises ValueError for any other word than the four."""
+    """The verdict of a finding; null is undetermined. Raises ValueError for an unknown verdict."""
     name = "undetermined" if row["verdict"] is None else row["verdict"]
     if name not in _RANK:
         raise ValueError(
@@ -115,14 +115,14 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
 
 
 def section_of(row: Mapping[str, Any]) -> Section:
-    """The section of a finding, or of a group of them. Errors: ValueError for a kind that is not registered."""
+    """The section of a finding, or of a group of findings. Errors: ValueError for a kind that is not registered."""
     if row["kind"] == HWM_REGRESSION:
         return Section.EXCLUDED if row["verdict"] == "excluded" else Section.WINDOWS
     return kind_of(row["kind"]).section
 
 
 def by_section(findings: list[Row]) -> dict[Section, list[Row]]:
-    """The findings of each section, in its order. Errors: ValueError for a verdict or a kind that is not known."""
+    """The findings of each section, in order. Errors: ValueError for an unknown verdict or kind."""
     for row in findings:
         verdict_of(row)
         kind_of(row["kind"])

@@ -1,4 +1,4 @@
-"""The report's sections beside the windows, from rows of FINDINGS: predictions, exposures, logs that were cut back."""
+"""The report's other sections, from rows of FINDINGS: predictions, exposures and truncated logs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.report.order import KEYS, LASTED_AT_LEAST, lasted_ms
-from jobs.report.rows import (
-    Row,
-    Section,
-    Totals,
-)
+from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
 
@@ -23,7 +19,7 @@ EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica lef
 
 @dataclass(frozen=True, slots=True)
 class PredictedAnswer:
-    """A leader that other rules would have elected, with the bounds of what it would have lost; `row` has both."""
+    """A leader that other rules would have elected, and the bounds of the loss; `row` has both."""
 
     row: Row
     policies: list[str | None]
@@ -32,8 +28,8 @@ class PredictedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What other rules would have done in one window. recorded: the window's finding; anchor: of its detail; each None
-    where the page does not show it."""
+    """What other rules would have done in one window. recorded: the window's finding; anchor: id of its detail; each is
+    None if the page does not show it."""
 
     row: Row
     recorded: Row | None
@@ -43,7 +39,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How often and how long partitions were exposed in one way. unended: how many were where the log ends."""
+    """How often and how long partitions were exposed in one way. unended: number of exposures without an end."""
 
     name: str
     kind: str
@@ -55,7 +51,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLoss:
-    """What a replica had and was left with: its log end, or its high watermark."""
+    """A replica's log end, or high watermark, before and after it was truncated."""
 
     broker: int | None
     had: int | None
@@ -67,31 +63,31 @@ class ReplicaLoss:
 
 
 def window_key(row: Row) -> tuple[Any, ...]:
-    """Identifies a judged election: its predictions have the same."""
+    """Key of a judged election, which it shares with its predictions."""
     return row["topic_id"], row["partition"], row["election_offset"]
 
 
 def predicted_windows(
     rows: Sequence[Row], windows: Mapping[tuple[Any, ...], Row], anchors: Mapping[tuple[Any, ...], str | None]
 ) -> list[Predicted]:
-    """Predictions by window. rows: in the section's order, which keeps a window's predictions together; windows,
-    anchors: of the judged windows, by `window_key`."""
+    """Predictions by window. rows: in the section's order, which keeps the predictions of a window together; windows,
+    anchors: findings and detail ids of the judged windows, by `window_key`."""
     groups = ((key, list(group)) for key, group in groupby(rows, key=window_key))
     return [Predicted(group[0], windows.get(key), anchors.get(key), _answers(group)) for key, group in groups]
 
 
 def _answers(rows: Sequence[Row]) -> list[PredictedAnswer]:
-    """Rules that come to the same are one answer."""
+    """Group the rules with the same leader and loss into one answer."""
     answers = []
     for _, group in groupby(rows, key=lambda row: (row["loss_min"], row["loss_max"], row["would_be_leader"])):
-        several = list(group)
-        policies = sorted({row["policy"] for row in several}, key=policy_rank)
-        answers.append(PredictedAnswer(several[0], policies, sorted({str(row["kind"]) for row in several})))
+        same = list(group)
+        policies = sorted({row["policy"] for row in same}, key=policy_rank)
+        answers.append(PredictedAnswer(same[0], policies, sorted({str(row["kind"]) for row in same})))
     return answers
 
 
 def exposures(totals: Totals) -> list[Exposure]:
-    """Of each kind that was found, counted over all of them."""
+    """An Exposure for each kind that was found, over all its findings."""
     found = []
     for kind in of_section(Section.EXPOSURES):
         groups = [group for group in totals.groups if group["kind"] == kind]
@@ -110,20 +106,20 @@ def exposures(totals: Totals) -> list[Exposure]:
 
 
 def lasted(row: Row) -> tuple[int | None, bool]:
-    """(milliseconds, whether that is only the least) of an exposure."""
-    at_least = any(said["code"] == LASTED_AT_LEAST for said in row["reason"] or [])
+    """(milliseconds, whether this is only a lower bound) of an exposure."""
+    at_least = any(statement["code"] == LASTED_AT_LEAST for statement in row["reason"] or [])
     keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names}], schema=KEYS)
     return lasted_ms(keys)[0].as_py(), at_least or row["end_offset"] is None
 
 
 def how_it_ended(row: Row) -> str:
-    """Of an exposure without an end: why there is none."""
-    codes = {said["code"] for said in row["reason"] or []}
-    return "then a hole in the log" if "exposed_into_hole" in codes else "still so where the log ends"
+    """Why an exposure has no end."""
+    codes = {statement["code"] for statement in row["reason"] or []}
+    return "until a hole in the log" if "exposed_into_hole" in codes else "still exposed at the end of the log"
 
 
 def replica_loss(row: Row) -> ReplicaLoss:
-    """The figures of a log that was cut back, from its evidence."""
+    """The values before and after a truncation, from the evidence of the finding."""
     pieces = {piece["role"]: piece for piece in reversed(row["evidence"] or [])}
     before = pieces.get("before")
     after = pieces.get("after") or pieces.get("epoch_began")

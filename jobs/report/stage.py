@@ -1,4 +1,4 @@
-"""Report: the result tables of one cluster -> one self-contained HTML page."""
+"""Report: write the result tables of one cluster as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -19,19 +19,13 @@ from jobs.lake.lake_files import LakeFiles
 from jobs.lake.tables import TABLES
 from jobs.report.order import KEYS, ordered
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
-from jobs.report.rows import (
-    MAX_DETAILS,
-    MAX_LISTED,
-    ReportInput,
-    Row,
-    by_section,
-)
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, by_section
 from jobs.report.timeline_svg import MAX_STATES
 from jobs.report.totals import GROUPS, totals_of
 from replay.findings.kinds import Section, of_section
 
-# Raise when a change of code changes the page.
-PAGE_VERSION = 2
+# Raise this when a code change changes the page.
+PAGE_VERSION = 3
 _COUNTED = (
     "evidence_files",
     "metadata_records",
@@ -47,7 +41,7 @@ _STATE_KEY = ("topic_id", "partition", "offset")
 
 
 def load_report(lake: LakeFiles, cluster: str, fingerprint: str = "") -> ReportInput:
-    """Everything the page shows, and no more: the first rows of each list."""
+    """Load the rows that the page shows: the first rows of each list."""
     keys = _keys(lake, cluster)
     findings = _findings(lake, cluster, keys)
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
@@ -68,7 +62,7 @@ def load_report(lake: LakeFiles, cluster: str, fingerprint: str = "") -> ReportI
 
 
 def _keys(lake: LakeFiles, cluster: str) -> pa.Table:
-    """The columns of every finding that the page's order and totals follow from."""
+    """The columns of all findings that determine the page's order and totals."""
     exposed = pc.field("kind").isin(of_section(Section.EXPOSURES))
     names = dict.fromkeys([*KEYS.names, *GROUPS])
     others = lake.read("findings", cluster, [name for name in names if name != "reason"], ~exposed)
@@ -77,9 +71,9 @@ def _keys(lake: LakeFiles, cluster: str) -> pa.Table:
 
 
 def _findings(lake: LakeFiles, cluster: str, keys: pa.Table) -> list[Row]:
-    """Of each section the first MAX_LISTED."""
-    parts = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
-    chosen = [finding_id for part in parts for finding_id in part]
+    """The first MAX_LISTED findings of each section."""
+    ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
+    chosen = [finding_id for of_section in ids for finding_id in of_section]
     return lake.rows("findings", cluster, where=pc.field("finding_id").isin(pa.array(chosen, pa.string())))
 
 
@@ -98,7 +92,7 @@ def _counterfactuals(lake: LakeFiles, cluster: str, findings: list[Row]) -> list
 def _histories(
     lake: LakeFiles, cluster: str, findings: list[Row]
 ) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
-    """`timelines` and `elections` of ReportInput: the states that a timeline of one of these findings may show."""
+    """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
     timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
     if not findings:
         return {}, []
@@ -114,8 +108,8 @@ def _histories(
 
 
 def _near(lake: LakeFiles, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
-    """The states within MAX_STATES of a window's start or election, by topic id, partition and offset: their place
-    among the partition's states, and how many these are."""
+    """The states within MAX_STATES of a window's start or election: (topic id, partition, offset) -> `place` and
+    `total` (see ReportInput)."""
     sought: dict[tuple[str, int], set[int]] = defaultdict(set)
     for row in findings:
         at = (row[name] for name in ("start_offset", "election_offset"))
@@ -126,22 +120,22 @@ def _near(lake: LakeFiles, cluster: str, findings: list[Row]) -> dict[tuple[Any,
         if (topic_id, partition) in sought:
             offsets[topic_id, partition].append(offset)
     found = {}
-    for key, own in offsets.items():
-        own.sort()
-        for middle in {max(bisect_right(own, at) - 1, 0) for at in sought[key]}:
-            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(own))):
-                found[*key, own[place]] = {"place": place, "total": len(own)}
+    for key, history in offsets.items():
+        history.sort()
+        for middle in {max(bisect_right(history, at) - 1, 0) for at in sought[key]}:
+            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
+                found[*key, history[place]] = {"place": place, "total": len(history)}
     return found
 
 
 def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
-    # Typed, since of none Arrow does not know the type.
+    # The type is explicit because Arrow cannot infer it from an empty list.
     return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
 
 
 def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable[[str], None]) -> Path:
-    """Render one cluster's page to `output`, unless it is there, of the tables as they are. Errors:
-    KraftForensicsError when it cannot be written."""
+    """Write one cluster's page to `output`, unless it is already there for the current tables. Errors:
+    KraftForensicsError if it cannot be written."""
     inputs = input_fingerprint(lake, _SHOWN, (cluster, PAGE_VERSION))
     if _fingerprint(output) == inputs:
         progress(f"{cluster}: the report is up to date")
@@ -149,7 +143,7 @@ def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable
     progress(f"{cluster}: writing the report")
     page = render_report(load_report(lake, cluster, inputs))
     try:
-        # Half a page would carry the fingerprint of a whole one.
+        # Write it completely or not at all: an incomplete page would have the fingerprint of a complete one.
         write_whole(output.resolve(), page)
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror}") from error
@@ -157,7 +151,7 @@ def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable
 
 
 def _fingerprint(page: Path) -> str | None:
-    """Of a page that was written; None where there is none."""
+    """The fingerprint of an existing page; None if there is none."""
     with suppress(OSError):
         if page.is_file():
             with page.open("rb") as file:

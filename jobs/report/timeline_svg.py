@@ -1,7 +1,7 @@
-"""The timeline of a flagged partition as inline SVG: who led, who was in the ISR and the ELR, state by state.
+"""Draw the timeline of a flagged partition as inline SVG: the leader, ISR and ELR, state by state.
 
-Each state of `partition_history` gets a column of the same width, since real time would crush a burst into a line;
-a column begins at the record that made the state. Pure: rows in, `Markup` out; every text is escaped as it is placed.
+Every state of `partition_history` gets a column of the same width, because on a time axis a burst would be a single
+line. A column starts at the record that made the state. Pure: rows in, `Markup` out; all text is escaped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobs.report.filters import brokers_text, leader_text, partition_text, utc_t
 Row = Mapping[str, Any]
 
 MAX_STATES = 60
-CONTEXT_STATES = 10  # states kept before a window that is itself too long to show
+CONTEXT_STATES = 10  # states to show before a window that is too long to show completely
 
 MIN_GUTTER = 92
 PLOT_WIDTH = 1070
@@ -28,7 +28,7 @@ LABELS_TOP = 46
 STRIP_HEIGHT = 24
 LANE_HEIGHT = 34
 LANE_GAP = 7
-HORIZONTAL_LABELS_FROM = 96.0  # column width that holds "22:06:16.570" set level
+HORIZONTAL_LABELS_FROM = 96.0  # least column width for a horizontal "22:06:16.570"
 LANE_CHAR_WIDTH = 7.6  # of the bold 12 px font of lane names
 CHAR_WIDTH = 6.1  # of the 11 px font, a little generous
 LEGEND_LINE = 22
@@ -39,7 +39,7 @@ BAND_LABELS = {"isr": "ISR", "elr": "ELR", "out": "out", "unknown": "?"}
 
 @dataclass(frozen=True, slots=True)
 class TimelineSpan:
-    """The run of states a timeline shows, and how many of the history lie before and after it."""
+    """The consecutive states that a timeline shows, and the number of states before and after them."""
 
     states: Sequence[Row]
     before: int
@@ -48,7 +48,7 @@ class TimelineSpan:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are, in SVG units. `offsets` are the metadata offsets of the columns, ascending."""
+    """Positions in SVG units. offsets: metadata offsets of the columns, ascending."""
 
     offsets: list[int]
     column: float
@@ -71,10 +71,10 @@ class Layout:
 
 
 def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> TimelineSpan:
-    """At most `limit` consecutive states: window in the middle, election always in.
+    """At most `limit` consecutive states, with the window in the middle; the election is always included.
 
-    history: sorted by offset, each state with `place` and `total` (report_rows.ReportInput); those within `limit`
-    places of the window's start and of its election are enough.
+    history: sorted by offset, each state with `place` and `total` (jobs.report.rows.ReportInput); only the states
+    within `limit` places of the window's start and of its election are needed.
     """
     total = history[0]["total"] if history else 0
     if total <= limit:
@@ -92,24 +92,24 @@ def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES)
 
 
 def _place(history: Sequence[Row], offset: int | None) -> int:
-    """The place of the state in force after the record at `offset`; 0 for null."""
+    """The `place` of the state that is valid after the record at `offset`; 0 for null."""
     index = _state_at([state["offset"] for state in history], offset, default=0)
     return 0 if offset is None else int(history[index]["place"])
 
 
 def lanes_of(states: Sequence[Row]) -> list[int]:
-    """Every broker that was a replica, in the ISR or ELR, or leader, in the order the states bring them up."""
-    seen: dict[int, None] = {}
+    """Every broker that was a replica, in the ISR or ELR, or leader, in the order of first appearance."""
+    brokers: dict[int, None] = {}
     for state in states:
         for field in ("replicas", "isr", "elr"):
-            seen.update(dict.fromkeys(_brokers(state, field)))
+            brokers.update(dict.fromkeys(_brokers(state, field)))
         if state["leader"] is not None and state["leader"] >= 0:
-            seen[state["leader"]] = None
-    return list(seen)
+            brokers[state["leader"]] = None
+    return list(brokers)
 
 
 def membership(state: Row, broker: int) -> str:
-    """`isr`, `elr`, `out` (assigned, in neither), `unknown` (no ISR known), or `none` (not a replica, or removed)."""
+    """`isr`, `elr`, `out` (assigned, in neither), `unknown` (ISR unknown), or `none` (not a replica, or removed)."""
     if state["removed"]:
         return "none"
     if broker in _brokers(state, "isr"):
@@ -130,7 +130,7 @@ def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
     axis, axis_height = _axis(layout, span)
     legend, legend_height = _legend(layout, layout.bottom + axis_height + 20, element_id)
     width, height = round(layout.right + 24), round(layout.bottom + axis_height + legend_height + 20)
-    parts = [
+    shapes = [
         Markup('<title id="{0}-title">{1}</title><desc id="{0}-desc">{2}</desc>').format(
             element_id, f"Timeline of {partition_text(finding)}", _description(span, finding)
         ),
@@ -147,7 +147,7 @@ def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
     return Markup(
         '<svg class="timeline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
         ' aria-labelledby="{id}-title {id}-desc">{body}</svg>'
-    ).format(w=width, h=height, id=element_id, body=NOTHING.join(parts))
+    ).format(w=width, h=height, id=element_id, body=NOTHING.join(shapes))
 
 
 def _description(span: TimelineSpan, finding: Row) -> str:
@@ -159,7 +159,7 @@ def _description(span: TimelineSpan, finding: Row) -> str:
         f" {states[-1]['offset']}; replicas {brokers_text(lanes_of(states))}; {leaderless} states have no leader."
         f" It starts with leader {leader_text(states[0]['leader'])}{end}."
         f" The window is {window_text(finding)}; the judged election is at offset {finding['election_offset']}."
-        " The same states follow as a table."
+        " A table below has the same states."
     )
 
 
@@ -180,8 +180,8 @@ def _leaderless(layout: Layout, states: Sequence[Row]) -> Markup:
 
 
 def _leader_strip(layout: Layout, states: Sequence[Row]) -> Markup:
-    """The row above the lanes: the leader's id (and leader epoch) of each stretch, or "no leader"."""
-    parts = [_text("axis-name", layout.left - 10, LABELS_TOP + 16, "leader", "end")]
+    """The row above the lanes: the leader's id (and leader epoch) for each run of states, or "no leader"."""
+    shapes = [_text("axis-name", layout.left - 10, LABELS_TOP + 16, "leader", "end")]
     for (leader, epoch, removed), begin, end in _runs([(s["leader"], s["leader_epoch"], s["removed"]) for s in states]):
         width = layout.x(end) - layout.x(begin)
         short = "×" if removed else "–" if leader == -1 else leader_text(leader)
@@ -191,53 +191,53 @@ def _leader_strip(layout: Layout, states: Sequence[Row]) -> Markup:
         if not fitting and len(short) * CHAR_WIDTH <= width:
             fitting = short
         kind = "strip none" if leader == -1 else "strip"
-        parts.append(_rect(kind, layout.x(begin), LABELS_TOP, width, STRIP_HEIGHT))
-        parts.append(_text("strip-text", layout.x(begin) + width / 2, LABELS_TOP + 16, fitting, "middle"))
-    return NOTHING.join(parts)
+        shapes.append(_rect(kind, layout.x(begin), LABELS_TOP, width, STRIP_HEIGHT))
+        shapes.append(_text("strip-text", layout.x(begin) + width / 2, LABELS_TOP + 16, fitting, "middle"))
+    return NOTHING.join(shapes)
 
 
 def _lane(layout: Layout, states: Sequence[Row], broker: int, element_id: str) -> Markup:
     y = layout.lane_y(broker)
-    parts = [_text("lane-name", layout.left - 10, y + 21, _lane_name(broker), "end")]
+    shapes = [_text("lane-name", layout.left - 10, y + 21, _lane_name(broker), "end")]
     for kind, begin, end in _runs([membership(state, broker) for state in states]):
         x, width = layout.x(begin), layout.x(end) - layout.x(begin)
         label = BAND_LABELS.get(kind, "")
         if kind == "isr":
-            parts.append(_rect("band isr", x, y, width, LANE_HEIGHT))
+            shapes.append(_rect("band isr", x, y, width, LANE_HEIGHT))
         elif kind == "elr":
-            parts.append(_rect("band elr", x, y + 6, width, LANE_HEIGHT - 12))
+            shapes.append(_rect("band elr", x, y + 6, width, LANE_HEIGHT - 12))
         elif kind in ("out", "unknown"):
-            parts.append(_line(f"band {kind}", x, y + LANE_HEIGHT / 2, x + width, y + LANE_HEIGHT / 2))
+            shapes.append(_line(f"band {kind}", x, y + LANE_HEIGHT / 2, x + width, y + LANE_HEIGHT / 2))
         if label and width >= len(label) * CHAR_WIDTH + 8:
-            parts.append(_text(f"band-text {kind}", x + 5, y + (21 if kind == "elr" else 13), label))
+            shapes.append(_text(f"band-text {kind}", x + 5, y + (21 if kind == "elr" else 13), label))
     recovering = [state["leader"] == broker and state["leader_recovery_state"] == "RECOVERING" for state in states]
     for value, begin, end in _runs(recovering):
         if value:
             x, width = layout.x(begin), layout.x(end) - layout.x(begin)
             fill = Markup(' fill="url(#{}-hatch)"').format(element_id)
-            parts.append(_rect("recovering", x, y, width, LANE_HEIGHT, fill))
-    return Markup('<g class="lane">{}</g>').format(NOTHING.join(parts))
+            shapes.append(_rect("recovering", x, y, width, LANE_HEIGHT, fill))
+    return Markup('<g class="lane">{}</g>').format(NOTHING.join(shapes))
 
 
 def _leader_line(layout: Layout, states: Sequence[Row]) -> Markup:
-    """A line along the lane of whoever leads, a dot where each leader epoch begins, a step where leadership moves."""
-    parts = []
+    """A line along the leader's lane, with a dot where a leader epoch starts and a step where the leader changes."""
+    shapes = []
     runs = _runs([(state["leader"], state["leader_epoch"]) for state in states])
     for number, ((leader, _), begin, end) in enumerate(runs):
         if leader is None or leader < 0:
             continue
         y = layout.lane_y(leader) + LANE_HEIGHT - 11
-        parts.append(_line("leader-line", layout.x(begin), y, layout.x(end), y))
+        shapes.append(_line("leader-line", layout.x(begin), y, layout.x(end), y))
         following = runs[number + 1][0][0] if number + 1 < len(runs) else None
         if following is not None and following >= 0 and following != leader:
             x = layout.x(end)
-            parts.append(_line("leader-step", x, y, x, layout.lane_y(following) + LANE_HEIGHT - 11))
-        parts.append(Markup('<circle class="leader-dot" cx="{}" cy="{}" r="4.5"/>').format(layout.x(begin), y))
-    return NOTHING.join(parts)
+            shapes.append(_line("leader-step", x, y, x, layout.lane_y(following) + LANE_HEIGHT - 11))
+        shapes.append(Markup('<circle class="leader-dot" cx="{}" cy="{}" r="4.5"/>').format(layout.x(begin), y))
+    return NOTHING.join(shapes)
 
 
 def _window(layout: Layout, finding: Row) -> Markup:
-    """The outline of the window; a side that lies outside the states shown (or never came) stays open."""
+    """The outline of the window. A side that is outside the states shown, or that does not exist, stays open."""
     start, end = finding["start_offset"], finding["end_offset"]
     if start is None:
         return NOTHING
@@ -259,13 +259,13 @@ def _window(layout: Layout, finding: Row) -> Markup:
 
 
 def _election(layout: Layout, finding: Row) -> Markup:
-    """The judged election, and, as a hollow dashed diamond, the leader the policy would have picked (a prediction)."""
+    """The judged election, and the leader that the policy would have elected (a prediction) as a dashed diamond."""
     offset = finding["election_offset"]
     if offset is None or not layout.offsets[0] <= offset <= layout.offsets[-1]:
         return NOTHING
     x = layout.x(_state_at(layout.offsets, offset, default=0))
     anchor, shift = ("end", -9) if x > layout.left + PLOT_WIDTH * 0.6 else ("start", 9)
-    parts = [
+    shapes = [
         _line("election", x, LABELS_TOP - 12, x, layout.bottom + 6),
         Markup('<path class="election-mark" d="M{} {}l-6 -9h12z"/>').format(x, LABELS_TOP - 5),
         _text("election-text", x + shift, LABELS_TOP - 16, f"judged election: offset {offset}", anchor),
@@ -273,16 +273,16 @@ def _election(layout: Layout, finding: Row) -> Markup:
     would_be = finding["would_be_leader"]
     if would_be in layout.lanes:
         y = layout.lane_y(would_be) + LANE_HEIGHT / 2
-        parts.append(Markup('<path class="would-be" d="M{} {}l9 9l-9 9l-9 -9z"/>').format(x, y - 9))
-    return Markup('<g class="judged">{}</g>').format(NOTHING.join(parts))
+        shapes.append(Markup('<path class="would-be" d="M{} {}l9 9l-9 9l-9 -9z"/>').format(x, y - 9))
+    return Markup('<g class="judged">{}</g>').format(NOTHING.join(shapes))
 
 
 def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
-    """Ticks with offset and UTC time under every column's left edge; returns the drawing and its height."""
+    """A tick with offset and UTC time under the left edge of every column; returns the drawing and its height."""
     level = layout.column >= HORIZONTAL_LABELS_FROM
     y, longest = layout.bottom + 6, 0
     date = first_date = utc_text(span.states[0]["timestamp_ms"]).partition(" ")[0]
-    parts = []
+    shapes = []
     for index, state in enumerate(span.states):
         moment = utc_text(state["timestamp_ms"])
         day, _, clock = moment.partition(" ")
@@ -299,15 +299,15 @@ def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
             longest = max(longest, len(text))
             turn = Markup(' transform="rotate(-60 {} {})"').format(x + 3, y + 14)
             labels = _text("tick-text", x + 3, y + 14, text, "end", turn)
-        parts.append(Markup('<g class="state">{}{}</g>').format(tick, labels))
+        shapes.append(Markup('<g class="state">{}{}</g>').format(tick, labels))
     height = 54 if level else 22 + longest * CHAR_WIDTH * 0.87
-    name = f"one column per state, from the record that made it: metadata offset, UTC time from {first_date}"
-    parts.append(_text("axis-name", layout.right, layout.bottom + height + 10, name, "end"))
+    name = f"one column per state, starting at its record: metadata offset, UTC time from {first_date}"
+    shapes.append(_text("axis-name", layout.right, layout.bottom + height + 10, name, "end"))
     if span.before:
-        parts.append(_text("axis-name", layout.left, 30, f"◂ {span.before} earlier states not shown"))
+        shapes.append(_text("axis-name", layout.left, 30, f"◂ {span.before} earlier states not shown"))
     if span.after:
-        parts.append(_text("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
-    return NOTHING.join(parts), height + 12
+        shapes.append(_text("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
+    return NOTHING.join(shapes), height + 12
 
 
 def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]:
@@ -326,18 +326,18 @@ def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]
         ),
         (Markup('<path class="would-be" d="M13 -1l8 8l-8 8l-8 -8z"/>'), "would-be leader (prediction)"),
     ]
-    parts, x, y = [], layout.left, top
+    shapes, x, y = [], layout.left, top
     for drawing, label in entries:
         width = 34 + len(label) * CHAR_WIDTH + 8
         if x + width > layout.right + 24:
             x, y = layout.left, y + LEGEND_LINE
-        parts.append(
+        shapes.append(
             Markup('<g transform="translate({} {})">{}{}</g>').format(
                 round(x, 1), round(y, 1), drawing, _text("legend-text", 33, 11, label)
             )
         )
         x += width
-    return Markup('<g class="legend">{}</g>').format(NOTHING.join(parts)), y - top + LEGEND_LINE
+    return Markup('<g class="legend">{}</g>').format(NOTHING.join(shapes)), y - top + LEGEND_LINE
 
 
 def _lane_name(broker: int) -> str:
@@ -345,7 +345,7 @@ def _lane_name(broker: int) -> str:
 
 
 def _runs(values: Sequence[Any]) -> list[tuple[Any, int, int]]:
-    """Stretches of equal values as (value, first index, index after the last)."""
+    """Runs of equal values as (value, first index, index after the last)."""
     runs, begin = [], 0
     for value, group in groupby(values):
         end = begin + sum(1 for _ in group)
@@ -355,7 +355,7 @@ def _runs(values: Sequence[Any]) -> list[tuple[Any, int, int]]:
 
 
 def _state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
-    """Index of the state in force after the record at `offset` (0 if before all); `default` for null."""
+    """Index of the state that is valid after the record at `offset` (0 if before all); `default` for null."""
     return default if offset is None else max(0, bisect_right(offsets, offset) - 1)
 
 

@@ -1,4 +1,4 @@
-"""All findings, counted: also those that the page has no room for."""
+"""Count all findings, including those that the page leaves out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from jobs.report.rows import Totals
 from replay.findings.kinds import Section
 from replay.loss.verdict import PROVEN
 
-# The columns that findings are counted by.
+# Findings are counted by these columns.
 GROUPS = ("kind", "verdict", "rule", "rule_version")
 _PARTITION = ("topic_id", "topic", "partition")
-# Sums as decimals: what damaged files claim may not fit into 64 bits.
+# Sum decimals: values from damaged files may overflow 64 bits.
 _SUM = pa.decimal128(38, 0)
 
 
 def totals_of(findings: pa.Table) -> Totals:
-    """findings: with the columns GROUPS and order.KEYS."""
+    """Count findings. findings: with the columns GROUPS and order.KEYS."""
     lasted = lasted_ms(findings)
     counted = pa.table(
         {

@@ -1,5 +1,5 @@
-"""Words of the incident report: headline, bounds, policies, and a finding's reason told apart by nature. Nothing here
-escapes for HTML: autoescape does where the text is placed."""
+"""Texts of the incident report: headline, bounds, names of policies, and a finding's reason grouped by nature. Nothing
+here escapes HTML: jinja2's autoescape does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
 
-# What a nature is called, and its tag if it has one.
+# Nature -> label and tag ("" for none).
 _NATURES = {
     FACT: ("Recorded", "fact"),
     BOUND: ("Bounded", "estimate"),
@@ -24,12 +24,12 @@ _NATURES = {
     MEANING: ("Meaning", ""),
 }
 
-# Families of policies, in the order of the page, with what all of one have in common.
+# Families of policies, in the order of the page, with their titles.
 SHIPPED, CONFIGURED, PROPOSED = "shipped", "configured", "proposed"
 FAMILIES = {
     SHIPPED: "Rules of Kafka's releases",
     CONFIGURED: "Another min.insync.replicas",
-    PROPOSED: "Proposals that no release has (KIP-966's recovery, KIP-491)",
+    PROPOSED: "Proposals that are in no release (unclean recovery of KIP-966, KIP-491)",
 }
 POLICY_NAMES = {
     "profile_4.0": "Kafka 3.9 and 4.0",
@@ -58,21 +58,21 @@ class ReasonGroup:
 
 
 def reason_by_nature(row: Row) -> list[ReasonGroup]:
-    """A finding's reason by nature, facts first; empty for a finding without one (of an earlier release), or with a
-    statement that this release does not know: then its `explanation` has to do."""
+    """A finding's reason by nature, facts first. Empty if it has none (earlier releases) or has a statement that this
+    release does not know: show its `explanation` instead."""
     reason = row["reason"] or []
-    if any(said["code"] not in SENTENCES or said["nature"] not in _NATURES for said in reason):
+    if any(statement["code"] not in SENTENCES or statement["nature"] not in _NATURES for statement in reason):
         return []
     by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
     return [
-        ReasonGroup(nature, *_NATURES[nature], [filters.visible(prose([said])) for said in statements])
+        ReasonGroup(nature, *_NATURES[nature], [filters.visible(prose([statement])) for statement in statements])
         for nature, statements in by_nature.items()
         if statements
     ]
 
 
 def policy_name(policy: str | None) -> str:
-    """A policy for people; one that has no name here is shown as it is."""
+    """The display name of a policy; the policy itself if it has none."""
     if policy is None or policy in POLICY_NAMES:
         return filters.UNKNOWN if policy is None else POLICY_NAMES[policy]
     for pattern, name in (
@@ -87,7 +87,7 @@ def policy_name(policy: str | None) -> str:
 
 
 def policy_family(policy: str | None) -> str:
-    """Of FAMILIES."""
+    """The key of a policy's family in FAMILIES."""
     name = policy or ""
     if name.startswith(("profile_", BEFORE_ELR)):
         return SHIPPED
@@ -95,18 +95,18 @@ def policy_family(policy: str | None) -> str:
 
 
 def policy_rank(policy: str | None) -> tuple[int, int, str]:
-    """Sort key: by family, then as POLICY_NAMES has them, then by name."""
+    """Sort key: by family, then in the order of POLICY_NAMES, then by name."""
     known = list(POLICY_NAMES)
-    place = known.index(policy) if policy in POLICY_NAMES else len(known)
-    return list(FAMILIES).index(policy_family(policy)), place, policy or ""
+    rank = known.index(policy) if policy in POLICY_NAMES else len(known)
+    return list(FAMILIES).index(policy_family(policy)), rank, policy or ""
 
 
 def headline(totals: Totals) -> str:
-    """The result of the windows in one or two sentences."""
+    """The verdicts on the windows in one or two sentences."""
     flagged, excluded = totals.of(Section.WINDOWS), totals.of(Section.EXCLUDED)
     if not flagged:
-        looked = f" {count(excluded, 'window')} examined and excluded." if excluded else ""
-        return f"In this evidence, no window was flagged.{looked}"
+        examined = f" {count(excluded, 'window')} examined and excluded." if excluded else ""
+        return f"No window was flagged in this evidence.{examined}"
     text = f"{count(flagged, 'window')} flagged on {count(totals.partitions, 'partition')}."
     if not totals.proven_partitions:
         return f"{text} None of them is a proven loss."
@@ -116,8 +116,8 @@ def headline(totals: Totals) -> str:
 
 
 def unacked_text(row: Row) -> str:
-    """What producers with acks=0 or 1 lost, as the words after "lost"; empty where nothing bounds it."""
-    # At least nothing is no bound.
+    """The loss of producers with acks=0 or 1, as the words after "lost"; empty if nothing bounds it."""
+    # A lower bound of 0 is not a bound.
     low, high = row["unacked_min"] or None, row["unacked_max"]
     if low is None and high is None:
         return ""
@@ -129,7 +129,7 @@ def unacked_text(row: Row) -> str:
 
 
 def config_text(value: object, source: str | None) -> str:
-    """An effective config with the layer it came from; a default that no evidence shows is an assumption."""
+    """An effective config and the layer that it comes from. A default that no evidence shows is an assumption."""
     if value is None:
         return filters.UNKNOWN
     layers = {"assumed_default": "assumed: no config in the evidence", "default": "Kafka's default"}
@@ -138,7 +138,7 @@ def config_text(value: object, source: str | None) -> str:
 
 
 def span_text(milliseconds: int | None, at_least: bool = False) -> str:
-    """A length of time; "unknown" where it is not known, or where the log's clock ran backwards."""
+    """A duration; "unknown" if it is null or negative (the log's clock ran backwards)."""
     text = "" if milliseconds is None else filters.duration_text(0, milliseconds)
     return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
 
@@ -148,6 +148,6 @@ def count(number: int, noun: str) -> str:
 
 
 def rules_text(groups: Iterable[Row]) -> list[tuple[str, int | None]]:
-    """The distinct rules (with version) that judged."""
+    """The distinct (rule, version) that produced findings, sorted."""
     found = {(str(group["rule"]), group["rule_version"]) for group in groups if group["rule"] is not None}
     return sorted(found, key=str)

@@ -1,7 +1,7 @@
-"""Passes over a cluster's partitions: a task is a bucket of whole topics, as Arrow.
+"""Passes over a cluster's partitions. Each task gets a bucket of whole topics as an Arrow table.
 
-Whole topics, since every partition of a topic looks at its partition 0. Rows are put where they belong by a hash, and
-are not sorted: what a pass does with a bucket brings its own order.
+Topics are whole because every partition of a topic reads its partition 0. A hash assigns rows to buckets. Rows are not
+sorted: a pass that needs an order sorts them itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pyspark.sql.types import StructType
 
 from jobs.config.settings import Settings
 
-# Fewer rows are not worth a task of their own.
+# Fewer rows are not worth a task.
 _ROWS_A_CORE = 50_000
 _LEFT, _RIGHT, _TOPIC = "left", "right", "topic_id"
 
 
 def bucket_count(frame: DataFrame, settings: Settings) -> int:
-    """How many buckets keep `partitions_per_bucket` partitions and `rows_per_bucket` rows each, on average; more where
-    cores would have nothing to do."""
+    """Number of buckets that keeps the average bucket within `partitions_per_bucket` and `rows_per_bucket`; more if
+    cores would otherwise be idle."""
     partitions = F.approx_count_distinct(F.struct(_TOPIC, "partition"))
     counted = frame.select(partitions.alias("partitions"), F.count("*").alias("rows")).collect()[0]
     limits, cores = settings.replay, frame.sparkSession.sparkContext.defaultParallelism
@@ -37,8 +37,8 @@ def bucket_count(frame: DataFrame, settings: Settings) -> int:
 def map_buckets(
     frame: DataFrame, schema: pa.Schema, buckets: int, make: Callable[[pa.Table], pa.Table], result: StructType
 ) -> DataFrame:
-    """`make` of every bucket that has rows. schema: which columns of the frame it gets, and as what; result: of the
-    frame that comes out."""
+    """Apply `make` to every bucket that has rows. schema: the columns that `make` gets, and their types; result: the
+    schema of the returned frame."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = list(batches)
@@ -55,7 +55,7 @@ def map_both(
     make: Callable[[pa.Table, pa.Table], pa.Table],
     result: StructType,
 ) -> DataFrame:
-    """As `map_buckets`, of two frames: `make` gets the rows of the same topics of both."""
+    """Like `map_buckets`, for two frames: `make` gets the rows that both have for the same topics."""
     schemas = {_LEFT: left[1], _RIGHT: right[1]}
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,6 +72,6 @@ def map_both(
 
 
 def _rows(structs: Iterable[pa.StructArray], schema: pa.Schema) -> pa.Table:
-    """The structs that are not null, as rows."""
+    """The non-null structs as rows."""
     batches = [pa.RecordBatch.from_struct_array(s.drop_null() if s.null_count else s) for s in structs]
     return pa.Table.from_batches(batches).cast(schema)

@@ -1,15 +1,16 @@
-"""`spark.read.format("kraft")`: metadata segments and snapshots as rows, without ingest (PySpark's Python data source).
+"""`spark.read.format("kraft")`: read metadata segments and snapshots as rows, without ingest (a Python data source).
 
     spark.dataSource.register(KraftDataSource)          # build_session does it
     spark.read.format("kraft").option("types", "PARTITION_CHANGE_RECORD").load("/captures/controllers")
 
     CREATE TEMPORARY VIEW log USING kraft OPTIONS (path '/captures/controllers', startOffset '1000')
 
-Options: `path` (a file, or a folder that is searched for segments and snapshots), `startOffset` and `endOffset`
-(exclusive; batches outside are not decoded), `types` (comma-separated record types), `mode` (PERMISSIVE: damage becomes
-a row with `_corrupt_record`; FAILFAST: it is an error), `splitBytes` (a larger segment is read by several tasks;
-default 8 MiB).
-Secrets are redacted. A snapshot's records are numbered from 0: `snapshot_end_offset` tells them from the log's.
+Options: `path` (a file, or a folder to search for segments and snapshots), `startOffset` and `endOffset` (exclusive;
+batches outside the range are not decoded), `types` (comma-separated record types), `mode` (PERMISSIVE: damage becomes
+a row with `_corrupt_record`; FAILFAST: damage is an error), `splitBytes` (several tasks read a larger segment; default
+8 MiB).
+Secrets are redacted. Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do
+not.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ _HIDDEN = {"capture", "sha256"}
 _SCHEMA = pa.schema(
     [
         *(field for field in tables.SNAPSHOT_RECORDS if field.name not in _HIDDEN),
-        tables.column("_corrupt_record", pa.string(), "what could not be read, with file, byte position and offset"),
+        tables.column(
+            "_corrupt_record", pa.string(), "damage: what could not be read, with file, byte position and offset"
+        ),
     ]
 )
 _KINDS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT)
 
 
 class DamagedFile(KraftForensicsError):
-    """Damage met in mode FAILFAST."""
+    """Damage found in mode FAILFAST."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class _Options:
 
 @dataclass
 class _Split(InputPartition):
-    """Consecutive batches [start, end) in bytes of one file, and what is damaged in front of them."""
+    """Consecutive batches of one file at bytes [start, end), and the damage before them."""
 
     path: str
     start: int
@@ -68,7 +71,7 @@ class _Split(InputPartition):
 
 
 class KraftDataSource(DataSource):
-    """The data source `kraft`; see the module's docstring."""
+    """The data source `kraft` (see the module docstring)."""
 
     @classmethod
     def name(cls) -> str:
@@ -84,7 +87,7 @@ class KraftDataSource(DataSource):
 def _options(given: Any) -> _Options:
     path = given.get("path")
     if not path:
-        raise KraftForensicsError("kraft: give a path: a segment, a snapshot, or a folder with some")
+        raise KraftForensicsError("kraft: give a path: a segment, a snapshot, or a folder that has some")
     mode = given.get("mode", "PERMISSIVE").upper()
     if mode not in ("PERMISSIVE", "FAILFAST"):
         raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
@@ -118,12 +121,12 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = sorted(f for f in path.rglob("*") if f.is_file() and kinds.classify(PurePosixPath(f)) in _KINDS)
     if not found:
-        raise KraftForensicsError(f"kraft: {path}: no metadata segment or snapshot here")
+        raise KraftForensicsError(f"kraft: {path}: no metadata segment or snapshot in this folder")
     return found
 
 
 def _splits(path: Path, options: _Options) -> list[_Split]:
-    """The file's wanted batches in splits of about `split_bytes`; every damage with the batch behind it."""
+    """Splits of about `split_bytes` of the file's wanted batches; damage goes with the batch after it."""
     scan = scan_batches(path.read_bytes())
     splits: list[_Split] = []
     waiting = list(scan.damage)
@@ -145,26 +148,26 @@ def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
     if split.start == split.end:
         return
     name = kinds.checkpoint_name(Path(split.path).name) or (None, None)
-    place = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
-    work = ByteRange(split.path, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **place)
+    snapshot = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
+    work = ByteRange(split.path, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **snapshot)
     for batch in decode_arrow(read_byte_range(Path(split.path), split.start, split.end), work, ""):
         damaged = batch.column("damage").drop_null().to_pylist()
-        # A damage of no bytes is a remark on a record that is used.
+        # Damage with no bytes is a note on a record that is still used.
         bad = (_corrupt(split.path, d["message"], d, options) for d in damaged if d["length_bytes"])
         yield from arrow_batches(bad, _SCHEMA)
-        rows = batch.filter(_asked_for(batch, options))
+        rows = batch.filter(_selected(batch, options))
         columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
-def _asked_for(batch: pa.RecordBatch, options: _Options) -> pa.Array:
-    """Which rows are records of the offsets and types that are wanted."""
-    asked = pc.greater_equal(batch.column("offset"), options.start_offset)
+def _selected(batch: pa.RecordBatch, options: _Options) -> pa.Array:
+    """Mask of the records with the wanted offsets and types."""
+    selected = pc.greater_equal(batch.column("offset"), options.start_offset)
     if options.end_offset is not None:
-        asked = pc.and_(asked, pc.less(batch.column("offset"), options.end_offset))
+        selected = pc.and_(selected, pc.less(batch.column("offset"), options.end_offset))
     if options.types:
-        asked = pc.and_(asked, pc.is_in(batch.column("type"), pa.array(sorted(options.types))))
-    return asked
+        selected = pc.and_(selected, pc.is_in(batch.column("type"), pa.array(sorted(options.types))))
+    return selected
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:

@@ -11,30 +11,30 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 from jobs.spark.kraft_source import KraftDataSource
 
-# A short life is over before the second compiler's work pays: without it the JVM takes a third less CPU time.
+# A short job ends before the second JIT compiler pays off; without it the JVM uses a third less CPU time.
 _SMALL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 class SessionError(KraftForensicsError):
-    """The Spark session cannot be made as set."""
+    """The Spark session cannot be built with these settings."""
 
 
 def _submitted() -> bool:
-    """Whether spark-submit started this process (it leaves the port of its JVM in the environment)."""
+    """Whether spark-submit started this process (it puts the port of its JVM into the environment)."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
-    """A session with Delta. small: the data is so little that compiling queries costs more than it saves (ADR 0003).
+    """Build a session with Delta. small: with so little data, compiling queries costs more than it saves (ADR 0003).
 
-    Under spark-submit the driver runs already: where it runs, its memory and its addresses are spark-submit's to say.
+    Under spark-submit the driver already runs: spark-submit sets its master, memory and addresses.
 
-    Errors: SessionError when jars_mode is 'jars' and the folder holds none.
+    Errors: SessionError if jars_mode is 'jars' and the folder has no jars.
     """
     builder = SparkSession.builder.appName("kraft-forensics")
     if not _submitted():
-        # Workers must run the interpreter that has this package.
+        # Workers must use the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         java_options = f"{settings.driver_java_options} {_SMALL_JAVA_OPTIONS if small else ''}".rstrip()

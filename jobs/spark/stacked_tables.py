@@ -1,4 +1,4 @@
-"""Several tables from one pass over buckets: each row of the pass is of one of them, in that table's struct column."""
+"""Make several tables in one pass over buckets. A row of the pass belongs to one table and fills its struct column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.spark.buckets import map_buckets
 
 
 class StackedTables:
-    """The tables that a pass gives: name -> Arrow schema."""
+    """The tables that a pass makes: name -> Arrow schema."""
 
     def __init__(self, **schemas: pa.Schema) -> None:
         self.schema = pa.schema([pa.field(name, pa.struct(list(s))) for name, s in schemas.items()])
@@ -22,14 +22,14 @@ class StackedTables:
         self.spark_schema = StructType([StructField(f.name, f.dataType) for f in kinds.fields])
 
     def stacked(self, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The tables below each other, each in its own column."""
+        """Concatenate the tables, each in its own column."""
         total, begin = sum(len(table) for table in tables.values()), 0
         columns: dict[str, pa.Array] = {}
         for field in self.schema:
             table = tables[field.name]
-            own = pa.StructArray.from_arrays([c.combine_chunks() for c in table.columns], fields=list(field.type))
-            behind = pa.nulls(total - begin - len(table), field.type)
-            columns[field.name] = pa.concat_arrays([pa.nulls(begin, field.type), own, behind])
+            rows = pa.StructArray.from_arrays([c.combine_chunks() for c in table.columns], fields=list(field.type))
+            after = pa.nulls(total - begin - len(table), field.type)
+            columns[field.name] = pa.concat_arrays([pa.nulls(begin, field.type), rows, after])
             begin += len(table)
         return pa.table(columns, schema=self.schema)
 
@@ -39,7 +39,7 @@ class StackedTables:
     def of_buckets(
         self, frame: DataFrame, schema: pa.Schema, buckets: int, make: Callable[[pa.Table], Mapping[str, pa.Table]]
     ) -> DataFrame:
-        """One pass over a frame, as of jobs.spark.buckets.map_buckets."""
+        """Run one pass over a frame (jobs.spark.buckets.map_buckets) and stack the tables of each bucket."""
 
         def stack(bucket: pa.Table) -> pa.Table:
             return self.stacked(make(bucket))
@@ -53,7 +53,7 @@ def rows_of(found: DataFrame, name: str) -> DataFrame:
 
 
 def arrow_rows_of(found: pa.Table, name: str) -> pa.Table:
-    """As `rows_of`, of a pass whose rows the driver has."""
+    """Like `rows_of`, for a pass that the driver has fetched."""
     rows = [chunk.drop_null() for chunk in found[name].chunks]
     schema = pa.schema(list(found.schema.field(name).type))
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in rows], schema)

@@ -1,4 +1,4 @@
-"""Arrow's types as Spark's."""
+"""Convert Arrow types to Spark types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql.types import StructField, StructType
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of an Arrow schema; the fields' comments come along."""
+    """Convert an Arrow schema, with the comments of its fields, to a Spark schema."""
     plain = from_arrow_schema(schema)
     comments = [(field.metadata or {}).get(b"comment", b"").decode() for field in schema]
     return StructType(

@@ -1,4 +1,4 @@
-"""One Spark session a process, and one lake for all Spark tests: three real captures, ingested and judged once."""
+"""One Spark session per process, and one lake for all Spark tests: three real captures, ingested and judged once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Job:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session, for tests that need no lake or make their own."""
+    """The session, for tests that need no lake or create their own."""
     session = build_session(load_settings().spark, small=True)
     yield session
     session.stop()
@@ -58,15 +58,15 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 
 def _run_once(pipeline: Pipeline, root: Path, first: Path) -> Outcome:
-    """The outcome of the run that one process makes; every one has a copy of what it wrote in its own `root`."""
+    """The outcome of the run, which only one process makes. Every process has a copy of its files in its own `root`."""
     with first.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        said = first / "outcome.pickle"
-        if not said.exists():
+        outcome_file = first / "outcome.pickle"
+        if not outcome_file.exists():
             outcome = pipeline.run(root / "report.html")
             shutil.copytree(root, first)
-            said.write_bytes(pickle.dumps((root, outcome)))
+            outcome_file.write_bytes(pickle.dumps((root, outcome)))
             return outcome
-        its_root, outcome = pickle.loads(said.read_bytes())
+        first_root, outcome = pickle.loads(outcome_file.read_bytes())
     shutil.copytree(first, root)
-    return replace(outcome, summary=[line.replace(str(its_root), str(root)) for line in outcome.summary])
+    return replace(outcome, summary=[line.replace(str(first_root), str(root)) for line in outcome.summary])

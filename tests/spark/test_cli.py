@@ -41,23 +41,23 @@ def test_sql_json_is_one_array_on_one_line(job: Job) -> None:
     assert losses == {("ledger", 0): 70, ("ledger", 2): 70, ("audit", 1): 30, ("t2", 6): 6}
 
 
-def test_sql_csv_keeps_formulas_from_running(job: Job) -> None:
+def test_sql_csv_quotes_formulas(job: Job) -> None:
     result = cli("sql", "select '=1+1' as a, -1 as b, null as c", "--lake", job.pipeline.root, "--format", "csv")
     assert list(csv.reader(io.StringIO(result.stdout))) == [["a", "b", "c"], ["'=1+1", "-1", ""]]
 
 
-def test_sql_shows_what_is_wrong_with_a_query(job: Job) -> None:
+def test_sql_shows_the_error_of_a_query(job: Job) -> None:
     result = cli("sql", "select nothing from findings", "--lake", job.pipeline.root)
     assert result.exit_code == 1
     assert "nothing" in str(result.exception)
 
 
-def test_detect_fails_on_proven_findings_when_told_to(job: Job) -> None:
+def test_detect_fails_on_proven_findings_with_fail_on(job: Job) -> None:
     assert cli("detect", "--lake", job.pipeline.root, "--fail-on", "proven").exit_code == 3
     assert cli("detect", "--lake", job.pipeline.root).exit_code == 0
 
 
-def test_detect_fails_on_a_severity_and_says_where_the_verdicts_are(job: Job, tmp_path: Path) -> None:
+def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_path: Path) -> None:
     file = tmp_path / "found" / "verdict.json"
     result = cli("detect", "--lake", job.pipeline.root, "--fail-on", "critical", "--verdict", file)
     assert result.exit_code == 3
@@ -68,7 +68,7 @@ def test_detect_fails_on_a_severity_and_says_where_the_verdicts_are(job: Job, tm
 
 
 def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
-    """Findings that are excluded have a severity, too: it makes no exit code."""
+    """Excluded findings have a severity, too, but it does not affect the exit code."""
     shutil.copytree(job.pipeline.root / "findings", tmp_path / "findings")
     lake = Lake(job.lake.spark, tmp_path)
     quiet = lake.table("findings").where("verdict = 'excluded'")
@@ -102,8 +102,8 @@ def test_the_verdict_of_a_run(job: Job) -> None:
     assert json.loads(file.read_text()) == found
 
 
-def test_logs_that_contradict_each_other_have_a_verdict(tmp_path: Path) -> None:
-    """The command fails; what an earlier run wrote does not stand."""
+def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
+    """The command fails, but replaces the verdict of an earlier run."""
     home = tmp_path / "tuesday" / "controllers"
     for node, value in ((1, writer.topic("a")), (2, writer.topic("b"))):
         log = home / str(node) / "__cluster_metadata-0" / f"{0:020d}.log"
@@ -119,7 +119,7 @@ def test_logs_that_contradict_each_other_have_a_verdict(tmp_path: Path) -> None:
 
 
 def test_describe_equals_kafka_topics_of_the_same_moment(job: Job, tmp_path: Path) -> None:
-    """The capture holds what Kafka's own tool printed; its states, ELR included, must come out of the replay."""
+    """The replay must give the states, including the ELR, that Kafka's own tool printed into the capture."""
     compared = 0
     with tarfile.open(capture("unclean")) as tar:
         printed = [m for m in tar if "kafka-topics" in m.name]
@@ -157,7 +157,7 @@ def test_describe_prints_as_kafka_topics_does(job: Job) -> None:
     )
 
 
-def test_describe_asks_for_a_cluster_when_there_are_several(job: Job) -> None:
+def test_describe_requires_a_cluster_if_there_are_several(job: Job) -> None:
     result = cli("describe", "--lake", job.pipeline.root)
     assert result.exit_code == 1
     assert all(cluster in str(result.exception) for cluster in job.clusters.values())
@@ -182,7 +182,7 @@ def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Pa
     assert {r["column"] for r in failed} == {"isr_within_replicas"}
 
 
-def test_a_missing_capture_is_said_on_one_line_before_spark_starts(tmp_path: Path) -> None:
+def test_a_missing_capture_is_a_one_line_error_before_spark_starts(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "jobs.cli", "run", "no such {{ capture }}", "--lake", tmp_path / "lake"],
         capture_output=True,
@@ -198,7 +198,7 @@ def test_a_missing_capture_is_said_on_one_line_before_spark_starts(tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["replay", "detect", "quality", "report"])
-def test_a_stage_without_a_lake_says_what_to_do(command: str, tmp_path: Path) -> None:
+def test_the_error_of_a_stage_without_a_lake_has_advice(command: str, tmp_path: Path) -> None:
     result = cli(command, "--lake", tmp_path)
     assert result.exit_code == 1
     assert "kraft-forensics ingest" in str(result.exception)

@@ -1,4 +1,4 @@
-"""Evidence that contradicts itself or that nobody can read: told, and never blended into a history."""
+"""Contradictory or unreadable evidence is reported and never merged into a history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.rows import rows_where
 def judged(
     spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*"
 ) -> tuple[Lake, str, DetectSummary]:
-    """The controllers of the bundled capture and what kafka-topics printed, changed, ingested, replayed and judged."""
+    """Change the controllers or the kafka-topics output of the bundled capture, then ingest, replay and detect."""
     whole = unpacked("unclean", root / "unclean")
     folder = root / "capture"
     shutil.copytree(whole / "cli", folder / "cli")
@@ -46,7 +46,7 @@ def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
     return rows_where(lake, "findings", cluster, where=f"'{kind}' in (kind, rule)")
 
 
-def test_a_printed_state_that_never_was_is_a_finding_and_the_others_agree(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_printed_state_that_never_existed_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         (file,) = (folder / "cli").glob("*kafka-topics-final.txt")
         text = file.read_text()
@@ -90,7 +90,7 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(
     assert findings(lake, cluster, "snapshot_mismatch") == []
 
 
-def test_diverging_controllers_are_told_and_only_one_side_is_replayed(spark: SparkSession, tmp_path: Path) -> None:
+def test_diverging_controllers_are_a_finding_and_only_one_side_is_replayed(spark: SparkSession, tmp_path: Path) -> None:
     lake, result = load(spark, tmp_path / "lake", capture("diverge"))
     cluster, settings = result.cluster_id, load_settings()
     replay(lake, cluster, settings, lambda _: None)
@@ -109,7 +109,7 @@ def test_diverging_controllers_are_told_and_only_one_side_is_replayed(spark: Spa
     assert not rows_where(lake, "partition_history", cluster, where="controller_epoch = 1 and offset >= 46")
 
 
-def test_two_contents_at_one_place_are_refused_and_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_contents_for_the_same_offsets_are_an_error_and_a_finding(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / "controllers" / "3001" / SEGMENT
         data = path.read_bytes()
@@ -127,7 +127,7 @@ def test_two_contents_at_one_place_are_refused_and_told(spark: SparkSession, tmp
     assert lake.rows("partition_history", cluster) == []
 
 
-def test_a_snapshot_that_the_replay_does_not_lead_to_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_snapshot_that_differs_from_the_replay_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
             path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
@@ -141,12 +141,12 @@ def test_a_snapshot_that_the_replay_does_not_lead_to_is_a_finding(spark: SparkSe
 
 
 def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
-    """The snapshot with another leader of one partition, in a batch whose CRC is good again."""
+    """Change the leader of one partition in a snapshot, and correct the CRC of its batch."""
     topic_id = snapshot[(at := snapshot.index(topic.encode()) + len(topic)) : at + 16]
     body = snapshot.index(struct.pack(">i", partition) + topic_id) + 20
     for _ in range(2):  # replicas, ISR: compact arrays of int32
         body += 1 + 4 * (snapshot[body] - 1)
-    leader = body + 2  # behind two empty arrays: removing, adding
+    leader = body + 2  # after two empty arrays: removing, adding
     data = bytearray(snapshot)
     struct.pack_into(">i", data, leader, struct.unpack_from(">i", data, leader)[0] + 1)
     batch = next(b for b in scan_batches(snapshot).batches if b.position <= leader < b.end)
@@ -155,7 +155,7 @@ def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
     return bytes(data)
 
 
-def test_delta_itself_refuses_a_file_whose_bytes_do_not_add_up(job: Job) -> None:
+def test_delta_rejects_a_file_whose_byte_counts_do_not_add_up(job: Job) -> None:
     rows = job.lake.table("evidence_files").limit(1).withColumn("parsed_bytes", F.col("parsed_bytes") + 1)
     with pytest.raises(Py4JJavaError, match="every_byte"):
         rows.write.format("delta").mode("append").save(job.lake.path("evidence_files"))

@@ -1,4 +1,4 @@
-"""Damaged captures: what is bad is quarantined with its place, everything else is ingested and judged."""
+"""Damaged captures: damage is quarantined with its position, everything else is ingested and judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 
 def unpack_controllers(target: Path) -> Path:
-    """The three controllers' folders of the bundled capture: small, and all that these tests need."""
+    """Unpack the folders of the bundled capture's three controllers, which are small and enough for these tests."""
     with tarfile.open(capture("unclean")) as tar:
         members = [m for m in tar if "/controllers/" in f"/{m.name}" and m.isreg()]
         tar.extractall(target, members=members, filter="data")
@@ -36,7 +36,7 @@ def load(spark: SparkSession, root: Path, location: Path) -> tuple[Lake, Ingeste
 
 @pytest.fixture(scope="module")
 def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested, int]:
-    """Every controller's copy has the same wrong byte in one batch; one copy is torn; one file is no segment at all."""
+    """All controllers' copies have the same wrong byte in a batch; one copy is torn; one file is not a segment."""
     folder = unpack_controllers(tmp_path_factory.mktemp("damaged"))
     sizes = 0
     for node in (3000, 3001, 3002):
@@ -65,13 +65,13 @@ def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[Lake, 
     assert {row["node_id"] for row in rows} == {3000, 3001, 3002}
 
 
-def test_everything_beside_the_damage_is_ingested(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_everything_except_the_damage_is_ingested(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
     offsets = {r["offset"] for r in lake.rows("metadata_records", result.cluster_id, ("offset",))}
     assert offsets == set(range(322)) - {59}
 
 
-def test_a_torn_last_batch_is_noted_and_held_back(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
     (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'torn_batch'")
     (file,) = rows_where(
@@ -82,7 +82,7 @@ def test_a_torn_last_batch_is_noted_and_held_back(damaged: tuple[Lake, Ingested,
     assert file["trailing_bytes"] == row["length_bytes"]
 
 
-def test_a_file_that_is_no_segment_is_quarantined_whole(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_a_file_that_is_not_a_segment_is_quarantined_completely(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
     (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'not_a_segment'")
     assert row["path"].endswith("00000000000000009999.log")
@@ -97,7 +97,7 @@ def test_bytes_add_up_in_damaged_files(damaged: tuple[Lake, Ingested, int]) -> N
 
 @pytest.fixture(scope="module")
 def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested]:
-    """Only one controller was captured, and one batch of its log (offset 59) is damaged: a hole in the only copy."""
+    """One controller was captured and one batch of its log (offset 59) is damaged: a hole in the only copy."""
     folder = unpack_controllers(tmp_path_factory.mktemp("holed")) / "controllers" / "3000"
     data = bytearray((folder / SEGMENT).read_bytes())
     data[5354 + 70] ^= 0x01
@@ -109,7 +109,7 @@ def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return lake, result
 
 
-def test_state_behind_a_hole_is_unknown_up_to_the_next_snapshot(job: Job, holed: tuple[Lake, Ingested]) -> None:
+def test_state_after_a_hole_is_unknown_until_the_next_snapshot(job: Job, holed: tuple[Lake, Ingested]) -> None:
     lake, result = holed
     rows = lake.rows("partition_history", result.cluster_id)
     assert not [r for r in rows if 59 <= r["offset"] < 79]
@@ -125,7 +125,7 @@ def test_state_behind_a_hole_is_unknown_up_to_the_next_snapshot(job: Job, holed:
         )
         for r in rows_where(job.lake, "partition_history", job.clusters["unclean"], where="offset >= 80")
     }
-    behind = {
+    after_hole = {
         (r["topic_id"], r["partition"], r["offset"]): (
             r["isr"],
             sorted(r["elr"]),
@@ -135,10 +135,10 @@ def test_state_behind_a_hole_is_unknown_up_to_the_next_snapshot(job: Job, holed:
         for r in rows
         if r["offset"] >= 80
     }
-    assert behind == whole
+    assert after_hole == whole
 
 
-def test_a_hole_is_a_finding_and_no_disagreement(holed: tuple[Lake, Ingested]) -> None:
+def test_a_hole_is_a_finding_but_not_a_mismatch(holed: tuple[Lake, Ingested]) -> None:
     lake, result = holed
     found = lake.rows("findings", result.cluster_id)
     gaps = {f["rule"]: f["start_offset"] for f in found if f["kind"] == "evidence_gap"}
@@ -146,7 +146,7 @@ def test_a_hole_is_a_finding_and_no_disagreement(holed: tuple[Lake, Ingested]) -
     assert "snapshot_mismatch" not in {f["kind"] for f in found}
 
 
-def test_an_empty_folder_and_a_missing_path_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_folder_and_a_missing_path_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="no files"):
         load(spark, tmp_path / "lake", tmp_path / "empty")

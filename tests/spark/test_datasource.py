@@ -1,4 +1,4 @@
-"""spark.read.format("kraft"): raw logs as rows, without ingest."""
+"""spark.read.format("kraft"): read raw logs as rows, without ingest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_RECORD = str(ORACLE / "every-record.log")
 
 
 @pytest.mark.parametrize("split_bytes", [8 << 20, 5_000])
-def test_rows_are_the_records_however_the_file_is_split(spark: SparkSession, split_bytes: int) -> None:
+def test_rows_are_the_records_for_every_split_size(spark: SparkSession, split_bytes: int) -> None:
     frame = spark.read.format("kraft").option("splitBytes", split_bytes).load(EVERY_RECORD)
     rows = {r["offset"]: r for r in frame.toArrow().to_pylist()}
     expected = list(inspect_file(Path(EVERY_RECORD)))
@@ -35,7 +35,7 @@ def test_a_large_segment_is_read_by_several_tasks(spark: SparkSession) -> None:
     assert frame.select("offset").distinct().count() == frame.count() == 740
 
 
-def test_offsets_and_types_are_chosen_by_option_and_in_sql(spark: SparkSession) -> None:
+def test_options_and_sql_select_offsets_and_types(spark: SparkSession) -> None:
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW raw_log USING kraft OPTIONS (path '{EVERY_RECORD}', startOffset '100', "
         "endOffset '300', types 'PARTITION_RECORD, topic_record')"
@@ -54,7 +54,7 @@ def test_a_folder_gives_every_segment_and_snapshot(spark: SparkSession, tmp_path
     assert set(counts) == {None, 0, 80, 162, 248}
 
 
-def test_damage_is_a_row_or_an_error_as_the_mode_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_damage_is_a_row_or_an_error_depending_on_the_mode(spark: SparkSession, tmp_path: Path) -> None:
     path = unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT
     data = bytearray(path.read_bytes())
     data[5354 + 70] ^= 0x01
@@ -67,7 +67,7 @@ def test_damage_is_a_row_or_an_error_as_the_mode_says(spark: SparkSession, tmp_p
         reader.option("mode", "FAILFAST").load(str(path)).collect()
 
 
-def test_wrong_options_are_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_wrong_options_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="neither PERMISSIVE nor FAILFAST"):
         spark.read.format("kraft").option("mode", "LAX").load(EVERY_RECORD).collect()
     with pytest.raises(PySparkException, match="no metadata segment or snapshot"):

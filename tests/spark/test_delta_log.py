@@ -1,4 +1,4 @@
-"""Tables that are begun without Spark are what Delta itself would have begun."""
+"""Tables created without Spark are the same as tables created by Delta."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobs.spark.types import spark_schema
 
 # With a constraint; append-only; neither.
 @pytest.mark.parametrize("name", ["evidence_files", "quarantine", "findings"])
-def test_a_table_is_begun_as_delta_begins_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_table_is_created_as_delta_creates_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = TABLES[name]
     builder = DeltaTable.create(spark).location(str(tmp_path / "delta")).comment(table.comment)
     builder = builder.addColumns(spark_schema(table.schema))
@@ -30,7 +30,7 @@ def test_a_table_is_begun_as_delta_begins_it(spark: SparkSession, tmp_path: Path
 
 
 def actions(table: Path) -> dict[str, Any]:
-    """The first commit's metadata and protocol, without what is different in every table."""
+    """Metadata and protocol of the first commit, without the values that differ in every table."""
     lines = (table / "_delta_log/00000000000000000000.json").read_text().splitlines()
     found = {name: value for line in lines for name, value in json.loads(line).items() if name != "commitInfo"}
     metadata = found["metaData"]

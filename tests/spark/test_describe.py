@@ -1,4 +1,4 @@
-"""`describe` against every output of kafka-topics that was captured: each line, as Kafka printed it."""
+"""Compare `describe`, line by line, with every captured output of kafka-topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs.replay.stage import replay
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.paths import ROOT, capture
 
-# The captured outputs: lines of partitions of each, in order of time.
+# The captured outputs, with the number of partition lines in each, in order of time.
 PRINTED = {
     "unclean": [8, 8, 8, 12, 12, 12, 12, 12],
     "elr": [7, 7, 7, 7, 12],
@@ -34,7 +34,7 @@ def printed(name: str) -> dict[int, str]:
 
 
 def topics(text: str) -> dict[str, list[str]]:
-    """A topic's line and its partitions' lines, by name. Kafka prints topics in the order of a hash map."""
+    """Topic name -> its line and the lines of its partitions. Kafka prints topics in hash map order."""
     result: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = re.match(r"\t?Topic: (\S+)\t", line)
@@ -44,12 +44,12 @@ def topics(text: str) -> dict[str, list[str]]:
 
 
 def kafkas(text: str) -> dict[str, list[str]]:
-    """Configs are the broker's own, static ones and defaults included: `describe` does not print them."""
+    """Kafka's lines without configs, which include the broker's static ones and defaults: `describe` omits them."""
     return topics(re.sub(r"(?m)^(Topic: .*)\tConfigs: \S*$", r"\1", text))
 
 
 def ours(lake: Lake, cluster: str, at_ms: int) -> dict[str, list[str]]:
-    """Without what only `describe` says."""
+    """The lines of `describe` without the fields that only `describe` prints."""
     text = as_kafka_topics(partitions_at(lake, cluster, None, None, at_ms))
     plain, lines = re.subn(r"(?m)^(\t.*)\tSinceOffset: \d+\tSince: \S+$", r"\1", text)
     assert lines == sum(line.startswith("\t") for line in text.splitlines())
@@ -77,7 +77,7 @@ def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, t
         assert ours(*lakes[name], started_ms) == kafkas(text), started_ms
 
 
-def test_a_name_does_not_drive_the_terminal() -> None:
+def test_a_name_cannot_control_the_terminal() -> None:
     case = ROOT / "tests" / "cases" / "describe_name_that_drives_the_terminal"
     rows = json.loads((case / "rows.json").read_text(encoding="utf-8"))
     assert as_kafka_topics(rows) + "\n" == (case / "expected.txt").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""README examples run as tests; the page of tables is what the code says."""
+"""The README's examples run as tests; docs/tables.md matches the code."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_readme_has_examples() -> None:
     assert len(EXAMPLES) >= 2
 
 
-def test_the_tables_are_documented_as_they_are() -> None:
+def test_the_page_of_tables_is_up_to_date() -> None:
     assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == document()

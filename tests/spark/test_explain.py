@@ -1,4 +1,4 @@
-"""`explain` on the finished lake: the rows, files and bytes behind real findings."""
+"""`explain` on the finished lake: the rows, files and bytes that support real findings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cli(*arguments: str | Path) -> Result:
 
 @pytest.fixture(scope="module")
 def explained(job: Job) -> dict[str, Any]:
-    """The finding about ledger-0, for programs, with its bytes."""
+    """The finding about ledger-0 as JSON, with its bytes."""
     options = ("--lake", job.pipeline.root, "--capture", capture("unclean"), "--format", "json")
     result = cli("explain", LEDGER_0, *options)
     assert result.exit_code == 0, result.output
@@ -71,7 +71,7 @@ def test_states_come_with_their_record(explained: dict[str, Any]) -> None:
 
 
 def test_the_printed_commands_give_the_values(explained: dict[str, Any], tmp_path: Path) -> None:
-    """In a shell, in the unpacked capture."""
+    """The commands run in a shell, in the folder of the unpacked capture."""
     folder = unpacked("unclean", tmp_path)
     compared = 0
     for row in explained["evidence"]:
@@ -89,7 +89,7 @@ def test_the_printed_commands_give_the_values(explained: dict[str, Any], tmp_pat
     assert compared >= 8
 
 
-def test_for_people(job: Job) -> None:
+def test_explain_as_text(job: Job) -> None:
     result = cli("explain", LEDGER_0[:6], "--lake", job.pipeline.root, "--cluster", job.clusters["unclean"])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -104,30 +104,30 @@ def test_for_people(job: Job) -> None:
     (heading,) = (number for number, line in enumerate(lines) if line.endswith(" election"))
     entry = lines[heading:]
     assert f"   file      {CONTROLLER_LOG} in capture unclean" in entry
-    assert "   position  byte 8756, in the batch that begins at offset 106" in entry
+    assert "   position  byte 8756, in the batch that starts at offset 106" in entry
     decoder = "kafka-dump-log.sh --cluster-metadata-decoder --print-data-log --files"
-    assert f"   show it   {decoder} {CONTROLLER_LOG} | grep '^| offset: 107 '" in entry
+    assert f"   command   {decoder} {CONTROLLER_LOG} | grep '^| offset: 107 '" in entry
 
 
-def test_another_capture_does_not_vouch_for_the_evidence(job: Job) -> None:
+def test_a_file_of_another_capture_is_not_taken_for_the_evidence(job: Job) -> None:
     result = cli("explain", LEDGER_0, "--lake", job.pipeline.root, "--capture", capture("elr"), "--format", "json")
     (found,) = json.loads(result.stdout)
     logs = [row["bytes"] for row in found["evidence"] if row["path"] == CONTROLLER_LOG]
     assert all("not the file that was ingested" in shown["note"] for shown in logs)
-    # A small file may have a twin anywhere: it is said to be another.
+    # Another file may have the same bytes as a small one: the output names that file.
     shown = [row for row in found["evidence"] if row["bytes"]["hex"] or row["bytes"]["text"]]
     assert not [row for row in shown if row["bytes"]["file"] == row["path"]]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
-    [("ac15", "first 6 characters"), ("feedfeed", "no finding has the id"), ("%' or '1'='1", "no finding has the id")],
+    ("wanted", "message"),
+    [("ac15", "first 6 characters"), ("feedfeed", "no finding has an id"), ("%' or '1'='1", "no finding has an id")],
 )
-def test_an_unknown_finding_says_what_to_do(job: Job, wanted: str, said: str) -> None:
+def test_the_error_for_an_unknown_finding_has_advice(job: Job, wanted: str, message: str) -> None:
     result = cli("explain", wanted, "--lake", job.pipeline.root)
     assert result.exit_code == 1
-    assert said in str(result.exception)
-    assert 'kraft-forensics sql "select finding_id' in str(result.exception)
+    assert message in str(result.exception)
+    assert f"kraft-forensics findings --lake {job.pipeline.root}" in str(result.exception)
 
 
 def test_errors_that_need_no_spark(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_errors_that_need_no_spark(tmp_path: Path) -> None:
 
 
 def test_evidence_from_every_table_is_found(job: Job) -> None:
-    """One finding for each table or kind of file that evidence is from."""
+    """Checks one finding for each table or kind of file that evidence comes from."""
     pieces = "select finding_id, explode(evidence.source) as source from findings"
     query = f"select distinct min(finding_id) over (partition by source) as id from ({pieces})"
     rows = json.loads(cli("sql", query, "--lake", job.pipeline.root, "--format", "json").stdout)

@@ -1,4 +1,4 @@
-"""The same facts come out in whatever form and order the evidence came in, and however often."""
+"""The facts do not depend on the form or the order of the evidence, or on how often it is ingested."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ROUNDS = 2
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Part of the real capture: two controllers, two rounds of two brokers, the tools' output, and a manifest that
-    every piece of it can carry."""
+    """A subset of the real capture: two controllers, two rounds of two brokers, the tools' output, and a manifest that
+    can be copied into every piece of it."""
     whole = unpacked("unclean", tmp_path_factory.mktemp("unclean"))
     folder = tmp_path_factory.mktemp("part")
     rounds = sorted((whole / "snapshots").iterdir())[:: len(list((whole / "snapshots").iterdir())) // ROUNDS][:ROUNDS]
@@ -55,12 +55,12 @@ def whole(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFac
     return lake_of(spark, tmp_path_factory.mktemp("whole") / "lake", [files])
 
 
-def test_the_part_has_every_kind_of_evidence(whole: Lake) -> None:
+def test_the_subset_has_every_kind_of_evidence(whole: Lake) -> None:
     empty = {name for name in EVIDENCE if not facts(whole, name)}
     assert empty <= {"static_configs", "quorum_reports"}
 
 
-def test_an_archive_thrice_gives_what_the_folder_gives(
+def test_an_archive_ingested_three_times_equals_the_folder(
     spark: SparkSession, files: Path, whole: Lake, tmp_path: Path
 ) -> None:
     packed = tmp_path / "a.zip"
@@ -75,18 +75,18 @@ def test_an_archive_thrice_gives_what_the_folder_gives(
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_pieces_in_any_order_give_what_the_whole_gives(
+def test_pieces_in_any_order_equal_the_whole(
     spark: SparkSession, files: Path, whole: Lake, tmp_path: Path, seed: int
 ) -> None:
-    """Three captures of random files that overlap and together hold everything."""
+    """Ingests three captures of random files that overlap and together have all files."""
     random = Random(seed)
     pieces = [tmp_path / name for name in "abc"]
     for file in files.rglob("*"):
         if not file.is_file():
             continue
-        # What tells a file's node or topic goes where the file goes.
-        told = file.name in ("capture.toml", "meta.properties", "partition.metadata")
-        for piece in pieces if told else random.sample(pieces, random.choice((1, 1, 2))):
+        # Files that identify a node or topic go into every piece.
+        identifies = file.name in ("capture.toml", "meta.properties", "partition.metadata")
+        for piece in pieces if identifies else random.sample(pieces, random.choice((1, 1, 2))):
             target = piece / file.relative_to(files)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
@@ -94,8 +94,8 @@ def test_pieces_in_any_order_give_what_the_whole_gives(
     assert digests(lake_of(spark, tmp_path / "lake", pieces)) == digests(whole)
 
 
-def test_kafka_dump_logs_text_gives_what_the_bytes_give(spark: SparkSession, tmp_path: Path) -> None:
-    """One controller's segment and snapshot, once as files and once only as kafka-dump-log printed them."""
+def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Ingests one controller's segment and snapshot, first as files and then as printed by kafka-dump-log."""
     log = Path("controllers/3000/__cluster_metadata-0")
     source = unpacked("unclean", tmp_path / "unclean") / log
     for name in ("00000000000000000000.log", "00000000000000000248-0000000001.checkpoint"):

@@ -1,4 +1,4 @@
-"""Captures come in pieces, twice, or under another name: the tables end up the same."""
+"""Captures ingested in pieces, twice or under another name give the same tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from tests.spark.test_damage import unpack_controllers
 
-# What came first names the capture and the file that a row points at; the facts must not depend on it.
+# A row has the capture and file that were ingested first; the facts must not depend on that.
 _ORIGIN = {"capture", "path", "sha256", "position"}
 _EVIDENCE = ("log_batches", "metadata_records", "snapshot_records", "log_end_offsets", "static_configs")
 
@@ -44,12 +44,12 @@ def pieces(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 
 @pytest.mark.parametrize("name", _EVIDENCE)
-def test_pieces_give_what_the_whole_gives(pieces: tuple[Lake, Lake, list[dict[str, int]]], name: str) -> None:
+def test_pieces_equal_the_whole(pieces: tuple[Lake, Lake, list[dict[str, int]]], name: str) -> None:
     whole, parts, _ = pieces
     assert facts(parts, name) == facts(whole, name)
 
 
-def test_records_become_committed_when_a_majority_is_seen_to_hold_them(
+def test_records_become_committed_once_a_majority_is_known_to_hold_them(
     pieces: tuple[Lake, Lake, list[dict[str, int]]],
 ) -> None:
     _, parts, _ = pieces
@@ -63,15 +63,15 @@ def test_a_capture_under_another_name_adds_files_but_no_facts(
 ) -> None:
     _, _, (renamed, again) = pieces
     assert renamed["metadata_records"] == 0
-    # Controller 3002 was in no piece: its leader-epoch-checkpoint is the only thing that only it can say.
+    # Controller 3002 was in no piece; its leader-epoch-checkpoint is the only new fact.
     assert renamed["log_end_offsets"] == 1
     assert again == {}
 
 
-def test_a_crash_before_the_last_write_is_mended_by_ingesting_again(
+def test_ingesting_again_repairs_a_crash_before_the_last_write(
     spark: SparkSession, tmp_path: Path, pieces: tuple[Lake, Lake, list[dict[str, int]]]
 ) -> None:
-    """evidence_files is written last: without its rows the capture counts as not ingested."""
+    """evidence_files is written last: without its rows the capture is not considered ingested."""
     whole, _, _ = pieces
     shutil.copytree(whole.root, tmp_path / "lake")
     lake = Lake(spark, tmp_path / "lake")

@@ -1,4 +1,4 @@
-"""Tables written without Spark are Spark's to read, and to write beside."""
+"""Spark and the driver read and write the same tables."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def lake(job: Job, tmp_path: Path) -> Lake:
 
 
 @pytest.mark.parametrize("name", sorted(set(TABLES) - {"evidence_files"}))
-def test_rows_of_every_table_come_back_as_they_were(job: Job, lake: Lake, name: str) -> None:
-    """Whether Spark writes and the driver reads, or the other way round."""
+def test_rows_of_every_table_survive_a_round_trip(job: Job, lake: Lake, name: str) -> None:
+    """Spark writes and the driver reads, and the other way round."""
     cluster = job.clusters["unclean"]
     kept = [f.name for f in TABLES[name].schema if f.name != "cluster_id"]
     rows = job.lake.read(name, cluster).select(kept)
@@ -42,7 +42,7 @@ def test_rows_of_every_table_come_back_as_they_were(job: Job, lake: Lake, name: 
     assert set(again["cluster_id"].to_pylist()) <= {cluster}
 
 
-def test_both_replace_what_the_other_wrote(job: Job, lake: Lake) -> None:
+def test_each_replaces_rows_that_the_other_wrote(job: Job, lake: Lake) -> None:
     cluster = job.clusters["unclean"]
     columns = [f.name for f in TABLES["findings"].schema if f.name != "cluster_id"]
     rows = job.lake.read("findings", cluster).select(columns)
@@ -56,7 +56,7 @@ def test_both_replace_what_the_other_wrote(job: Job, lake: Lake) -> None:
     assert (lake.table("findings").count(), lake.input_fingerprint("findings", cluster)) == (len(rows), "driver")
 
 
-def test_a_table_that_spark_has_read_is_seen_as_it_is_now(lake: Lake) -> None:
+def test_spark_reads_the_newest_version_of_a_table_that_it_read_before(lake: Lake) -> None:
     schema = pa.schema([f for f in TABLES["captures"].schema if f.name != "cluster_id"])
     for number in range(3):
         row = {"capture": str(number), "sha256": "s", "path": "p", "position": 0}
@@ -64,14 +64,14 @@ def test_a_table_that_spark_has_read_is_seen_as_it_is_now(lake: Lake) -> None:
         assert lake.table("captures").count() == number + 1
 
 
-def test_a_session_starts_when_something_needs_it(job: Job) -> None:
+def test_a_session_starts_when_it_is_needed(job: Job) -> None:
     pipeline = Pipeline(job.pipeline.root)
     assert pipeline.levels()
     assert "spark" not in vars(pipeline.lake)
 
 
-def test_what_many_buckets_give_is_what_one_gives(job: Job, tmp_path: Path) -> None:
-    """Of one bucket the driver fetches and writes everything, of several Spark does."""
+def test_many_buckets_give_the_same_results_as_one(job: Job, tmp_path: Path) -> None:
+    """The driver fetches and writes the results of one bucket; Spark writes those of several."""
     cluster = job.clusters["unclean"]
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
     lake = Lake(job.lake.spark, tmp_path / "lake")
@@ -96,7 +96,7 @@ def _windows(findings: list[dict[str, Any]], verdict: str) -> set[str]:
     return {f["finding_id"] for f in findings if (f["kind"], f["verdict"]) == ("hwm_regression", verdict)}
 
 
-def test_a_lake_of_an_earlier_release_is_judged_and_added_to(job: Job, tmp_path: Path) -> None:
+def test_a_lake_of_an_earlier_release_can_be_judged_and_extended(job: Job, tmp_path: Path) -> None:
     cluster = job.clusters["unclean"]
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
     lake = Lake(job.lake.spark, tmp_path / "lake")
@@ -108,7 +108,7 @@ def test_a_lake_of_an_earlier_release_is_judged_and_added_to(job: Job, tmp_path:
     lake.put("findings", cluster, TABLES["findings"].schema.empty_table())
     run_detect(lake, cluster, job.pipeline.settings, lambda _: None)
     after = lake.rows("findings", cluster)
-    # Less evidence: what checkpoint files prove is proven, and nothing is surer.
+    # With less evidence, losses shown by checkpoint files are still proven, and no verdict is stronger.
     assert _windows(after, "proven") == _windows(before, "proven") != set()
     assert _windows(after, "excluded") <= _windows(before, "excluded")
     for name, columns in NEW_COLUMNS.items():

@@ -1,4 +1,4 @@
-"""Report: a real capture's page."""
+"""The report of a real capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules beside the record, on the finished lake: differences, predictions, invariants, and what would have been."""
+"""Rules on the finished lake: differences, predictions, invariants and `whatif`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cli(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-def asked(job: Job, name: str, *options: str) -> list[dict[str, Any]]:
+def whatif_rows(job: Job, name: str, *options: str) -> list[dict[str, Any]]:
     place = ("--lake", job.pipeline.root, "--cluster", job.clusters[name], "--format", "json")
     result = cli("whatif", *options, *place)
     assert result.exit_code == 0, result.output
@@ -34,7 +34,7 @@ def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]
 
 
 def test_nothing_in_the_real_logs_is_unexplained(job: Job) -> None:
-    """725 changes with the fourth capture: tests/unit/replay/controller/test_predictions.py."""
+    """tests/unit/replay/controller/test_predictions.py has 725 changes, with a fourth capture."""
     assert job.lake.table("rule_differences").count() == 0
     assert job.lake.table("invariant_violations").count() == 0
     elections = job.lake.table("elections").select("leader", "predictions", "difference").toArrow().to_pylist()
@@ -46,24 +46,24 @@ def test_nothing_in_the_real_logs_is_unexplained(job: Job) -> None:
     assert all(p["leader"] == row["leader"] for row in elections for p in row["predictions"])
 
 
-def test_with_a_rule_that_was_in_force_nothing_would_differ(job: Job) -> None:
-    rows = asked(job, "elr", "--elr")
+def test_a_rule_that_was_already_in_force_changes_nothing(job: Job) -> None:
+    rows = whatif_rows(job, "elr", "--elr")
     assert len(rows) == 13
     assert {row["first_difference_offset"] for row in rows} == {None}
     assert {row["undetermined_offset"] for row in rows} == {None}
     assert set(rows[0]) == set(WHATIF.names)
 
 
-def test_the_kips_strategies_over_a_range(job: Job) -> None:
-    """ledger-0 and ledger-2 went to broker 1, which lacked 70 offsets: Balanced waits for the last known leader."""
-    rows = by_place(asked(job, "unclean", "--strategy", "balanced", "--to-offset", "110"))
+def test_a_strategy_of_the_kip_over_a_range(job: Job) -> None:
+    """Broker 1, which lacked 70 offsets, led ledger-0 and ledger-2; Balanced would wait for the last known leader."""
+    rows = by_place(whatif_rows(job, "unclean", "--strategy", "balanced", "--to-offset", "110"))
     for place in (("ledger", 0), ("ledger", 2)):
         assert (rows[place]["recorded_leader"], rows[place]["would_be_leader"]) == (1, -1)
         assert (rows[place]["loss_min_recorded"], rows[place]["loss_min_would_be"]) == (70, 0)
         assert rows[place]["leaderless_ms_would_be"] >= rows[place]["leaderless_ms_recorded"]
 
 
-def test_people_see_what_would_differ(job: Job) -> None:
+def test_the_table_shows_the_partitions_that_would_differ(job: Job) -> None:
     place = ("--lake", job.pipeline.root, "--cluster", job.clusters["unclean"])
     result = CliRunner(env={"COLUMNS": "240"}).invoke(app, [str(a) for a in ("whatif", "--min-isr", "1", *place)])
     assert result.exit_code == 0, result.output
@@ -74,26 +74,26 @@ def test_people_see_what_would_differ(job: Job) -> None:
     ("options", "message"),
     [
         ((), "name at least one rule to change"),
-        (("--deprioritized", "1,x"), "is no list of broker ids"),
-        (("--policy", "best"), "'best' is no policy; there are unclean_recovery_none"),
+        (("--deprioritized", "1,x"), "is not a list of broker ids"),
+        (("--policy", "best"), "'best' is not a policy; choose one of unclean_recovery_none"),
         (("--strategy", "bold"), "'bold' is not a strategy"),
         (("--strategy", "none", "--policy", "before_elr"), "give --policy or --strategy, not both"),
-        (("--profile", "5.0"), "'5.0' is no profile; there are 4.0"),
-        (("--strategy", "none", "--designate", "3"), "give one of them"),
-        (("--elr", "--from-offset", "9", "--to-offset", "3"), "the range ends at 3, before it begins at 9"),
+        (("--profile", "5.0"), "'5.0' is not a profile; choose one of 4.0"),
+        (("--strategy", "none", "--designate", "3"), "give only one of them"),
+        (("--elr", "--from-offset", "9", "--to-offset", "3"), "the range ends at 3, before it starts at 9"),
         (("--elr", "--topic", "nothing"), "no history of topic 'nothing'"),
     ],
 )
-def test_what_cannot_be_asked_is_said(job: Job, options: tuple[str, ...], message: str) -> None:
+def test_an_invalid_question_is_an_error(job: Job, options: tuple[str, ...], message: str) -> None:
     result = cli("whatif", *options, "--lake", job.pipeline.root, "--cluster", job.clusters["elr"])
     assert result.exit_code != 0
     assert message in f"{result.output} {result.exception}".replace("\n", " ").replace("│", "").replace("  ", " ")
 
 
-def test_a_list_of_deprioritized_brokers_may_hold_for_a_range() -> None:
+def test_deprioritized_brokers_may_have_their_own_ranges() -> None:
     question = WhatifQuestion(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
     assert question.ranges() == ((1, 100, 1001), (2, 500, 901))
-    with pytest.raises(WhatifError, match="is no profile"):
+    with pytest.raises(WhatifError, match="is not a profile"):
         WhatifQuestion(profile="9").scenario()
 
 

@@ -13,7 +13,7 @@ from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.rows import rows_where
 
-# What the person who broke the clusters measured: (topic, partition) -> (lost acknowledged offsets, first of them).
+# Measured when the clusters were broken: (topic, partition) -> (lost acknowledged offsets, first of them).
 LOST = {
     "unclean": {("ledger", 0): (70, 80), ("ledger", 2): (70, 80), ("audit", 1): (30, 100)},
     "elr": {},
@@ -34,7 +34,7 @@ def test_proven_windows_are_exactly_the_partitions_that_lost_records(job: Job, n
         assert finding["loss_min"] <= lost
         assert finding["loss_max"] is None or finding["loss_max"] >= lost
         assert finding["loss_min"] == lost
-        # Where the leader before may have crashed inside its session it is not known what the logs shared.
+        # If the previous leader may have crashed during its session, the common part of the logs is unknown.
         assert finding["first_lost_offset"] in (None, first)
         roles = {e["role"] for e in finding["evidence"]}
         assert {"election", "state_before", "high_watermark_floor", "leader_log_end"} <= roles
@@ -50,7 +50,7 @@ def test_unclean_recovery_would_have_picked_the_longest_log(job: Job) -> None:
     where = "topic = 'ledger' and partition = 0 and offset = 107"
     rows = rows_where(job.lake, "counterfactuals", job.clusters["unclean"], where)
     outcomes = {r["policy"]: (r["outcome"], r["leader"]) for r in rows}
-    # As recorded, by the release that was run.
+    # The rules of the release in use give the recorded leader.
     assert outcomes["profile_4.3"] == ("elected", 1)
     assert {p: o for p, o in outcomes.items() if p.startswith("unclean_recovery")} == {
         "unclean_recovery_none": ("waits", None),
@@ -78,7 +78,7 @@ def test_every_record_is_stored_once_although_three_controllers_hold_it(job: Job
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_a_record_is_committed_once_a_majority_holds_it(job: Job, name: str) -> None:
-    """The controllers were stopped one by one: the last one wrote a few records that nobody else has."""
+    """The controllers were stopped one by one: the last one wrote a few records that no other has."""
     batches = sorted(job.lake.rows("log_batches", job.clusters[name]), key=lambda b: b["base_offset"])
     majority = [len(b["nodes"]) >= 2 for b in batches]
     assert [b["commit_state"] for b in batches] == ["committed" if m else "unknown" for m in majority]
@@ -108,7 +108,7 @@ def test_quality_is_met_and_documented(job: Job) -> None:
         assert (job.pipeline.root / "_data_docs" / cluster / "index.html").is_file()
 
 
-def test_one_report_a_cluster_shows_the_windows(job: Job) -> None:
+def test_the_report_of_each_cluster_shows_its_windows(job: Job) -> None:
     page = job.report.with_name(f"report-{job.clusters['unclean']}.html").read_text(encoding="utf-8")
     assert "ledger-0" in page
     assert "proven" in page
@@ -125,14 +125,14 @@ def test_running_again_writes_nothing(job: Job) -> None:
     again = Pipeline(job.pipeline.root, job.pipeline.captures)
     again.run(job.report)
     assert _versions(again.lake) == before
-    assert "spark" not in vars(again.lake)  # nothing needed a session: none was started
+    assert "spark" not in vars(again.lake)  # no session was started
 
 
 def _versions(lake: Lake) -> dict[str, int]:
     return {name: lake.version(name) for name in TABLES}
 
 
-def test_the_clusters_own_histories_are_written(job: Job) -> None:
+def test_the_cluster_wide_histories_are_written(job: Job) -> None:
     churn = job.clusters["churn"]
     levels = rows_where(job.lake, "feature_history", churn, where="name = 'eligible.leader.replicas.version'")
     assert sorted((r["offset"], r["level"]) for r in levels) == [(5, 1), (489, 0), (492, 1)]

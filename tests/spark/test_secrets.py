@@ -1,4 +1,4 @@
-"""Secrets of every kind are planted in a capture, whole and damaged, and looked for in everything that comes out."""
+"""Plant secrets of every kind in a capture, intact and damaged, and search for them in all output."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def json_scram(number: int) -> dict[str, object]:
 
 
 def capture(folder: Path) -> Path:
-    """Every kind of secret, each in a record that can be read, one of an unknown version, and one that is damaged; in
-    a segment, a snapshot, the bootstrap file, kafka-dump-log's text and properties files."""
+    """A capture with every kind of secret, in readable records, records of an unknown version and damaged records; in a
+    segment, a snapshot, the bootstrap file, the text of kafka-dump-log, and properties files."""
     records = [scram(0), token(3, 10), token(4, 26), scram(5, version=7)]
     records += [password(10 + i, name) for i, name in enumerate(CONFIGS)]
     good = writer.log(1)[0] + writer.batch(records, 1)
@@ -87,7 +87,7 @@ def capture(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Everything that a run over that capture wrote or messages, by name."""
+    """All files, table rows and messages of a run over that capture, by name."""
     root = tmp_path_factory.mktemp("secrets")
     pipeline = Pipeline(root / "lake", [capture(root / "capture")])
     pipeline.lake = Lake(spark, root / "lake")
@@ -109,14 +109,14 @@ def _spelled(value: object) -> bytes:
 
 
 def forms(secret: bytes) -> Iterator[bytes]:
-    """A secret as itself, as hex, and as base64 at any of its three alignments."""
+    """A secret as plain bytes, as hex, and as base64 at each of its three alignments."""
     yield secret
     yield secret.hex().encode()
     for shift in range(3):
         yield base64.b64encode(b"x" * shift + secret)[4 if shift else 0 : -4]
 
 
-def test_the_records_are_there(outputs: dict[str, bytes]) -> None:
+def test_the_records_are_in_the_lake(outputs: dict[str, bytes]) -> None:
     records = outputs["table metadata_records"]
     for kind in (b"USER_SCRAM_CREDENTIAL_RECORD", b"DELEGATION_TOKEN_RECORD", b"CONFIG_RECORD", b"[redacted]"):
         assert kind in records
@@ -124,7 +124,7 @@ def test_the_records_are_there(outputs: dict[str, bytes]) -> None:
     assert b"[redacted]" in outputs["table static_configs"]
 
 
-def test_no_secret_is_in_anything_that_was_written_or_said(outputs: dict[str, bytes]) -> None:
+def test_no_output_has_a_secret(outputs: dict[str, bytes]) -> None:
     leaks = [
         (name, number)
         for name, data in outputs.items()

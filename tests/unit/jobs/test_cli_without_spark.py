@@ -68,7 +68,7 @@ def test_usage_errors_exit_with_2() -> None:
 def test_a_lake_is_no_url(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--lake", "s3://bucket/lake"])
     assert result.exit_code == 1
-    assert str(result.exception).startswith("s3://...: the lake is a folder of this machine")
+    assert str(result.exception).startswith("s3://...: the lake must be a local or mounted folder")
 
 
 def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:

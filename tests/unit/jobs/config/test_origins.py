@@ -78,7 +78,7 @@ def test_a_variable_of_no_section_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(f"{PREFIX}SPAKR__MASTER", "local[1]")
     result = CliRunner().invoke(app, ["config", "show"])
     assert result.exit_code == 0
-    assert result.stderr == f"{PREFIX}SPAKR__MASTER: names no setting; nothing reads it\n"
+    assert result.stderr == f"{PREFIX}SPAKR__MASTER: not a setting; it has no effect\n"
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv"])

@@ -45,8 +45,8 @@ def test_other_rules_differ() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"not json\n", "line 2, byte {first}: no JSON"),
-        (b"[]\n", "line 2, byte {first}: no case, but a list"),
+        (b"not json\n", "line 2, byte {first}: not JSON"),
+        (b"[]\n", "line 2, byte {first}: expected a JSON object, not list"),
         (b'{"kafka": "4.3.1"}\n', "line 2, byte {first}: a case cannot be read"),
         (b'{"kafka": "0.8"}\n', "line 2, byte {first}: no profile for Kafka '0.8'"),
     ],

@@ -17,9 +17,9 @@ from replay.findings.statements import prose, statement
 HEADINGS = {
     "fact": "What the log and files show",
     "bound": "What that proves",
-    "assumption": "Taken for true, and not shown",
+    "assumption": "Assumed, not shown by the evidence",
     "meaning": "What it means",
-    "prediction": "Predictions (hypothetical: nothing of this happened)",
+    "prediction": "Predictions (hypothetical: none of this happened)",
 }
 FINDING = dict.fromkeys(TABLES["findings"].schema.names) | {
     "finding_id": "0123456789abcdef",
@@ -73,7 +73,7 @@ def test_the_head_has_verdict_offsets_times_and_bounds(capsys: pytest.CaptureFix
         "   finding   0123456789abcdef in cluster c",
         "   from      metadata offset 91, 2026-11-21T00:39:25.233Z",
         "   elected   metadata offset 107, 2026-11-21T00:39:36.570Z: broker 1",
-        "   until     the end of the log at least: |ISR| is below min ISR to the last",
+        "   until     at least the end of the log: |ISR| is still below min ISR there",
         "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known",
         "             acks=0 or 1: at least 1; at most 90",
         "   judged by rule hwm_regression, version 2",
@@ -121,7 +121,7 @@ def test_statements_stand_under_the_heading_of_their_nature(capsys: pytest.Captu
 def test_a_finding_without_statements_is_explained_in_prose(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, FINDING)
     assert lines[lines.index("Explanation") + 1] == "  the whole story"
-    assert lines[-1] == "Evidence: the explanation is all there is"
+    assert lines[-1] == "Evidence: none besides the explanation"
 
 
 def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,13 +135,13 @@ def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) ->
     rows = [dict(zip(names, pick, strict=True)) | {"explanation": "why"} for pick in picks]
     print_explained(Explained(FINDING, rows, []), DocumentFormat.TABLE)
     lines = capsys.readouterr().out.splitlines()
-    begin = lines.index("What other policies would have done (hypothetical: nothing of this happened)")
+    begin = lines.index("What other policies would have done (hypothetical: none of this happened)")
     assert lines[begin + 1 : begin + 10] == [
-        "  a: elected, broker 3; (epoch, log end) last seen: (0, 150); would lose 0 or more offsets",
+        "  a: elected, broker 3; last known (epoch, log end): (0, 150); would lose 0 or more offsets",
         "    why",
         "  b: waits",
         "    why",
-        "  c: elected, broker 1; (epoch, log end) last seen: (0, 80); would lose 70 offsets",
+        "  c: elected, broker 1; last known (epoch, log end): (0, 80); would lose 70 offsets",
         "    why",
         "  d: elected, broker 2; would lose 0 to 9 offsets",
         "    why",
@@ -158,8 +158,8 @@ def test_evidence_of_one_row_is_one_entry_with_all_its_roles(capsys: pytest.Capt
         '   record    PARTITION_CHANGE_RECORD {"isr":[]}',
         "   file      log in capture tuesday",
         f"   SHA-256   {'f' * 64}",
-        "   position  byte 7508, in the batch that begins at offset 90",
-        "   show it   first log",
+        "   position  byte 7508, in the batch that starts at offset 90",
+        "   command   first log",
         "             second log",
         "",
         "2. election",
@@ -180,7 +180,7 @@ def test_bytes_are_shown_or_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, FINDING, *(EVIDENCE | {"bytes": bytes_} for bytes_ in shown))
     assert "   bytes     line 1" in lines
     assert "             line 2" in lines
-    moved = lines.index("   bytes     of copy, which has this SHA-256:")
+    moved = lines.index("   bytes     from copy, which has this SHA-256:")
     assert lines[moved + 1] == "             ledger 0 150"
     assert "   bytes     the file was altered" in lines
 

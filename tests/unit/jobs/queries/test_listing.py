@@ -73,9 +73,9 @@ def test_the_limit_is_of_rows_and_all_are_counted(lake: LakeFiles) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"kinds": ["loss"]}, "'loss' is no kind. Choose among hwm_regression, "),
-        ({"verdicts": ["sure"]}, "'sure' is no verdict. Choose among proven, possible, undetermined, excluded."),
-        ({"severities": ["fatal"]}, "'fatal' is no severity. Choose among critical, high, medium, low, info."),
+        ({"kinds": ["loss"]}, "'loss' is not a kind. Choose from hwm_regression, "),
+        ({"verdicts": ["sure"]}, "'sure' is not a verdict. Choose from proven, possible, undetermined, excluded."),
+        ({"severities": ["fatal"]}, "'fatal' is not a severity. Choose from critical, high, medium, low, info."),
         ({"since_ms": 2, "until_ms": 1}, "--until is before --since"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_no_finding_can_have_is_an_error(lake: LakeFiles, wanted: dict[str,
 def test_times() -> None:
     assert time_ms("2026-11-21T00:40:34Z") == time_ms("2026-11-21T01:40:34+01:00") == time_ms("2026-11-21T00:40:34")
     assert time_ms("1970-01-01T00:00:01.5") == 1_500
-    with pytest.raises(FilterError, match="'yesterday' is no time"):
+    with pytest.raises(FilterError, match="'yesterday' is not a time"):
         time_ms("yesterday")
 
 
@@ -104,8 +104,8 @@ def test_the_commands(lake: LakeFiles) -> None:
     table = cli(lake, "findings", "--kind", "hwm_regression", "--limit", "1")
     assert "w2" in table.stdout
     assert "w1" not in table.stdout
-    assert "2 more findings are not shown: raise --limit, or narrow the filters" in table.output
-    assert cli(lake, "findings", "--topic", "none").stdout == "no finding\n"
+    assert "2 more findings are not shown: raise --limit or add filters" in table.output
+    assert cli(lake, "findings", "--topic", "none").stdout == "no findings\n"
 
 
 def test_a_lake_that_is_not_there_is_named(tmp_path: Path) -> None:

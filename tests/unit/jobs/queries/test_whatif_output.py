@@ -38,7 +38,7 @@ def test_only_what_differs_is_shown_and_what_is_not_known_is_said(
     assert [row[1] for row in cells] == ["orders-0", "orders-2"]
     assert {"1 -> -1", "0 -> 2", "70 or more -> 0"} <= set(cells[0])
     assert {"0 -> ?"} <= set(cells[1])
-    assert "1 partitions: log ends that the choice needs were not seen" in shown.err
+    assert "1 partitions: the policy needs log ends that were not captured" in shown.err
 
 
 def test_programs_get_every_partition_and_column(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_findings_beyond_the_limit_are_counted_and_named() -> None:
     findings = [finding(f"hwm-{number:04}") for number in range(MAX_DETAILS + 3)]
     page = Page(render_report(report(findings, timelines={})))
     assert page.of_class("article", "finding") == MAX_DETAILS
-    assert f"The {MAX_DETAILS} worst findings are shown" in page.text
+    assert f"Only the {MAX_DETAILS} worst findings are shown" in page.text
     assert f"explain hwm-{MAX_DETAILS + 2:04}" in page.text
 
 

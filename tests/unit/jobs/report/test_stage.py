@@ -57,7 +57,7 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     assert _sorted(loaded.totals.groups) == _sorted(counted(rows).groups)
     for name in ("partitions", "proven_partitions", "proven_least", "proven_exact"):
         assert getattr(loaded.totals, name) == getattr(counted(rows), name)
-    assert "5 more are left out here; the <code>findings</code> table holds all 9." in render_report(loaded)
+    assert "5 more are not shown; the <code>findings</code> table has all 9." in render_report(loaded)
 
 
 def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:

@@ -43,7 +43,7 @@ def test_a_long_history_shows_the_states_around_the_window(
     assert any(each["offset"] == election for each in span.states)
     page = Page(render_report(report([one], timelines={(TOPIC_ID, 0): states})))
     assert page.of_class("g", "state") == MAX_STATES
-    assert f"{span.before} earlier and {span.after} later states are left out" in page.text
+    assert f"{span.before} earlier and {span.after} later states are not shown" in page.text
 
 
 @pytest.mark.parametrize("window", [(500, 510, 505), (0, 5, 3), (995, None, 996), (100, 900, 800), (None, 900, None)])
@@ -70,4 +70,4 @@ def test_a_removed_topic_and_unknown_values_can_be_drawn() -> None:
 
 def test_a_window_without_history_has_a_section_too() -> None:
     page = Page(render_report(report([finding()], timelines={})))
-    assert "No partition history belongs to this finding." in page.text
+    assert "This finding has no partition history." in page.text

@@ -44,8 +44,8 @@ def test_a_finding_without_known_statements_shows_its_explanation(reason: list[d
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [
-        (None, None, "is not bounded by the evidence"),
-        (0, None, "is not bounded by the evidence"),
+        (None, None, "evidence does not bound the loss"),
+        (0, None, "evidence does not bound the loss"),
         (7, None, "lost at least 7 offsets; no upper bound is known."),
         (0, 9, "lost at most 9 offsets."),
         (None, 0, "lost nothing."),
