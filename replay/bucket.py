@@ -85,7 +85,7 @@ def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: 
     answer.
     """
     bucket = Bucket(history, facts)
-    elections, checked = build_elections(bucket.history, bucket.states, facts.brokers), None
+    elections, checked = build_elections(bucket.history, bucket.states, facts), None
     if question is not None:
         checked = check_rules(bucket, elections)
         elections = checked.elections

@@ -11,23 +11,22 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from evidence.capture.clock_bounds import minimum_clock_error_ms
 from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import Settings
+from jobs.detect.inputs import judging_inputs
 from jobs.detect.printed_states import compare_with_described
 from jobs.detect.snapshots import compare_with_snapshots
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
-from jobs.lake.lake_files import LakeFiles
-from jobs.replay.cluster_state import control_records, load_cluster_state, static_files
-from jobs.replay.stage import changes_frame, replayed_from
+from jobs.replay.cluster_state import control_records
+from jobs.replay.stage import changes_frame
 from jobs.spark.buckets import bucket_count, map_both
 from jobs.spark.stacked_tables import StackedTables, arrow_rows_of, rows_of
 from jobs.spark.types import spark_schema
 from replay.arrow import schemas
 from replay.arrow.schemas import CHANGES
 from replay.bucket import JUDGED, judge
-from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
+from replay.cluster.facts import ClusterFacts
 from replay.cluster.log import Problem
 from replay.cluster.state import ClusterState, changes_that_count
 from replay.findings.broken_rules import invariant_findings
@@ -35,7 +34,6 @@ from replay.findings.faults import divergence, fault, file_faults, rival_snapsho
 from replay.findings.kinds import FILE_FAULTS
 from replay.invariants.quorum import quorum_violations
 from replay.offsets import topic_ids
-from replay.offsets.clock_anchors import least_clock_error_ms
 from replay.offsets.topic_ids import LIFETIMES
 from replay.whatif.counterfactuals import Question
 
@@ -84,15 +82,10 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     if lake.input_fingerprint("findings", cluster) == inputs:
         return DetectSummary(cluster, True)
     lake.start()
-    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    clock = measured_clock(lake, cluster, settings)
-    end_ms = log_end_ms(lake, cluster, state)
-    static = static_files(lake, cluster)
+    state, facts = judging_inputs(lake, cluster, settings)
     history = lake.table("partition_history", cluster)
     progress(f"{cluster}: judging elections and windows")
     offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
-    facts = cluster_facts(cluster, state, clock, end_ms, static, sorted(r["offset"] for r in restarts))
     buckets = bucket_count(history, settings)
     results = _Results(lake, cluster, _judged(history, offsets, facts, question, buckets), buckets)
     for column, name in _WRITTEN.items():
@@ -101,7 +94,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     results.write("violation", "invariant_violations", of_log)
     progress(f"{cluster}: comparing with snapshots and with the output of Kafka's tools")
     compared, mismatches = compare_with_snapshots(lake, cluster, state)
-    printed = compare_with_described(lake, cluster, history, clock, end_ms)
+    printed = compare_with_described(lake, cluster, history, facts.clock, facts.log_end_ms)
     problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
     rows = [fault(cluster, problem) for problem in problems]
     rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
@@ -126,21 +119,6 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     )
 
 
-_OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "origin"]
-_LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
-
-
-def measured_clock(lake: LakeFiles, cluster: str, settings: Settings) -> Clock:
-    """The larger of the configured clock error and the clock error that the evidence itself shows."""
-    files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
-    lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
-    measured = minimum_clock_error_ms(files)
-    if len(lines):
-        opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
-        measured = max(measured, least_clock_error_ms(opened, lines))
-    return Clock(max(settings.evidence.clock_error_ms, measured), measured)
-
-
 def _counts(rows: pa.Table) -> dict[str, int]:
     """Number of occurrences of each value in the table's only column."""
     return {c["values"]: c["counts"] for c in rows.column(0).value_counts().to_pylist()}
@@ -153,12 +131,6 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
     found = fault(cluster, Problem("snapshot_mismatch", end, message), f"{row['topic_id']}-{row['partition']}")
     topic = state.configs.topic_names.get(row["topic_id"])
     return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
-
-
-def log_end_ms(lake: LakeFiles, cluster: str, state: ClusterState) -> int | None:
-    """The time of the last batch of the log, after which the state is unknown; None if the log has no batch."""
-    inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
-    return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
 
 
 def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:

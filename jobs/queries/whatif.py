@@ -12,13 +12,11 @@ import pyarrow.compute as pc
 from evidence.errors import KraftForensicsError
 from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import Settings
-from jobs.detect.stage import log_end_ms, measured_clock
+from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake_files import LakeFiles
-from jobs.replay.cluster_state import load_cluster_state, static_files
-from jobs.replay.stage import replayed_from
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
-from replay.cluster.facts import ClusterFacts, cluster_facts
+from replay.cluster.facts import ClusterFacts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
@@ -111,14 +109,10 @@ def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Se
     if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
-    state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    last_ms = log_end_ms(lake, cluster, state)
-    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
-    clock, static = measured_clock(lake, cluster, settings), static_files(lake, cluster)
-    facts = cluster_facts(cluster, state, clock, last_ms, static, sorted(r["offset"] for r in restarts))
+    _, facts = judging_inputs(lake, cluster, settings)
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
     offsets = with_topic_ids(offsets, lifetimes_of(topics))
-    end_ms = _end_ms(lake, cluster, question.to_offset, last_ms)
+    end_ms = _end_ms(lake, cluster, question.to_offset, facts.log_end_ms)
     answers = [WHATIF.empty_table()]
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
         of_bucket = pc.field("topic_id").isin(topic_ids)

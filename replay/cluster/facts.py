@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import CLUSTER_RECORDS, TOPIC_EVENTS
+from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
 from replay.cluster.controllers import ControllerReleases
@@ -96,6 +97,11 @@ class ClusterFacts:
         if self.configs is None:
             raise ValueError(f"cluster {self.cluster_id}: the configs are not known, so no rules can be applied")
         return self.configs
+
+    @cached_property
+    def broker_events(self) -> BrokerEvents:
+        """The brokers' events as arrays, worked out once."""
+        return broker_events(self.brokers)
 
     @property
     def heard_ms(self) -> int:

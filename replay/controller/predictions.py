@@ -16,7 +16,7 @@ import numpy as np
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import resize, same, same_set, size, where
-from replay.cluster.broker_events import BrokerEvents, broker_events
+from replay.cluster.broker_events import BrokerEvents
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
@@ -117,7 +117,7 @@ class Predictions:
 
 def predict_all(bucket: Bucket, rows: Array) -> Iterator[Predictions]:
     """Predict changes in pieces. rows: from Bucket.changed_rows."""
-    timeline = broker_events(bucket.facts.brokers)
+    timeline = bucket.facts.broker_events
     for begin in range(0, len(rows), _PIECE_ROWS):
         yield _Piece(bucket, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
 

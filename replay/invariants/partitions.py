@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths, to_matrix
 from replay.arrow.sets import is_in
-from replay.cluster.broker_events import REGISTRATION, UNREGISTER, broker_events
+from replay.cluster.broker_events import REGISTRATION, UNREGISTER
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
@@ -200,7 +200,7 @@ def _with_lost(
     lost = np.where(lost >= 0, lost, PAD)
     if replicas:
         lost = _only(lost, rows.states.replicas[at], inside=True)
-    events = broker_events(facts.brokers)
+    events = facts.broker_events
     left = np.isin(events.kind.astype(str), (REGISTRATION, UNREGISTER))
     batches, number = np.unique(events.batch[left], return_inverse=True)
     reasons = number << 32 | events.broker[left]

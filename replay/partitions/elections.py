@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, masks, to_lengths, to_matrix
 from replay.arrow.sets import keep
-from replay.cluster.broker_events import broker_events, nearest, went_offline
-from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.broker_events import nearest, went_offline
+from replay.cluster.facts import ClusterFacts
 from replay.partitions.election_actors import Change, actors, has, side
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
@@ -205,9 +205,9 @@ def _lost(change: Change, directory: Array) -> Array:
     return result
 
 
-def build_elections(history: pa.Table, states: States, brokers: BrokerTimeline) -> pa.Table:
+def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> pa.Table:
     """Build schemas.ELECTIONS, one row per leader change; predictions are left null."""
-    rows, events = leader_changes(states), broker_events(brokers)
+    rows, events, brokers = leader_changes(states), facts.broker_events, facts.brokers
     change = _change(history, states, rows)
     after, before = change.after.table, change.before.table
     directory = _old_directories(change)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster import broker_events as events
-from replay.cluster.broker_events import BEFORE_CHANGES, broker_events
+from replay.cluster.broker_events import BEFORE_CHANGES
 from replay.controller.predictions import predict_all
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
@@ -142,7 +142,7 @@ def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
 
 def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     history, unclean_restarts = bucket.history, bucket.facts.unclean_restarts
-    timeline = broker_events(bucket.facts.brokers)
+    timeline = bucket.facts.broker_events
     times = {s.offset: s.timestamp_ms for states in bucket.facts.brokers.states.values() for s in states}
     rows = np.arange(len(history))
     subject = subjects.of(rows)

@@ -32,6 +32,7 @@ import pyarrow as pa
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
+from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 
 Row = dict[str, Any]
@@ -222,3 +223,8 @@ def running(*brokers: int) -> BrokerTimeline:
 def elr_levels(on: bool = True, *switches: tuple[int, bool]) -> FeatureLevels:
     """The ELR feature on or off from offset 0 on, and switched at further offsets."""
     return feature_levels([(at, ELR_VERSION, int(value)) for at, value in ((0, on), *switches)])
+
+
+def facts_with(brokers: BrokerTimeline) -> ClusterFacts:
+    """A cluster of which only the brokers matter, with the ELR feature on."""
+    return ClusterFacts("c", brokers, elr_levels())

@@ -27,7 +27,7 @@ from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
 from tests.support.scalar_invariants import World, scalar_stretches
-from tests.support.scenario import TOPIC_ID, ms, running, sessions, states, together
+from tests.support.scenario import TOPIC_ID, facts_with, ms, running, sessions, states, together
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -75,7 +75,7 @@ def facts(
 
 def violations(history: pa.Table, known: ClusterFacts | None = None) -> list[Row]:
     known = known or facts()
-    elections = build_elections(history, states_of(history), known.brokers)
+    elections = build_elections(history, states_of(history), known)
     table = partition_violations(history, elections, known)
     assert table.schema.equals(INVARIANT_VIOLATIONS)
     return table.to_pylist()
@@ -382,7 +382,7 @@ def _captured(folder: Path) -> Captured:
     decoded = decode(folder)
     history, state = history_of(decoded)
     table = sorted_history(history.table)
-    elections = build_elections(table, states_of(table), state.brokers)
+    elections = build_elections(table, states_of(table), facts_with(state.brokers))
     control = [r for r in decoded.records if r["is_control"]]
     return table, elections, state, cluster_facts("c", state, Clock(), None, decoded.static), control
 
@@ -415,7 +415,7 @@ def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
     decoded = decode(capture(name))
     history, state = history_of(decoded)
     table = sorted_history(history.table)
-    elections = build_elections(table, states_of(table), state.brokers)
+    elections = build_elections(table, states_of(table), facts_with(state.brokers))
     found = partition_violations(table, elections, cluster_facts("c", state, Clock(), None, decoded.static)).to_pylist()
     told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
     assert told == [
@@ -493,7 +493,9 @@ def test_all_at_once_is_the_same_as_one_by_one(
     history = with_column(history, "partition_epoch", [3 if offset == jump else epoch for offset, epoch in epochs])
     static, configs = world.static, world.configs
     known = facts(world.brokers, world.levels, sorted(world.cleared), configs, world.controllers, static)
-    hidden = build_elections(history, states_of(history), world.brokers).filter(pa.compute.field("hidden_unclean"))
+    hidden = build_elections(history, states_of(history), facts_with(world.brokers)).filter(
+        pa.compute.field("hidden_unclean")
+    )
     keys = {(r["topic_id"], r["partition"], r["offset"]) for r in hidden.to_pylist()}
     expected = scalar_stretches(history.to_pylist(), replace(world, hidden=frozenset(keys)))
     names = ("invariant", "topic_id", "partition", "start_offset", "end_offset", "rows")

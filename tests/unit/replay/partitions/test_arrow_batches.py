@@ -17,6 +17,7 @@ from replay.partitions.reducer import build_history
 from tests.support.paths import capture
 from tests.support.pure import changes_of, decode, history_of
 from tests.support.random_logs import Row, logs
+from tests.support.scenario import facts_with
 from tests.unit.replay.partitions.test_reducer import context
 
 SIZES = [1, 2, 7]
@@ -62,6 +63,6 @@ def test_a_real_capture(size: int) -> None:
     assert clipped.equals(clip_validity(whole, shape.runs, shape.log_end))
     chunked = cut(whole, size)
     states, of_whole = states_of(chunked), states_of(whole)
-    elections = build_elections(whole, of_whole, state.brokers)
-    assert build_elections(chunked, states, state.brokers).equals(elections)
+    elections = build_elections(whole, of_whole, facts_with(state.brokers))
+    assert build_elections(chunked, states, facts_with(state.brokers)).equals(elections)
     assert len(elections) > 100

@@ -18,7 +18,7 @@ from replay.partitions.elections import LOST, RISKY, build_elections, states_of
 from replay.partitions.reducer import MIGRATING
 from tests.support.pure import history_of
 from tests.support.scalar_elections import told
-from tests.support.scenario import running, sessions, states, together
+from tests.support.scenario import facts_with, running, sessions, states, together
 from tests.unit.test_oracle import decoded as decoded_capture
 
 
@@ -27,7 +27,7 @@ def elections(*lines: str, brokers: BrokerTimeline | None = None) -> list[dict[s
 
 
 def of_table(history: pa.Table, brokers: BrokerTimeline | None = None) -> list[dict[str, Any]]:
-    return build_elections(history, states_of(history), brokers or running(1, 2, 3)).to_pylist()
+    return build_elections(history, states_of(history), facts_with(brokers or running(1, 2, 3))).to_pylist()
 
 
 def last_cause(*lines: str) -> str:
@@ -370,7 +370,7 @@ def real(name: str) -> tuple[list[dict[str, Any]], dict[int, dict[str, Any]]]:
     history, state = history_of(decoded_capture(name))
     table = schemas.sorted_history(history.table)
     about_brokers = {r["offset"]: r for r in state.records if r["type"] in BROKER_TYPES}
-    return build_elections(table, states_of(table), state.brokers).to_pylist(), about_brokers
+    return build_elections(table, states_of(table), facts_with(state.brokers)).to_pylist(), about_brokers
 
 
 # Counted by hand in the records. Brokers were stopped and killed; a killed one is fenced when its session is over.

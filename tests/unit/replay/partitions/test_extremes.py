@@ -18,6 +18,7 @@ from replay.partitions.reducer import build_history
 from tests.support.random_logs import TOPICS, Row
 from tests.support.scalar_elections import told
 from tests.support.scalar_reducer import reduce_rows
+from tests.support.scenario import facts_with
 from tests.unit.replay.partitions.test_reducer import build, changed, context, created, without_configs
 
 MILLION = 1_000_000
@@ -163,6 +164,6 @@ def test_any_ids_and_any_number_of_replicas(changes: list[Row]) -> None:
         len(set(row["last_known_elr"]) & set(row["replicas"])) for row in rows
     ]
 
-    elections = build_elections(history.table, states, BrokerTimeline()).to_pylist()
+    elections = build_elections(history.table, states, facts_with(BrokerTimeline())).to_pylist()
     found = [(e["offset"], e["previous_leader"], e["leader"], e["cause"]) for e in elections]
     assert found == scalar_elections(rows)
