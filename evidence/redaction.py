@@ -69,6 +69,8 @@ def redact(type_name: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 _PAIR = re.compile(r"""([A-Za-z0-9_.\-]{1,200})("?\s*(?:=|:|->)\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;})\]]+)""")
+# A line of a config dump: all of the rest is the value, spaces too.
+_CONFIG_LINE = re.compile(r"(([A-Za-z0-9_.\-]{1,200}) = )(.*)")
 # For a first look at many texts at once, in any engine and ignoring case: `redact_text` leaves others as they are.
 SECRET_WORDS = _SECRET_CONFIG.pattern + r"|://"
 _URL_USER = re.compile(r"(://[^/\s:@]{1,200}:)[^/\s@]{1,200}@")
@@ -82,4 +84,5 @@ def redact_text(text: str) -> str:
         return text
     if re.search(r"LoginModule", text):
         return REDACTED
+    text = _CONFIG_LINE.sub(lambda m: m[1] + REDACTED if is_secret_config(m[2]) else m[0], text)
     return _PAIR.sub(lambda m: m[1] + m[2] + REDACTED if is_secret_config(m[1]) else m[0], text)

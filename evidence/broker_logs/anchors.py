@@ -3,9 +3,9 @@ both tell of. Pure: Arrow tables in, tables.NODE_CLOCKS out.
 
 A broker logs a partition's state after the record that made it, whenever that was: line less record bounds the wall
 clock's lead from above, and the least of many such differences is close to it. What a broker logs before it asks the
-controller for a record (it is starting; its leader shrinks an ISR) bounds it from below. Partition epochs, broker epochs
-and incarnation ids say which record is meant: no clock is compared to find it. A controller's own lines bound nothing:
-the active one applies records before it appends them.
+controller for a record (it is starting; its leader shrinks an ISR) bounds it from below. Partition epochs, broker
+epochs and incarnation ids say which record is meant: no clock is compared to find it. A controller's own lines bound
+nothing: the active one applies records before it appends them.
 """
 
 from __future__ import annotations
@@ -82,18 +82,19 @@ def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
         spans[row["node_id"]].append(row)
     columns = (events[name].to_pylist() for name in ("node_id", "logged_at_ms", "logged_at_utc_ms"))
     utc = [
-        wall - zone if known is None and wall is not None and (zone := _zone_at(spans[node], wall)) is not None else known
+        known if known is not None or wall is None else _in_utc(wall, spans.get(node, []))
         for node, wall, known in zip(*columns, strict=True)
     ]
     index = events.schema.get_field_index("logged_at_utc_ms")
     return events.set_column(index, events.schema.field(index), pa.array(utc, pa.int64()))
 
 
-def _zone_at(spans: list[Row], wall_ms: int) -> int | None:
+def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
     zones = {s["zone_ms"] for s in spans}
     if len(zones) > 1:
         zones = {s["zone_ms"] for s in spans if s["from_ms"] <= wall_ms <= s["to_ms"]}
-    return next(iter(zones)) if len(zones) == 1 else None
+    zone_ms = next(iter(zones)) if len(zones) == 1 else None
+    return None if zone_ms is None else wall_ms - zone_ms
 
 
 def _of_log(table: pa.Table) -> pa.Table:
@@ -174,7 +175,8 @@ def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
 
 
 def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor]:
-    """A broker is starting before its registration is a record, and registered after it; so with controlled shutdown."""
+    """A broker is starting before its registration is a record, and is registered after it; it begins a controlled
+    shutdown before that is one."""
     incarnations: dict[str, int] = {}
     sessions: dict[tuple[int, int], int] = {}
     stops: dict[tuple[int, int], int] = {}
@@ -191,19 +193,21 @@ def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor
     lines = events.filter(pc.is_in(events["kind"], kinds))
     lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
     anchors: list[_Anchor] = []
-    session = None
-    for row in lines.select(["kind", "node_id", "broker_id", "broker_epoch", "incarnation_id", "logged_at_ms", "path"]).to_pylist():
+    registered: dict[tuple[int, str], int] = {}
+    columns = ["kind", "node_id", "broker_epoch", "incarnation_id", "logged_at_ms", "path"]
+    for row in lines.select(columns).to_pylist():
         node, logged = row["node_id"], row["logged_at_ms"]
         if node is None or logged is None:
             continue
+        place = (node, row["path"])
         if row["kind"] == "broker_starting":
-            session = None
+            registered.pop(place, None)
             record = incarnations.get(row["incarnation_id"])
         elif row["kind"] == "broker_registered":
-            session = (node, row["broker_epoch"], row["path"])
-            record = sessions.get(session[:2])
+            registered[place] = row["broker_epoch"]
+            record = sessions.get((node, row["broker_epoch"]))
         else:
-            record = stops.get(session[:2]) if session and session[0] == node and session[2] == row["path"] else None
+            record = stops.get((node, registered[place])) if place in registered else None
         if record is not None:
             anchors.append(_Anchor(node, record, logged, row["kind"] == "broker_registered"))
     return anchors
@@ -239,8 +243,8 @@ def _printed_zones(events: pa.Table, boots: pa.Table | None) -> dict[int, dict[i
     zones: dict[int, dict[int, str]] = defaultdict(dict)
     stamped = events.filter(pc.and_(pc.is_valid(events["logged_at_utc_ms"]), pc.is_valid(events["node_id"])))
     names = ["node_id", "logged_at_ms", "logged_at_utc_ms"]
-    differences = {(r["node_id"], _nearest_quarter(r[names[1]] - r[names[2]])) for r in stamped.select(names).to_pylist()}
-    for node, zone_ms in differences:
+    rows = stamped.select(names).to_pylist()
+    for node, zone_ms in {(r["node_id"], _nearest_quarter(r[names[1]] - r[names[2]])) for r in rows}:
         zones[node][zone_ms] = PRINTED
     for row in boots.to_pylist() if boots is not None else ():
         if row["node_id"] is not None and row["zone_ms"] is not None:

@@ -73,7 +73,9 @@ def _match(
     known: Message, pattern: re.Pattern[str], message: str, context: re.Match[str] | None, is_head: bool
 ) -> re.Match[str] | None:
     if known.anywhere:
-        return pattern.search(message)
+        found = pattern.search(message)
+        # A config dump's further lines are `name = value`: what a value holds has not happened.
+        return None if found and not is_head and " = " in message[: found.start()] else found
     if not is_head:
         return None
     if not known.speakers:

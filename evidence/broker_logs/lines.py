@@ -23,6 +23,7 @@ MAX_LINE_BYTES = 1 << 20
 MAX_DAMAGE = 1000
 _LINE_END, _ZERO, _FIRST_NOT_ASCII = ord("\n"), 0, 0x80
 _BOM = b"\xef\xbb\xbf"
+_LINE_START = r"^(?:\xEF\xBB\xBF)?"
 
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -109,9 +110,11 @@ class LineScanner:
         buffer = np.frombuffer(data, dtype=np.uint8)
         bounds = _bounds(buffer, data)
         lines = _Lines(data, base, bounds)
-        is_head = lines.matching(self.layout.head)
+        is_head = lines.matching(self.layout.head.replace("^", _LINE_START, 1))
         is_wanted = lines.matching(self.wanted)
         is_bad = self._hold_back_what_is_no_text(lines, buffer)
+        if self.layout.has_header and not base:
+            is_head[0] = False
         is_head &= ~is_bad
         is_wanted &= ~is_bad
         heads = np.flatnonzero(is_head)

@@ -1,5 +1,5 @@
-"""The messages of brokers and controllers that are evidence, as data: for each the words it is found by, who says it, and
-the pattern that names its fields.
+"""The messages of brokers and controllers that are evidence, as data: for each the words it is found by, who says it,
+and the pattern that names its fields.
 
 Texts: Kafka's source of 3.9, the class files of 3.9.1, 4.0.2, 4.1.1, 4.3.1 and 4.4.0, and what 3.9.1, 4.0.2, 4.1.1,
 4.2.0, 4.3.1 and 4.4.0 wrote. docs/broker_logs.md says what each proves, and where releases differ. A group's name is a
@@ -83,7 +83,8 @@ MESSAGES = (
     Message(
         "partition_offline",
         "offline log directory",
-        rf"Unable to bring up new local leader {_TP} with topic id {_ID} because it resides in an offline log directory",
+        rf"Unable to bring up new local leader {_TP} with topic id {_ID} because it resides in an "
+        rf"offline log directory",
         _BROKER,
     ),
     Message(
@@ -112,7 +113,8 @@ MESSAGES = (
     Message(
         "isr_change_failed",
         "Failed to alter partition to ",
-        r"Failed to alter partition to Pending.{0,5000}?(?:rejected the request with |since |because )"
+        r"Failed to alter partition to Pending.{0,5000}?"
+        r"(?:since the controller rejected the request with |since |because )"
         r"(?P<detail>[^.]{1,300})",
         _PARTITION,
     ),
@@ -161,7 +163,8 @@ MESSAGES = (
         "truncating_to_leaders_epoch",
         " due to leader epoch and offset ",
         rf"Truncating partition {_TP} with (?:Offset)?TruncationState\(offset=(?P<truncated_to>\d{{1,19}}), "
-        r"completed=\w+\) due to leader epoch and offset EpochEndOffset\(.{0,100}?leaderEpoch=(?P<leader_epoch>\d{1,10}), "
+        r"completed=\w+\) due to leader epoch and offset "
+        r"EpochEndOffset\(.{0,100}?leaderEpoch=(?P<leader_epoch>\d{1,10}), "
         r"endOffset=(?P<leader_end_offset>\d{1,19})\)",
         _FETCHER,
     ),
@@ -224,7 +227,8 @@ MESSAGES = (
     Message(
         "broker_epochs_differ",
         "Found different broker epochs",
-        rf"Found different broker epochs in {_DIR}\. Other=(?P<detail>-?\d{{1,19}}) vs current=(?P<broker_epoch>\d{{1,19}})",
+        rf"Found different broker epochs in {_DIR}\. Other=(?P<detail>-?\d{{1,19}}) vs "
+        rf"current=(?P<broker_epoch>\d{{1,19}})",
     ),
     Message(
         "logs_loaded",
@@ -248,7 +252,8 @@ MESSAGES = (
     Message(
         "broker_starting",
         " is now STARTING",
-        r"Incarnation (?P<incarnation_id>[a-zA-Z0-9_-]{22}) of broker (?P<broker_id>\d{1,10}) in cluster \S+ is now STARTING",
+        r"Incarnation (?P<incarnation_id>[a-zA-Z0-9_-]{22}) of broker (?P<broker_id>\d{1,10}) in "
+        r"cluster \S+ is now STARTING",
         _LIFECYCLE,
     ),
     Message(
@@ -288,7 +293,8 @@ MESSAGES = (
     Message(
         "registration_failed",
         "Unable to register ",
-        r"Unable to register (?:the )?broker(?: \S+)? because (?:the controller returned error )?(?P<detail>.{1,200}?)\.?$",
+        r"Unable to register (?:the )?broker(?: \S+)? because (?:the controller returned error "
+        r")?(?P<detail>.{1,200}?)\.?$",
         _LIFECYCLE,
     ),
     Message("registration_failed", "Unable to register ", r"Unable to register broker \d{1,10}\.", _LIFECYCLE),
@@ -402,13 +408,15 @@ MESSAGES = (
     Message(
         "broker_fenced",
         "Fencing broker ",
-        r"Fencing broker (?P<broker_id>\d{1,10})(?: at epoch (?P<broker_epoch>\d{1,19}))? because its session has timed out",
+        r"Fencing broker (?P<broker_id>\d{1,10})(?: at epoch (?P<broker_epoch>\d{1,19}))? because its "
+        r"session has timed out",
         _CONTROLLER,
     ),
     Message(
         "incarnation_registered",
         "to clean up previous incarnations",
-        r"(?:Registering a new incarnation of broker|No previous registration found for broker) (?P<broker_id>\d{1,10})\. "
+        r"(?:Registering a new incarnation of broker|No previous registration found for broker) "
+        r"(?P<broker_id>\d{1,10})\. "
         r".{0,100}?[nN]ew incarnation ID is (?P<incarnation_id>[a-zA-Z0-9_-]{22})\. {1,2}Generated (?P<count>\d{1,10}) "
         r"record\(s\) to clean up previous incarnations\. (?:Broker epoch will become|New broker epoch is) "
         r"(?P<broker_epoch>\d{1,19})",
@@ -417,13 +425,15 @@ MESSAGES = (
     Message(
         "shutdown_requested",
         " has requested and been granted ",
-        r"(?:Unfenced|Fenced) broker (?P<broker_id>\d{1,10}) has requested and been granted (?P<detail>[a-z ]{1,60})\.?",
+        r"(?:Unfenced|Fenced) broker (?P<broker_id>\d{1,10}) has requested and been granted "
+        r"(?P<detail>[a-z ]{1,60})\.?",
         _CONTROLLER,
     ),
     Message(
         "broker_unfenced",
         "to unfence has been granted",
-        r"The request from broker (?P<broker_id>\d{1,10}) to unfence has been granted because it has caught up with the "
+        r"The request from broker (?P<broker_id>\d{1,10}) to unfence has been granted because it has "
+        r"caught up with the "
         r"offset of its register broker record (?P<broker_epoch>\d{1,19})",
         _CONTROLLER,
     ),
@@ -436,7 +446,8 @@ MESSAGES = (
     Message(
         "isr_change_rejected",
         "Rejecting AlterPartition request from node ",
-        rf"Rejecting AlterPartition request from node (?P<broker_id>\d{{1,10}}) for {_TP} because (?P<detail>.{{1,300}})",
+        rf"Rejecting AlterPartition request from node (?P<broker_id>\d{{1,10}}) for {_TP} because "
+        rf"(?P<detail>.{{1,300}})",
         _CONTROLLER,
     ),
     Message(
@@ -448,7 +459,8 @@ MESSAGES = (
     Message(
         "controller_resigned",
         "Renouncing the leadership",
-        r"Renouncing the leadership due to a metadata log event\. We were the leader at epoch (?P<controller_epoch>\d{1,10})",
+        r"Renouncing the leadership due to a metadata log event\. We were the leader at epoch "
+        r"(?P<controller_epoch>\d{1,10})",
         _CONTROLLER,
     ),
 )

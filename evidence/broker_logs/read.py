@@ -22,7 +22,7 @@ from evidence.broker_logs.streams import CHUNK_BYTES, TextStream
 from evidence.capture.accounts import Account, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.redaction import SECRET_WORDS, redact_text
+from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
 
 Row = dict[str, Any]
 
@@ -100,7 +100,7 @@ def _scan(
     """The scanner, after all of the text; None where no line of the text's beginning begins an event."""
     scanner: LineScanner | None = None
     start = b""
-    place = provenance(capture, file, 0)
+    place = {name: value for name, value in provenance(capture, file, 0).items() if name != "position"}
 
     def take(lines: Iterable[Line], scanner: LineScanner) -> None:
         for line in lines:
@@ -182,8 +182,9 @@ def _redact(rows: list[Row]) -> None:
     for index in pc.indices_nonzero(suspects).to_pylist():
         row = rows[index]
         row["message"] = redact_text(row["message"])
-        if row.get("detail"):
-            row["detail"] = redact_text(row["detail"])
+        # A detail is a part of the message: it is shown if that part still is.
+        if row.get("detail") and row["detail"] not in row["message"]:
+            row["detail"] = REDACTED
     for row in rows:
         if len(row["message"]) > MAX_MESSAGE_CHARS:
             row["message"] = row["message"][:MAX_MESSAGE_CHARS]
