@@ -52,7 +52,8 @@ def node_clocks(
     zones_ms: Mapping[int, int] | None = None,
 ) -> pa.Table:
     """tables.NODE_CLOCKS: for each node with an anchor a row, or several where its clock or zone was set meanwhile (no
-    one offset satisfies all bounds), by time.
+    one offset satisfies all bounds), by time. A row's bounds hold for a clock that was not set between from_ms and
+    to_ms; one that was set by less than the bounds are apart is not noticed.
 
     events: tables.BROKER_LOG_EVENTS. states: a partition's state after each record: topic_id, topic, partition,
     leader_epoch, partition_epoch, timestamp_ms (null: no such state), isr. registrations: broker_id, broker_epoch,

@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from evidence.broker_logs.messages import MESSAGES, Message
+from evidence.broker_logs.message import Message
+from evidence.broker_logs.messages import MESSAGES
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 
 Fields = dict[str, Any]

@@ -96,7 +96,8 @@ def test_secrets_do_not_get_out(tmp_path: Path) -> None:
     assert "PLANTED" not in json.dumps(rows)
     assert [r["kind"] for r in rows] == ["disk_error", "disk_error"]
     assert rows[0]["message"] == (
-        "Error while loading log dir /d sasl.password=[redacted]; url https://u:[redacted]@h/ ssl.key.password -> [redacted]"
+        "Error while loading log dir /d sasl.password=[redacted]; url https://u:[redacted]@h/ "
+        "ssl.key.password -> [redacted]"
     )
     assert rows[1]["message"] == rows[1]["detail"] == "[redacted]"
 
