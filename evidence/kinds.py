@@ -33,10 +33,15 @@ REPLICA_LOG_INFO = "replica_log_info"
 DESCRIBE_QUORUM = "describe_quorum"
 DESCRIBE_TOPIC_PARTITIONS = "describe_topic_partitions"
 DESCRIBE_LOG_DIRS = "describe_log_dirs"
+SERVER_LOG = "server_log"
+STATE_CHANGE_LOG = "state_change_log"
+CONTROLLER_LOG = "controller_log"
 OTHER = "other"
 
 # Kinds that are registered and hashed, but not parsed.
 NOT_READ = (OTHER,)
+# The brokers' own logs.
+BROKER_LOGS = (SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG)
 
 _BY_NAME = {
     "bootstrap.checkpoint": BOOTSTRAP_CHECKPOINT,
@@ -61,6 +66,11 @@ _EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
 _NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _MAX_INT32 = (1 << 31) - 1
+# Kafka's appenders, rotated by date, hour or number, and compressed: server.log.2026-11-21-00.gz, server.log.1.
+_LOG = re.compile(
+    r"(server|state-change|controller)(?:[-.][0-9]{1,4}(?:-[0-9]{2}){0,3})?\.log(?:[-.][0-9][0-9T_-]{0,20})?(?:\.(?:gz|zst))?"
+)
+_LOG_KINDS = {"server": SERVER_LOG, "state-change": STATE_CHANGE_LOG, "controller": CONTROLLER_LOG}
 # Files in a replica's folder: segments, indexes and producer snapshots, each named by an offset, and two small files.
 _REPLICA_FILE = re.compile(r"[0-9]{20}\.|leader-epoch-checkpoint|partition\.metadata")
 # The folder of a replica that is being deleted, is stray, or moves to another log directory (Kafka's LogFileUtils).
@@ -84,6 +94,8 @@ def classify(path: PurePosixPath) -> str:
         return LEADER_EPOCH if in_replica_dir or path.parent.name == METADATA_LOG_DIR else OTHER
     if name.endswith(_METRICS_SUFFIXES):
         return JMX_EXPORTER
+    if log := _LOG.fullmatch(name):
+        return _LOG_KINDS[log[1]]
     return _BY_NAME.get(name, OTHER)
 
 

@@ -67,3 +67,23 @@ def redact(type_name: str, data: dict[str, Any]) -> dict[str, Any]:
         return data
     fields = (*fields, "raw", "_unknownTaggedFields") if fields or "raw" in data else ()
     return {k: REDACTED if k in fields and v is not None else v for k, v in data.items()}
+
+
+_PAIR = re.compile(r"""([A-Za-z0-9_.\-]{1,200})("?\s*(?:=|:|->)\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;})\]]+)""")
+# A line of a config dump: all of the rest is the value, spaces too.
+_CONFIG_LINE = re.compile(r"(([A-Za-z0-9_.\-]{1,200}) = )(.*)")
+# For a first look at many texts at once, in any engine and ignoring case: `redact_text` leaves others as they are.
+SECRET_WORDS = _SECRET_CONFIG.pattern + r"|://"
+_URL_USER = re.compile(r"(://[^/\s:@]{1,200}:)[^/\s@]{1,200}@")
+
+
+def redact_text(text: str) -> str:
+    """A log message with the values of secret configs replaced (`name = value`, `name=value`, `name -> value`,
+    `"name":"value"`), and passwords in URLs; as a whole where a JAAS configuration is in it."""
+    text = _URL_USER.sub(rf"\1{REDACTED}@", text) if "://" in text else text
+    if _SECRET_CONFIG.search(text) is None:
+        return text
+    if re.search(r"LoginModule", text):
+        return REDACTED
+    text = _CONFIG_LINE.sub(lambda m: m[1] + REDACTED if is_secret_config(m[2]) else m[0], text)
+    return _PAIR.sub(lambda m: m[1] + m[2] + REDACTED if is_secret_config(m[1]) else m[0], text)

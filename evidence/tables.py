@@ -231,3 +231,100 @@ CAPTURES = pa.schema(
         *PROVENANCE,
     ]
 )
+
+OUT_OF_SYNC = pa.list_(
+    pa.struct(
+        [
+            pa.field("broker_id", pa.int32()),
+            pa.field("log_end_offset", pa.int64()),
+            pa.field("last_caught_up_ms", pa.int64()),
+        ]
+    )
+)
+
+BROKER_LOG_EVENTS = pa.schema(
+    [
+        column("node_id", pa.int32(), "node that wrote the line; null if nothing says"),
+        column("logged_at_ms", pa.int64(), "when, as printed: the node's wall clock in ms, as if its zone were UTC"),
+        column("logged_at_utc_ms", pa.int64(), "when, by the node's clock; null until its zone is known (node_clocks)"),
+        column("level", pa.string(), "level, e.g. INFO; null if the layout does not print it"),
+        column("logger", pa.string(), "logger; null if the layout does not print it, or in a stack trace"),
+        column("kind", pa.string(), "which message it is, e.g. leader_started (docs/broker_logs.md)"),
+        column("topic", pa.string(), "topic"),
+        column("partition", pa.int32(), "partition"),
+        column("topic_id", pa.string(), "topic id, where the line names it"),
+        column("broker_id", pa.int32(), "broker that the line is about, where it is not the one that wrote it"),
+        column("leader", pa.int32(), "leader: elected, followed or fetched from; -1 for none"),
+        column("leader_epoch", pa.int32(), "leader epoch"),
+        column("partition_epoch", pa.int32(), "partition epoch"),
+        column("controller_epoch", pa.int32(), "controller epoch"),
+        column("previous_leader", pa.int32(), "as printed; followers of 3.9 to 4.1 print the new leader; -1 for none"),
+        column("previous_leader_epoch", pa.int32(), "as printed; followers of 3.9 to 4.1 print the new epoch"),
+        column("isr", INT32_LIST, "in-sync replicas, or what the leader asked for (isr_shrinking)"),
+        column("previous_isr", INT32_LIST, "in-sync replicas before"),
+        column("under_min_isr", pa.bool_(), "whether the leader prints that the ISR is below min.insync.replicas"),
+        column("out_of_sync", OUT_OF_SYNC, "isr_shrinking: the replicas that lag, as the leader sees them"),
+        column("log_start_offset", pa.int64(), "log start offset"),
+        column("log_end_offset", pa.int64(), "log end offset of the replica that wrote the line"),
+        column("leader_end_offset", pa.int64(), "where the leader's log ends in leader_epoch, as a follower was told"),
+        column("high_watermark", pa.int64(), "high watermark as that replica had it"),
+        column("previous_high_watermark", pa.int64(), "high watermark before it was set back"),
+        column("truncated_to", pa.int64(), "offset that the log was cut to, or was to be cut to"),
+        column("broker_epoch", pa.int64(), "broker epoch"),
+        column("incarnation_id", pa.string(), "id of the broker's process, as its registration record has it"),
+        column("directory", pa.string(), "log directory"),
+        column("count", pa.int64(), "how many: logs loaded or recovered, partitions of a fetch that failed, records"),
+        column("duration_ms", pa.int64(), "how long it took"),
+        column("printed_at_ms", pa.int64(), "kafka_start_time: ms since the Unix epoch, by the node's clock"),
+        column(
+            "detail", pa.string(), "error, state, signal, version or kind of election, as printed; secrets redacted"
+        ),
+        column("message", pa.string(), "the message, its first 2,000 characters, secrets redacted"),
+        column("length_bytes", pa.int64(), "length of the line; position and length are of the unpacked text"),
+        *PROVENANCE,
+    ]
+)
+
+NODE_BOOTS = pa.schema(
+    [
+        column("node_id", pa.int32(), "node; null if nothing says"),
+        column("boot_id", pa.string(), "boot id of the machine; null: a log does not print it"),
+        column("begins_in_file", pa.bool_(), "false: the process may have begun before the file does"),
+        column("start_time_ms", pa.int64(), "Kafka startTimeMs: when the server was up, by its own clock"),
+        column(
+            "zone_ms", pa.int64(), "wall clock less UTC, by that time and the time of its line; null if not printed"
+        ),
+        column("kafka_version", pa.string(), "Kafka release that the process printed"),
+        column("incarnation_id", pa.string(), "incarnation id that the broker registers with"),
+        column("broker_epoch", pa.int64(), "broker epoch that it was registered with"),
+        column("previous_shutdown", pa.string(), "how the process before it stopped: clean, or unclean in a directory"),
+        column("clean_directories", STRING_LIST, "log directories with a clean shutdown file"),
+        column("unclean_directories", STRING_LIST, "log directories with logs and without that file"),
+        column("load_ms", pa.int64(), "how long loading and recovering its logs took"),
+        column("stopped", pa.string(), "complete (shut down completed), signal (only that it was asked to), or null"),
+        column("stopped_at_ms", pa.int64(), "wall-clock time of the last `shut down completed`"),
+        column("first_event_ms", pa.int64(), "wall-clock time of its first event in the file"),
+        column("last_event_ms", pa.int64(), "wall-clock time of its last event in the file"),
+        column("first_position", pa.int64(), "byte position of the first event"),
+        column("last_position", pa.int64(), "byte position of the last event"),
+        *PROVENANCE,
+    ]
+)
+
+NODE_CLOCKS = pa.schema(
+    [
+        column("node_id", pa.int32(), "node"),
+        column("from_ms", pa.int64(), "wall-clock time of the first line that this rests on"),
+        column("to_ms", pa.int64(), "wall-clock time of the last line that this rests on"),
+        column(
+            "offset_lower_ms", pa.int64(), "the wall clock is at least this far ahead of the controllers' clock, UTC"
+        ),
+        column("offset_upper_ms", pa.int64(), "and at most this far; null: nothing bounds it"),
+        column("zone_ms", pa.int64(), "the zone's part of that: wall clock less UTC; null if nothing shows it"),
+        column("zone_source", pa.string(), "manifest, start_time (a line with both times), printed, or anchors"),
+        column("error_lower_ms", pa.int64(), "the node's clock is at least this far ahead of the controllers'"),
+        column("error_upper_ms", pa.int64(), "and at most this far; null where a bound or the zone is missing"),
+        column("lower_anchors", pa.int64(), "how many lines were logged before a record that they name"),
+        column("upper_anchors", pa.int64(), "how many lines were logged after a record that they name"),
+    ]
+)

@@ -20,6 +20,16 @@ _LINES = (
     (kinds.JMX_EXPORTER, rb"(# (HELP|TYPE) )?kafka_[a-zA-Z0-9_:]+[ {]"),
 )
 _LINE_KINDS = [(kind, re.compile(rb"^(?:" + pattern + rb")", re.MULTILINE)) for kind, pattern in _LINES]
+# A line of Kafka's own pattern, or of one like it, by a logger that only brokers and controllers have; or JSON of one.
+_LOG_TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d{3}"
+_LOGGER = (
+    rb"(state\.change\.logger|org\.apache\.kafka\.controller\.[\w.$]+|kafka\.(?:server|cluster|log|controller)\.[\w.$]+|"
+    rb"org\.apache\.kafka\.(?:server|storage|raft|image|metadata|coordinator)\.[\w.$]+)"
+)
+_LOG_LINES = (
+    re.compile(_LOG_TIME + rb"[^\n]{1,16384}\(" + _LOGGER + rb"\)"),
+    re.compile(rb'"(?:loggerName|logger_name|log\.logger|logger)"\s*:\s*"' + _LOGGER + rb'"'),
+)
 _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
 # JSON field names that only this response has together.
@@ -43,7 +53,18 @@ def sniff(head: bytes) -> str | None:
     if all(re.search(pattern, start, re.MULTILINE) for pattern in _STATUS):
         return kinds.QUORUM_STATUS
     if _JSON_START.search(head):
-        return next((kind for kind, names in _JSON_KINDS if all(name in head for name in names)), None)
+        known = next((kind for kind, names in _JSON_KINDS if all(name in head for name in names)), None)
+        return known or _log_kind(head)
     lines = [line for line in start.split(b"\n") if line.strip()]
     is_offsets = lines and all(re.fullmatch(_OFFSET_LINE, line) for line in lines[:-1] or lines)
-    return kinds.GET_OFFSETS if is_offsets else None
+    return kinds.GET_OFFSETS if is_offsets else _log_kind(head)
+
+
+def _log_kind(head: bytes) -> str | None:
+    """Which of a node's logs: the one that its first known logger writes to."""
+    found = next((match for pattern in _LOG_LINES if (match := pattern.search(head))), None)
+    if found is None:
+        return None
+    if found[1] == b"state.change.logger":
+        return kinds.STATE_CHANGE_LOG
+    return kinds.CONTROLLER_LOG if found[1].startswith(b"org.apache.kafka.controller.") else kinds.SERVER_LOG

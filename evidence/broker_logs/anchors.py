@@ -1,0 +1,278 @@
+"""How far each node's wall clock is from the controllers' clock, by events that the metadata log and the node's own log
+both tell of. Pure: Arrow tables in, tables.NODE_CLOCKS out.
+
+A broker logs a partition's state after the record that made it, whenever that was: line less record bounds the wall
+clock's lead from above, and the least of many such differences is close to it. What a broker logs before it asks the
+controller for a record (it is starting; its leader shrinks an ISR) bounds it from below. Partition epochs, broker
+epochs and incarnation ids say which record is meant: no clock is compared to find it. A controller's own lines bound
+nothing: the active one applies records before it appends them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence import tables
+from evidence.broker_logs.times import quarter_hours
+
+MANIFEST, PRINTED, START_TIME, ANCHORS = "manifest", "printed", "start_time", "anchors"
+_AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
+_QUARTER_MS = 900_000
+# A node's clock is taken to be closer than this to the controllers' where only anchors show its zone.
+_CLOCK_ERROR_MS = 60_000
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """logged_at_ms less record_ms is at most (is_upper: at least) what the wall clock is ahead."""
+
+    node_id: int
+    record_ms: int
+    logged_at_ms: int
+    is_upper: bool
+
+    @property
+    def difference_ms(self) -> int:
+        return self.logged_at_ms - self.record_ms
+
+
+def node_clocks(
+    events: pa.Table,
+    states: pa.Table,
+    registrations: pa.Table | None = None,
+    boots: pa.Table | None = None,
+    zones_ms: Mapping[int, int] | None = None,
+) -> pa.Table:
+    """tables.NODE_CLOCKS: for each node with an anchor a row, or several where its clock or zone was set meanwhile (no
+    one offset satisfies all bounds), by time. A row's bounds hold for a clock that was not set between from_ms and
+    to_ms; one that was set by less than the bounds are apart is not noticed.
+
+    events: tables.BROKER_LOG_EVENTS. states: a partition's state after each record: topic_id, topic, partition,
+    leader_epoch, partition_epoch, timestamp_ms (null: no such state), isr. registrations: broker_id, broker_epoch,
+    incarnation_id, timestamp_ms, in_controlled_shutdown. Of both, rows whose `origin` is not `log` say nothing of a
+    record's time. boots: tables.NODE_BOOTS. zones_ms: by node, what the manifest says: wall clock less UTC.
+    """
+    anchors = [*_after_states(events, states), *_before_states(events, states)]
+    if registrations is not None:
+        anchors += _of_registrations(events, registrations)
+    by_node: dict[int, list[_Anchor]] = defaultdict(list)
+    for anchor in anchors:
+        by_node[anchor.node_id].append(anchor)
+    printed = _printed_zones(events, boots)
+    rows = []
+    for node, of_node in sorted(by_node.items()):
+        for row in _spans(of_node):
+            zone_ms, source = _zone(row, (zones_ms or {}).get(node), printed.get(node, {}))
+            rows.append({"node_id": node, **row, "zone_ms": zone_ms, "zone_source": source, **_errors(row, zone_ms)})
+    return pa.Table.from_pylist(rows, schema=tables.NODE_CLOCKS)
+
+
+def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
+    """The events with logged_at_utc_ms where their node's zone at that time is known: still by the node's own clock,
+    which error_lower_ms and error_upper_ms bound. Between two rows of one node that differ in zone it stays null."""
+    spans: dict[int, list[Row]] = defaultdict(list)
+    for row in clocks.to_pylist():
+        spans[row["node_id"]].append(row)
+    columns = (events[name].to_pylist() for name in ("node_id", "logged_at_ms", "logged_at_utc_ms"))
+    utc = [
+        known if known is not None or wall is None else _in_utc(wall, spans.get(node, []))
+        for node, wall, known in zip(*columns, strict=True)
+    ]
+    index = events.schema.get_field_index("logged_at_utc_ms")
+    return events.set_column(index, events.schema.field(index), pa.array(utc, pa.int64()))
+
+
+def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
+    zones = {s["zone_ms"] for s in spans}
+    if len(zones) > 1:
+        zones = {s["zone_ms"] for s in spans if s["from_ms"] <= wall_ms <= s["to_ms"]}
+    zone_ms = next(iter(zones)) if len(zones) == 1 else None
+    return None if zone_ms is None else wall_ms - zone_ms
+
+
+def _of_log(table: pa.Table) -> pa.Table:
+    return table.filter(pc.equal(table["origin"], "log")) if "origin" in table.column_names else table
+
+
+def _topic_ids(states: pa.Table) -> dict[str, str]:
+    """The id of each topic name that only one topic ever had."""
+    pairs = states.select(["topic", "topic_id"]).group_by(["topic", "topic_id"]).aggregate([]).to_pylist()
+    ids: dict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        ids[pair["topic"]].append(pair["topic_id"])
+    return {topic: found[0] for topic, found in ids.items() if len(found) == 1 and found[0] is not None}
+
+
+def _located(events: pa.Table, states: pa.Table, kinds: Iterable[str]) -> pa.Table:
+    """Events of these kinds with a topic id, from the line or by a name that is not in doubt."""
+    events = events.filter(pc.is_in(events["kind"], pa.array(kinds, pa.string())))
+    ids = _topic_ids(states)
+    names, found = events["topic"].to_pylist(), events["topic_id"].to_pylist()
+    column = pa.array([t or ids.get(n) for n, t in zip(names, found, strict=True)], pa.string())
+    events = events.set_column(events.schema.get_field_index("topic_id"), "topic_id", column)
+    usable = pc.and_(pc.is_valid(events["node_id"]), pc.is_valid(events["logged_at_ms"]))
+    return events.filter(usable)
+
+
+def _after_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
+    """Lines of a broker about a state that it has learned of."""
+    keys = ["topic_id", "partition", "partition_epoch"]
+    lines = _located(events, states, _AFTER_ITS_RECORD).select([*keys, "leader_epoch", "node_id", "logged_at_ms"])
+    known = _of_log(states).select([*keys, "leader_epoch", "timestamp_ms"])
+    known = known.rename_columns([*keys, "state_epoch", "timestamp_ms"]).cast(_join_types(known.schema, lines.schema))
+    joined = lines.join(known, keys=keys, join_type="inner")
+    same = pc.fill_null(pc.equal(joined["leader_epoch"], joined["state_epoch"]), pc.is_null(joined["leader_epoch"]))
+    joined = joined.filter(pc.and_(same, pc.is_valid(joined["timestamp_ms"])))
+    columns = (joined[name].to_pylist() for name in ("node_id", "timestamp_ms", "logged_at_ms"))
+    return [_Anchor(node, record, line, True) for node, record, line in zip(*columns, strict=True)]
+
+
+def _join_types(known: pa.Schema, lines: pa.Schema) -> pa.Schema:
+    names = {"topic_id": pa.string(), "partition": pa.int32(), "partition_epoch": pa.int32()}
+    types = [names.get(f.name, f.type) for f in known]
+    renamed = ["state_epoch" if f.name == "leader_epoch" else f.name for f in known]
+    return pa.schema(list(zip(renamed, types, strict=True)))
+
+
+def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
+    """The first `Shrinking ISR` of a leader since it knew the partition's state, of an ISR that a record then has."""
+    lines = _located(events, states, (*_AFTER_ITS_RECORD, "isr_shrinking"))
+    if not len(lines.filter(pc.equal(lines["kind"], "isr_shrinking"))):
+        return []
+    lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
+    shrinking: dict[tuple[int, str, int], Row] = {}
+    wanted: dict[tuple[str, int, int], list[tuple[int, int, frozenset[int]]]] = defaultdict(list)
+    names = ["kind", "node_id", "topic_id", "partition", "partition_epoch", "isr", "logged_at_ms", "path"]
+    for row in lines.select(names).to_pylist():
+        place = (row["node_id"], row["topic_id"], row["partition"])
+        if row["kind"] == "isr_shrinking":
+            shrinking.setdefault(place, row)
+            continue
+        asked = shrinking.pop(place, None)
+        if asked is None or row["kind"] != "isr_updated" or asked["path"] != row["path"] or row["topic_id"] is None:
+            continue
+        if asked["isr"] is not None and sorted(asked["isr"]) == sorted(row["isr"] or []):
+            key = (row["topic_id"], row["partition"], row["partition_epoch"])
+            wanted[key].append((row["node_id"], asked["logged_at_ms"], frozenset(asked["isr"])))
+    if not wanted:
+        return []
+    known = _of_log(states)
+    epochs = pa.array(sorted({key[2] for key in wanted}), known["partition_epoch"].type)
+    known = known.filter(pc.is_in(known["partition_epoch"], epochs))
+    anchors = []
+    for state in known.select(["topic_id", "partition", "partition_epoch", "timestamp_ms", "isr"]).to_pylist():
+        for node, logged, isr in wanted.get((state["topic_id"], state["partition"], state["partition_epoch"]), ()):
+            if state["timestamp_ms"] is not None and set(state["isr"] or ()) == isr:
+                anchors.append(_Anchor(node, state["timestamp_ms"], logged, False))
+    return anchors
+
+
+def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor]:
+    """A broker is starting before its registration is a record, and is registered after it; it begins a controlled
+    shutdown before that is one."""
+    incarnations: dict[str, int] = {}
+    sessions: dict[tuple[int, int], int] = {}
+    stops: dict[tuple[int, int], int] = {}
+    names = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown"]
+    for row in _of_log(registrations).select(names).sort_by("timestamp_ms").to_pylist():
+        if row["incarnation_id"] is None or row["timestamp_ms"] is None:
+            continue
+        session = (row["broker_id"], row["broker_epoch"])
+        incarnations.setdefault(row["incarnation_id"], row["timestamp_ms"])
+        sessions.setdefault(session, row["timestamp_ms"])
+        if row["in_controlled_shutdown"]:
+            stops.setdefault(session, row["timestamp_ms"])
+    kinds = pa.array(["broker_starting", "broker_registered", "controlled_shutdown_started"])
+    lines = events.filter(pc.is_in(events["kind"], kinds))
+    lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
+    anchors: list[_Anchor] = []
+    registered: dict[tuple[int, str], int] = {}
+    columns = ["kind", "node_id", "broker_epoch", "incarnation_id", "logged_at_ms", "path"]
+    for row in lines.select(columns).to_pylist():
+        node, logged = row["node_id"], row["logged_at_ms"]
+        if node is None or logged is None:
+            continue
+        place = (node, row["path"])
+        if row["kind"] == "broker_starting":
+            registered.pop(place, None)
+            record = incarnations.get(row["incarnation_id"])
+        elif row["kind"] == "broker_registered":
+            registered[place] = row["broker_epoch"]
+            record = sessions.get((node, row["broker_epoch"]))
+        else:
+            record = stops.get((node, registered[place])) if place in registered else None
+        if record is not None:
+            anchors.append(_Anchor(node, record, logged, row["kind"] == "broker_registered"))
+    return anchors
+
+
+def _spans(anchors: list[_Anchor]) -> list[Row]:
+    """Stretches of anchors, by their records' time, that one offset satisfies."""
+    rows: list[Row] = []
+    for anchor in sorted(anchors, key=lambda a: (a.record_ms, a.logged_at_ms, a.is_upper)):
+        if not rows or not _takes(rows[-1], anchor):
+            rows.append(dict.fromkeys(("from_ms", "to_ms", "offset_lower_ms", "offset_upper_ms")))
+            rows[-1] |= {"lower_anchors": 0, "upper_anchors": 0}
+        _take(rows[-1], anchor)
+    return rows
+
+
+def _takes(row: Row, anchor: _Anchor) -> bool:
+    if anchor.is_upper:
+        return row["offset_lower_ms"] is None or anchor.difference_ms >= row["offset_lower_ms"]
+    return row["offset_upper_ms"] is None or anchor.difference_ms <= row["offset_upper_ms"]
+
+
+def _take(row: Row, anchor: _Anchor) -> None:
+    name, better = ("offset_upper_ms", min) if anchor.is_upper else ("offset_lower_ms", max)
+    row[name] = anchor.difference_ms if row[name] is None else better(row[name], anchor.difference_ms)
+    row["upper_anchors" if anchor.is_upper else "lower_anchors"] += 1
+    row["from_ms"] = anchor.logged_at_ms if row["from_ms"] is None else min(row["from_ms"], anchor.logged_at_ms)
+    row["to_ms"] = anchor.logged_at_ms if row["to_ms"] is None else max(row["to_ms"], anchor.logged_at_ms)
+
+
+def _printed_zones(events: pa.Table, boots: pa.Table | None) -> dict[int, dict[int, str]]:
+    """By node: the zones that its lines show themselves, and how."""
+    zones: dict[int, dict[int, str]] = defaultdict(dict)
+    stamped = events.filter(pc.and_(pc.is_valid(events["logged_at_utc_ms"]), pc.is_valid(events["node_id"])))
+    names = ["node_id", "logged_at_ms", "logged_at_utc_ms"]
+    rows = stamped.select(names).to_pylist()
+    for node, zone_ms in {(r["node_id"], _nearest_quarter(r[names[1]] - r[names[2]])) for r in rows}:
+        zones[node][zone_ms] = PRINTED
+    for row in boots.to_pylist() if boots is not None else ():
+        if row["node_id"] is not None and row["zone_ms"] is not None:
+            zones[row["node_id"]].setdefault(row["zone_ms"], START_TIME)
+    return zones
+
+
+def _nearest_quarter(ms: int) -> int:
+    return quarter_hours(ms + _QUARTER_MS // 2)
+
+
+def _zone(row: Row, of_manifest: int | None, printed: dict[int, str]) -> tuple[int | None, str | None]:
+    """The zone's part of a span's offset, and what shows it."""
+    lower, upper = row["offset_lower_ms"], row["offset_upper_ms"]
+    if of_manifest is not None:
+        return of_manifest, MANIFEST
+    if printed:
+        reference = upper if upper is not None else lower
+        zone_ms = min(printed, key=lambda z: abs(z - reference))
+        return zone_ms, printed[zone_ms]
+    if lower is None or upper is None:
+        return None, None
+    candidates = range(quarter_hours(lower - _CLOCK_ERROR_MS), upper + _CLOCK_ERROR_MS + 1, _QUARTER_MS)
+    fitting = [z for z in candidates if lower - _CLOCK_ERROR_MS <= z <= upper + _CLOCK_ERROR_MS]
+    return (fitting[0], ANCHORS) if len(fitting) == 1 else (None, None)
+
+
+def _errors(row: Row, zone_ms: int | None) -> Row:
+    bounds = {"error_lower_ms": row["offset_lower_ms"], "error_upper_ms": row["offset_upper_ms"]}
+    return {k: None if v is None or zone_ms is None else v - zone_ms for k, v in bounds.items()}

@@ -1,0 +1,151 @@
+"""A log message -> the event it is, with typed fields. What the messages are: messages.py."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+from evidence.broker_logs.message import Message
+from evidence.broker_logs.messages import MESSAGES
+from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+
+Fields = dict[str, Any]
+
+_CONTEXT = re.compile(r"\[(?P<speaker>[A-Za-z]{1,60})(?: (?P<fields>[^\]]{0,2000}))?\]:? ?")
+_SPEAKER_ID = re.compile(r"(?:^|[ ,])(?:id|nodeId|broker|replicaId)=(\d{1,10})(?=$|[ ,])")
+_LEADER_ID = re.compile(r"(?:^|[ ,])leaderId=(\d{1,10})(?=$|[ ,])")
+_CONTEXT_DIR = re.compile(r", dir=(.{1,1000})$")
+_CONTEXT_TP = re.compile(r"(?:^|partition=)([a-zA-Z0-9._-]{1,249})-(\d{1,10})(?=$|[ ,])")
+_OUT_OF_SYNC = re.compile(r"\(brokerId: (\d{1,10}), endOffset: (-?\d{1,19})(?:, lastCaughtUpTimeMs: (-?\d{1,19}))?\)")
+_INT32 = (
+    "partition",
+    "broker_id",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+    "previous_leader",
+    "previous_leader_epoch",
+    "controller_epoch",
+)
+_INT64 = (
+    "log_start_offset",
+    "log_end_offset",
+    "leader_end_offset",
+    "high_watermark",
+    "previous_high_watermark",
+    "truncated_to",
+    "last_offset",
+    "broker_epoch",
+    "count",
+    "duration_ms",
+)
+_LISTS = ("isr", "previous_isr")
+
+_BY_WORDS: dict[str, list[tuple[Message, re.Pattern[str]]]] = defaultdict(list)
+for _message in MESSAGES:
+    _BY_WORDS[_message.words].append((_message, re.compile(_message.pattern)))
+_WORDS = re.compile("|".join(re.escape(words) for words in sorted(_BY_WORDS, key=len, reverse=True)))
+# In RE2's syntax, for a scan of whole chunks: lines without any of these words hold no event. JSON may escape '`'.
+WANTED = "|".join(re.sub(r"([\[\]().])", r"\\\1", w) for w in sorted(_BY_WORDS))
+
+
+def read_event(message: str, is_head: bool = True) -> Fields | None:
+    """The event that a message is: `kind` and the fields that its text names, typed as in tables.BROKER_LOG_EVENTS, and
+    `speaker_id`, the node that the message says it is from. None for any other message, and for one with a number that
+    Kafka cannot have written. is_head: False for a further line of a message (a stack trace)."""
+    context = _CONTEXT.match(message) if is_head else None
+    tried: set[str] = set()
+    for words in _WORDS.finditer(message):
+        if words[0] in tried:
+            continue
+        tried.add(words[0])
+        for known, pattern in _BY_WORDS[words[0]]:
+            found = _match(known, pattern, message, context, is_head)
+            if found is None:
+                continue
+            fields = _typed(known, found, message)
+            if fields is not None:
+                return {**_of_context(context), **fields} if context and known.speakers else fields
+    return None
+
+
+def _match(
+    known: Message, pattern: re.Pattern[str], message: str, context: re.Match[str] | None, is_head: bool
+) -> re.Match[str] | None:
+    if known.anywhere:
+        found = pattern.search(message)
+        # A config dump's further lines are `name = value`: what a value holds has not happened.
+        return None if found and not is_head and " = " in message[: found.start()] else found
+    if not is_head:
+        return None
+    if not known.speakers:
+        return pattern.match(message)
+    return pattern.match(message, context.end()) if context and context["speaker"] in known.speakers else None
+
+
+def _of_context(context: re.Match[str]) -> Fields:
+    """What `[Partition orders-3 broker=4]` or `[ReplicaFetcher replicaId=4, leaderId=2, fetcherId=0]` says."""
+    text = context["fields"] or ""
+    directory = _CONTEXT_DIR.search(text)
+    plain = text[: directory.start()] if directory else text
+    fields: Fields = {"directory": directory[1]} if directory else {}
+    if (speaker := _SPEAKER_ID.search(plain)) and int(speaker[1]) <= MAX_INT32:
+        fields["speaker_id"] = int(speaker[1])
+    if (leader := _LEADER_ID.search(plain)) and int(leader[1]) <= MAX_INT32:
+        fields["leader"] = int(leader[1])
+    if (place := _CONTEXT_TP.search(plain)) and int(place[2]) <= MAX_INT32:
+        fields |= {"topic": place[1], "partition": int(place[2])}
+    return fields
+
+
+def _typed(known: Message, found: re.Match[str], message: str) -> Fields | None:
+    fields: Fields = {"kind": known.kind}
+    try:
+        for name, text in found.groupdict().items():
+            if name == "under_min_isr":
+                fields[name] = text is not None
+            elif text is None:
+                continue
+            elif name in _INT32:
+                fields[name] = _integer(text, MAX_INT32)
+            elif name in _INT64:
+                fields[name] = _integer(text, MAX_INT64)
+            elif name == "printed_at_ms":
+                fields[name] = _integer(text, MAX_TIME_MS)
+            elif name in _LISTS:
+                fields[name] = [_integer(word, MAX_INT32) for word in text.replace(",", " ").split()]
+            elif name == "out_of_sync":
+                fields[name] = _out_of_sync(text)
+            else:
+                fields[name] = text
+    except ValueError:
+        return None
+    return _finished(fields, message)
+
+
+def _finished(fields: Fields, message: str) -> Fields:
+    """Fields that follow from others."""
+    if "last_offset" in fields:
+        fields["log_end_offset"] = fields.pop("last_offset") + 1
+    if fields["kind"] == "fetch_failed":
+        fields["count"] = message.count("=PartitionData(")
+    return fields
+
+
+def _integer(text: str, largest: int) -> int:
+    value = int(text)
+    if not -1 <= value <= largest:
+        raise ValueError(text)
+    return value
+
+
+def _out_of_sync(text: str) -> list[Fields]:
+    return [
+        {
+            "broker_id": _integer(broker, MAX_INT32),
+            "log_end_offset": _integer(end, MAX_INT64),
+            "last_caught_up_ms": _integer(time, MAX_TIME_MS) if time else None,
+        }
+        for broker, end, time in _OUT_OF_SYNC.findall(text)
+    ]

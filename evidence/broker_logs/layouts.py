@@ -1,0 +1,279 @@
+"""How a log's lines are laid out: Kafka's log4j patterns, JSON layouts, and what containers and log archives put around
+them. A layout knows which lines begin an event and reads such a line into its time, level, logger and message.
+
+Facts: Kafka's config/log4j2.yaml (4.0 and later) and log4j.properties (3.9) print `[%d] %p %m (%c)%n`, local time
+without a zone; a stack trace follows on lines of its own. Log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash,
+GELF) print an object a line. `docker logs -t`, `kubectl logs --timestamps` and CRI files begin a line with a time in
+RFC 3339; journald prints `<time> <host> <unit>[<pid>]: `; Docker's own files hold {"log": line, "time": ...}.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.broker_logs.times import ISO, Times, date_pattern, read_iso, read_time
+from evidence.limits import MAX_TIME_MS
+
+# Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
+KNOWN_PATTERNS = ("[%d] %p %m (%c)%n", "%d %p %m (%c) [%t]%n", "%d [%t] %p %c - %m%n", "%d %p [%t] %c: %m%n")
+HEAD_BYTES = 256 << 10
+_ENOUGH_LINES = 30
+
+_STAMP = re.sub(r"\?P<(\w+)>", r"?P<stamp_\1>", ISO.replace("[T ]", "T"))
+# What may stand before an event's own text: kubectl --prefix, docker compose, a container's time with CRI's stream and
+# flag, syslog and journald (short, short-iso, RFC 5424).
+_PREFIX = (
+    r"(?:\[pod/[^\]\n]{1,300}\] )?(?:[a-zA-Z0-9._-]{1,100} +\| ?)?"
+    rf"(?:{_STAMP} (?:(?:stdout|stderr) (?P<flag>[FP]) )?)?"
+    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?[a-zA-Z0-9._-]{1,100} [a-zA-Z0-9._@/-]{1,100}(?:\[\d{1,10}\])?: |"
+    r"<\d{1,3}>1 \S{1,40} \S{1,100} \S{1,100} \S{1,40} \S{1,40} (?:-|\[[^\]\n]{0,500}\]) )?"
+)
+_LEVEL = r"(?P<level>[A-Z]{4,8})"
+_CONVERSION = re.compile(r"%(?:-?\d*(?:\.-?\d+)?)(?P<word>[a-zA-Z]+)(?P<options>(?:\{[^}]*\})*)|(?P<text>[^%]+|%%)")
+_MESSAGE = ("m", "msg", "message")
+_SKIPPED = ("n", "ex", "exception", "throwable", "xEx", "rEx", "notEmpty")
+_JSON_MESSAGE = ("message", "MESSAGE", "msg", "short_message", "log", "line", "_raw", "@message", "body")
+_JSON_LEVEL = ("level", "log.level", "severity", "loglevel", "thread_level", "_level")
+_JSON_LOGGER = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category")
+_JSON_TIME = ("timeMillis", "@timestamp", "timestamp", "time", "_time", "ts", "date", "__REALTIME_TIMESTAMP")
+_GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the first line of an event says. logged_at_ms: its wall-clock time in ms, as if its zone were UTC;
+    logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed."""
+
+    logged_at_ms: int | None
+    logged_at_utc_ms: int | None
+    level: str | None
+    logger: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """head: a regular expression (RE2's subset) for the beginning of a line that begins an event. read: such a line ->
+    Head; None where it cannot be read, or is a part of a line that a container runtime cut. shows_its_end: a line that
+    can be read is whole, even without a line end. has_header: the first line names columns."""
+
+    name: str
+    head: str
+    read: Callable[[bytes], Head | None]
+    shows_its_end: bool = False
+    has_header: bool = False
+
+
+def of_pattern(pattern: str) -> Layout:
+    """The layout of a log4j pattern (%d %p %m %c %t ...; %m is needed), or of a regular expression with the groups
+    `message` and, as far as printed, `time`, `level`, `logger` (it begins with `(?` or holds `(?P<message>`).
+
+    Errors: ValueError saying what is not supported.
+    """
+    if "(?P<" in pattern:
+        return _of_expression(pattern)
+    before, after, zone_ms = _converted(pattern)
+    return _text_layout(pattern, before, after, zone_ms)
+
+
+def _converted(pattern: str) -> tuple[str, str, int | None]:
+    """Regular expressions of what stands before and after the message; the zone that %d's second option names."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    side, zone_ms = 0, None
+    for token in _CONVERSION.finditer(pattern):
+        word, options = token["word"], re.findall(r"\{([^}]*)\}", token["options"] or "")
+        if token["text"] is not None:
+            parts[side].append(re.escape(token["text"].replace("%%", "%")).replace(r"\ ", r" +"))
+        elif word in _MESSAGE:
+            side = 1
+        elif word in ("d", "date"):
+            parts[side].append(date_pattern(options[0] if options else ""))
+            zone_ms = 0 if len(options) > 1 and options[1] in ("UTC", "GMT", "Z") else zone_ms
+        elif word in ("p", "level"):
+            parts[side].append(_LEVEL)
+        elif word in ("c", "logger"):
+            parts[side].append(r"(?P<logger>[a-zA-Z0-9_.$]{1,200})")
+        elif word in ("t", "thread", "threadName", "tn"):
+            parts[side].append(r"[^\n]{1,200}?")
+        elif word not in _SKIPPED:
+            parts[side].append(r"[^\n]{0,500}?")
+    if not side:
+        raise ValueError(f"log pattern {pattern!r} has no %m: nothing says where the message is")
+    if "(?P<year>" not in "".join(parts[0]) and "(?P<epoch_ms>" not in "".join(parts[0]):
+        raise ValueError(f"log pattern {pattern!r} prints no %d before the message: nothing says where an event begins")
+    return "".join(parts[0]), "".join(parts[1]).rstrip("\n"), zone_ms
+
+
+def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Layout:
+    plain, prefixed = re.compile(before), re.compile(_PREFIX + before)
+    tail = re.compile(after + r"\s*$")
+
+    def read(line: bytes) -> Head | None:
+        text = line.decode("utf-8", "replace")
+        found = plain.match(text) or prefixed.match(text)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        if groups.get("flag") == "P":
+            return None
+        end = _tail_match(tail, text, found.end()) if after else None
+        message = text[found.end() : end.start() if end else len(text)]
+        logger = groups.get("logger") or (end.groupdict().get("logger") if end else None)
+        wall_ms, utc_ms = read_time(groups, zone_ms)
+        if utc_ms is None and groups.get("stamp_zone"):
+            utc_ms = read_time({k.removeprefix("stamp_"): v for k, v in groups.items() if k.startswith("stamp_")})[1]
+        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip())
+
+    return Layout(name, "^" + _for_re2(_PREFIX + before), read)
+
+
+def _tail_match(tail: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    """The shortest match at the end of the line."""
+    at = max(text.rfind(" (", start), text.rfind("(", start), start)
+    return tail.search(text, at) or tail.search(text, start)
+
+
+def _of_expression(expression: str) -> Layout:
+    try:
+        whole = re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"log pattern {expression!r} is not a regular expression: {error}") from None
+    if "message" not in whole.groupindex:
+        raise ValueError(f"log pattern {expression!r} has no group `message`")
+
+    def read(line: bytes) -> Head | None:
+        found = whole.match(line.decode("utf-8", "replace"))
+        if found is None:
+            return None
+        groups = found.groupdict()
+        wall_ms, utc_ms = read_iso(groups.get("time") or "")
+        return Head(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), groups["message"].rstrip())
+
+    return Layout(expression, "^(?:" + _for_re2(expression.lstrip("^")) + ")", read)
+
+
+def _for_re2(expression: str) -> str:
+    """Without names: RE2 allows each only once, as Python does, but needs none here."""
+    return re.sub(r"\(\?P<\w+>", "(?:", expression)
+
+
+def json_layout(inner: Sequence[Layout]) -> Layout:
+    """An object a line. The message may be a line of Kafka's own pattern (Docker's files, an archive's export)."""
+
+    def read(line: bytes) -> Head | None:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        return _of_fields(value, inner) if isinstance(value, dict) else None
+
+    return Layout("json", r"^\s*(?:\[\s*|,\s*)?\{", _unwrapped(read), shows_its_end=True)
+
+
+def _unwrapped(read: Callable[[bytes], Head | None]) -> Callable[[bytes], Head | None]:
+    """A line of a JSON array is an object with a comma or bracket around it."""
+    return lambda line: read(
+        line.strip().lstrip(b"[,").rstrip(b",]") if line[-1:] in b",]" or line[:1] in b"[," else line
+    )
+
+
+def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
+    """The export of a log archive: a header, a column `message` (or one of its other names). None: no such header."""
+    names = [name.strip().strip('"') for name in header.decode("utf-8", "replace").lstrip("\ufeff").split(",")]
+    if not any(name in _JSON_MESSAGE for name in names):
+        return None
+
+    def read(line: bytes) -> Head | None:
+        try:
+            values = next(csv.reader([line.decode("utf-8", "replace")]), [])
+        except csv.Error:
+            return None
+        return _of_fields(dict(zip(names, values, strict=False)), inner)
+
+    columns = names.index(next(name for name in names if name in _JSON_MESSAGE))
+    field = r'(?:"(?:[^"]|"")*"|[^",\n]*),' * columns
+    starts = [layout.head.removeprefix("^") for layout in inner]
+    own_time = r"" if columns else r"\S"
+    head = f'^{field}(?:"?(?:{"|".join(starts)})' + (f"|{own_time})" if columns else ")")
+    return Layout("csv", head, read, has_header=True)
+
+
+def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | None:
+    message = _first(fields, _JSON_MESSAGE)
+    if not isinstance(message, str):
+        return None
+    wall_ms, utc_ms = _time_of(fields)
+    line = message.split("\n", 1)[0].rstrip("\r").encode("utf-8", "replace")
+    for layout in inner:
+        if (head := layout.read(line)) is not None:
+            utc = utc_ms if head.logged_at_utc_ms is None else head.logged_at_utc_ms
+            return Head(head.logged_at_ms, utc, head.level, head.logger, head.message)
+    level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
+    return Head(
+        wall_ms,
+        utc_ms,
+        level if isinstance(level, str) else None,
+        logger if isinstance(logger, str) else None,
+        message.rstrip(),
+    )
+
+
+def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of the fields that is there; `log.level` may be a field, or `level` in an object `log`."""
+    for name in names:
+        value = fields.get(name)
+        if value is None and "." in name and isinstance(outer := fields.get(name.split(".")[0]), dict):
+            value = outer.get(name.split(".", 1)[1])
+        if value is not None and not isinstance(value, dict):
+            return value
+    return None
+
+
+def _time_of(fields: Mapping[str, Any]) -> Times:
+    instant = fields.get("instant")
+    if isinstance(instant, dict) and isinstance(seconds := instant.get("epochSecond"), int):
+        nanos = instant.get("nanoOfSecond")
+        return _in_bounds(seconds * 1000 + (nanos // 10**6 if isinstance(nanos, int) else 0))
+    value = _first(fields, _JSON_TIME)
+    if isinstance(value, str) and not re.fullmatch(r"\d{10,19}(\.\d{1,9})?", value):
+        return read_iso(value)
+    try:
+        number = float(value) if isinstance(value, str | float) and "." in str(value) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None, None
+    for least, divisor in _GREATEST_UNITS:
+        if number >= least:
+            return _in_bounds(int(number // divisor))
+    return _in_bounds(int(number * 1000))
+
+
+def _in_bounds(ms: int) -> Times:
+    return (ms, ms) if 0 <= ms <= MAX_TIME_MS else (None, None)
+
+
+def detect(start: bytes, patterns: Sequence[str] = ()) -> Layout | None:
+    """The layout of a text by its first HEAD_BYTES; None where no line begins an event. patterns: what the site uses,
+    tried before KNOWN_PATTERNS. Errors: ValueError of `of_pattern`."""
+    texts = [of_pattern(pattern) for pattern in (*patterns, *KNOWN_PATTERNS)]
+    lines = [line.strip(b"\r\0") for line in start.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    lines = [line for line in lines if line]
+    objects = json_layout(texts)
+    sheet = csv_layout(lines[0], texts) if lines and b"," in lines[0] and lines[0][:1] != b"{" else None
+    candidates = [*texts, objects, *([sheet] if sheet else [])]
+    counts = [0] * len(candidates)
+    for line in lines:
+        counts = [count + _fits(layout, line) for count, layout in zip(counts, candidates, strict=True)]
+        if max(counts) >= _ENOUGH_LINES:
+            break
+    best = max(range(len(candidates)), key=lambda i: (counts[i], -i))
+    return candidates[best] if counts[best] else None
+
+
+def _fits(layout: Layout, line: bytes) -> bool:
+    head = layout.read(line) if re.match(layout.head.encode(), line) else None
+    return head is not None and head.logged_at_ms is not None

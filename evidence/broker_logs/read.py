@@ -1,0 +1,238 @@
+"""server.log, state-change.log and controller.log -> tables.BROKER_LOG_EVENTS and tables.NODE_BOOTS.
+
+Lines that are no known message are counted, not stored: what applications and plugins log is nobody's business here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence import kinds, tables
+from evidence.broker_logs.boots import BootTracker, is_marker
+from evidence.broker_logs.events import WANTED, read_event
+from evidence.broker_logs.layouts import HEAD_BYTES, Layout, detect
+from evidence.broker_logs.lines import Line, LineScanner
+from evidence.broker_logs.streams import CHUNK_BYTES, TextStream
+from evidence.capture.accounts import Account, provenance
+from evidence.capture.files import EvidenceFile
+from evidence.errors import Damage
+from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
+
+Row = dict[str, Any]
+
+LOG_KINDS = (kinds.SERVER_LOG, kinds.STATE_CHANGE_LOG, kinds.CONTROLLER_LOG)
+MAX_MESSAGE_CHARS = 2000
+# A secret that the cut would divide is redacted before the cut.
+_EXAMINED_CHARS = 2 * MAX_MESSAGE_CHARS
+_CHUNK_ROWS = 50_000
+# What Kafka prints anew at every start may be longer than a chunk: some layouts are known only by a later line.
+_MAX_HEAD_BYTES = 4 * HEAD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogTables:
+    """events: tables.BROKER_LOG_EVENTS, file by file, in the order of their lines. boots: tables.NODE_BOOTS. accounts:
+    of every file read. counts: by file, how many lines begin an event (of any kind) and how many of them are rows."""
+
+    events: pa.Table
+    boots: pa.Table
+    accounts: dict[str, Account]
+    counts: dict[str, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class _FileRows:
+    rows: list[Row] = field(default_factory=list)
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    speakers: Counter[int] = field(default_factory=Counter)
+    boots: BootTracker = field(default_factory=BootTracker)
+    count: int = 0
+
+
+def read_broker_logs(
+    capture: str, files: Iterable[EvidenceFile], patterns: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
+) -> BrokerLogTables:
+    """Read every file of LOG_KINDS. patterns: log4j patterns or expressions of the site (layouts.of_pattern), tried
+    before the known ones.
+
+    A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
+    file's lines name. Times in UTC are null where the text has no zone: anchors.py finds it.
+    Errors: ValueError for a pattern that is not supported; CaptureError when a file cannot be read or has changed.
+    """
+    events: list[pa.RecordBatch] = []
+    boots: list[Row] = []
+    accounts: dict[str, Account] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    for file in files:
+        if file.kind not in LOG_KINDS:
+            continue
+        found = _FileRows()
+        with file.unchanged():
+            stream = TextStream(file.local, chunk_bytes)
+            scanner = _scan(stream, patterns, found, capture, file)
+        accounts[file.path] = _account(file, stream, scanner, found)
+        counts[file.path] = (scanner.events if scanner else 0, found.count)
+        _flush(found)
+        node = file.node_id if file.node_id is not None else _only(found.speakers)
+        events += [_with_node(batch, node) for batch in found.batches]
+        if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
+            place = {k: v for k, v in provenance(capture, file, 0).items() if k != "position"}
+            speaker = _only(found.speakers)
+            node = node if speaker is None else speaker
+            boots += [{**row, "node_id": node, "position": row["first_position"], **place} for row in found.boots.rows]
+    return BrokerLogTables(
+        pa.Table.from_batches(events, schema=tables.BROKER_LOG_EVENTS),
+        pa.Table.from_pylist(boots, schema=tables.NODE_BOOTS),
+        accounts,
+        counts,
+    )
+
+
+def _scan(
+    stream: TextStream, patterns: Sequence[str], found: _FileRows, capture: str, file: EvidenceFile
+) -> LineScanner | None:
+    """The scanner, after all of the text; None where no line of the text's beginning begins an event."""
+    scanner: LineScanner | None = None
+    start = b""
+    place = {name: value for name, value in provenance(capture, file, 0).items() if name != "position"}
+
+    def take(lines: Iterable[Line], scanner: LineScanner) -> None:
+        for line in lines:
+            row = _row(line, scanner.layout)
+            if row is not None:
+                row.update(place)
+                _add(row, line, scanner, found)
+
+    for chunk in stream:
+        if scanner is None:
+            start += chunk
+            layout = detect(start[:_MAX_HEAD_BYTES], patterns) if len(start) >= HEAD_BYTES else None
+            if layout is None and len(start) < _MAX_HEAD_BYTES:
+                continue
+            if layout is None:
+                return None
+            scanner, chunk, start = LineScanner(layout, WANTED), start, b""
+        take(scanner.feed(chunk), scanner)
+    if scanner is None:
+        layout = detect(start, patterns)
+        if layout is None:
+            return None
+        scanner = LineScanner(layout, WANTED)
+        take(scanner.feed(start), scanner)
+    take(scanner.end(), scanner)
+    if file.kind == kinds.SERVER_LOG and scanner.first is not None:
+        if not found.boots.rows:
+            found.boots.begin_file(_at(scanner.first, scanner.layout))
+        found.boots.end_file(_at(scanner.last, scanner.layout) if scanner.last else None)
+    return scanner
+
+
+def _row(line: Line, layout: Layout) -> Row | None:
+    head = layout.read(line.head)
+    if head is None:
+        return None
+    text = head.message if line.is_head else line.text.decode("utf-8", "replace")
+    event = read_event(text, line.is_head)
+    if event is None:
+        return None
+    event["logged_at_ms"], event["logged_at_utc_ms"] = head.logged_at_ms, head.logged_at_utc_ms
+    event["level"], event["logger"] = head.level, head.logger
+    event["position"], event["length_bytes"] = line.position, line.length_bytes
+    event["message"] = text[:_EXAMINED_CHARS]
+    return event
+
+
+def _add(row: Row, line: Line, scanner: LineScanner, found: _FileRows) -> None:
+    speaker = row.pop("speaker_id", None)
+    if speaker is not None:
+        found.speakers[speaker] += 1
+    if not found.boots.rows and scanner.first is not None:
+        found.boots.begin_file(_at(scanner.first, scanner.layout))
+    before = _at(line.before, scanner.layout) if line.before and is_marker(row) else None
+    found.boots.add(row, before)
+    row["node_id"] = speaker
+    found.rows.append(row)
+    found.count += 1
+    if len(found.rows) >= _CHUNK_ROWS:
+        _flush(found)
+
+
+def _at(place: tuple[int, bytes], layout: Layout) -> Row:
+    head = layout.read(place[1])
+    return {"position": place[0], "logged_at_ms": head.logged_at_ms if head else None}
+
+
+def _flush(found: _FileRows) -> None:
+    if found.rows:
+        _redact(found.rows)
+        found.batches.append(pa.RecordBatch.from_pylist(found.rows, schema=tables.BROKER_LOG_EVENTS))
+        found.rows.clear()
+
+
+def _redact(rows: list[Row]) -> None:
+    """Replace secrets, and cut long messages. One look at all of them finds the few that may hold one."""
+    messages = pa.array([row["message"] for row in rows], pa.string())
+    suspects = pc.match_substring_regex(messages, pattern=SECRET_WORDS, ignore_case=True)
+    for index in pc.indices_nonzero(suspects).to_pylist():
+        row = rows[index]
+        row["message"] = redact_text(row["message"])
+        # A detail is a part of the message: it is shown if that part still is.
+        if row.get("detail") and row["detail"] not in row["message"]:
+            row["detail"] = REDACTED
+    for row in rows:
+        if len(row["message"]) > MAX_MESSAGE_CHARS:
+            row["message"] = row["message"][:MAX_MESSAGE_CHARS]
+
+
+def _with_node(batch: pa.RecordBatch, node: int | None) -> pa.RecordBatch:
+    if node is None:
+        return batch
+    index = batch.schema.get_field_index("node_id")
+    return batch.set_column(index, batch.schema.field(index), batch["node_id"].fill_null(pa.scalar(node, pa.int32())))
+
+
+def _only(speakers: Counter[int]) -> int | None:
+    return next(iter(speakers)) if len(speakers) == 1 else None
+
+
+def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None, found: _FileRows) -> Account:
+    if scanner is None:
+        if not file.size_bytes:
+            return Account(0, note="an empty file")
+        reason = stream.reason or "no line begins as in any known layout: name the log4j pattern of the site"
+        code = "bad_compression" if stream.reason else "unknown_layout"
+        damage = [Damage(0, file.size_bytes, None, code, reason)]
+        return Account(0, file.size_bytes, 0, reason, damage)
+    notes = [*scanner.notes, *_about_nodes(file, found)]
+    if stream.codec is None:
+        rest = file.size_bytes - scanner.quarantined_bytes - scanner.trailing_bytes
+        parts = (rest, scanner.quarantined_bytes, scanner.trailing_bytes)
+        damage = scanner.damage
+    else:
+        # Positions in an unpacked text are none in the file: what is wrong there is a remark on the whole.
+        damage = [Damage(0, 0, None, d.reason, _in_text(d)) for d in scanner.damage]
+        broken = 0 if stream.broken_at is None else file.size_bytes - stream.broken_at
+        if stream.broken_at is not None:
+            damage.append(Damage(stream.broken_at, broken, None, "bad_compression", stream.reason))
+        parts = (file.size_bytes - broken, broken, 0)
+    notes += [d.message for d in damage[:1]]
+    return Account(*parts, "; ".join(notes) or None, damage)
+
+
+def _in_text(damage: Damage) -> str:
+    return f"in the unpacked text, byte {damage.position}, {damage.length_bytes} bytes: {damage.message}"
+
+
+def _about_nodes(file: EvidenceFile, found: _FileRows) -> list[str]:
+    if file.node_id is None:
+        many = len(found.speakers) > 1
+        named = "lines of several nodes" if many else "" if found.speakers else "nothing says which node this is from"
+        return [named] if named else []
+    others = sorted(set(found.speakers) - {file.node_id})
+    return [f"lines of node {', '.join(map(str, others))} in a file of node {file.node_id}"] if others else []

@@ -1,0 +1,90 @@
+"""A log file's text in chunks: as it is, or unpacked (gzip, zstd), within bounds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+CHUNK_BYTES = 8 << 20
+# As evidence/wire/compression.py: logs compress well, bombs better.
+MAX_RATIO = 1000
+_LEAST_BYTES = 64 << 20
+_PACKED_BYTES = 64 << 10
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(slots=True)
+class TextStream:
+    """Iterate over it once. Afterwards, of a compressed file: broken_at is the position in the file from which on it
+    cannot be unpacked (to some KiB), with the reason; None where it is whole."""
+
+    path: Path
+    chunk_bytes: int = CHUNK_BYTES
+    codec: str | None = None
+    broken_at: int | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        with self.path.open("rb") as file:
+            self.codec = codec_of(file.read(4))
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self.codec is None:
+            with self.path.open("rb") as file:
+                while chunk := file.read(self.chunk_bytes):
+                    yield chunk
+            return
+        limit = max(_LEAST_BYTES, MAX_RATIO * self.path.stat().st_size)
+        total = 0
+        for chunk in self._gzip() if self.codec == "gzip" else self._zstd():
+            total += len(chunk)
+            if total > limit:
+                self.broken_at, self.reason = 0, f"unpacks to more than {limit} bytes"
+                return
+            yield chunk
+
+    def _gzip(self) -> Iterator[bytes]:
+        """Members one behind the other are one text (RFC 1952); zero bytes between and after them are padding."""
+        inflater, is_open, used = zlib.decompressobj(wbits=31), False, 0
+        with self.path.open("rb") as file:
+            while packed := file.read(_PACKED_BYTES):
+                while packed:
+                    if not is_open and not packed.strip(b"\0"):
+                        used += len(packed)
+                        break
+                    if not is_open:
+                        used += len(packed) - len(packed.lstrip(b"\0"))
+                        packed, is_open = packed.lstrip(b"\0"), True
+                    try:
+                        out = inflater.decompress(packed, self.chunk_bytes)
+                    except zlib.error as error:
+                        self.broken_at, self.reason = used, f"gzip data is damaged: {error}"
+                        return
+                    if out:
+                        yield out
+                    left = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+                    used += len(packed) - len(left)
+                    packed = left
+                    if inflater.eof:
+                        inflater, is_open = zlib.decompressobj(wbits=31), False
+        if is_open:
+            self.broken_at, self.reason = used, "gzip data is cut off"
+
+    def _zstd(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            try:
+                with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd") as stream:
+                    while chunk := stream.read(self.chunk_bytes):
+                        yield chunk
+            except (OSError, pa.ArrowException) as error:
+                self.broken_at = min(file.tell() if not file.closed else 0, self.path.stat().st_size - 1)
+                self.reason = f"zstd data is damaged or cut off: {error}"
+
+
+def codec_of(start: bytes) -> str | None:
+    """gzip, zstd, or None for a text, by a file's first bytes."""
+    return "gzip" if start[:2] == _GZIP else "zstd" if start[:4] == _ZSTD else None

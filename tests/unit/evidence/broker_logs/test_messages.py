@@ -1,0 +1,92 @@
+"""Every message that is evidence, as a release printed it: its kind and fields; and what must not pass for one."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence import tables
+from evidence.broker_logs.events import WANTED, read_event
+from evidence.broker_logs.messages import KINDS, MESSAGES
+from tests.support.paths import ROOT
+from tests.unit.evidence.accounting import FUZZ
+from tests.unit.evidence.broker_logs.support import SAMPLES
+
+Fields = dict[str, Any]
+
+# Texts of real logs (the samples beside it) or, where no capture has one, of Kafka's source with values put in.
+SAMPLED = [json.loads(line) for line in (SAMPLES / "messages.jsonl").read_text().splitlines()]
+LINES: list[tuple[str, Fields]] = [(s["message"], s["fields"]) for s in SAMPLED if "message" in s]
+FURTHER_LINES: list[tuple[str, Fields]] = [(s["further"], s["fields"]) for s in SAMPLED if "further" in s]
+
+
+@pytest.mark.parametrize(("message", "fields"), LINES, ids=lambda v: v["kind"] if isinstance(v, dict) else None)
+def test_a_message_and_its_fields(message: str, fields: Fields) -> None:
+    assert read_event(message) == fields
+    assert re.search(WANTED, message), "the scan of chunks has to find the line, too"
+
+
+@pytest.mark.parametrize(("message", "fields"), FURTHER_LINES)
+def test_a_line_of_a_stack_trace(message: str, fields: Fields) -> None:
+    assert read_event(message, is_head=False) == fields
+    assert re.search(WANTED, message)
+
+
+def test_every_pattern_has_a_line() -> None:
+    texts = [re.sub(r"^\[[^\]]*\] ", "", message) for message, _ in LINES] + [message for message, _ in FURTHER_LINES]
+    without = [m.kind for m in MESSAGES if not any(re.search(m.pattern, text) for text in texts)]
+    assert without == []
+    assert {fields["kind"] for _, fields in (*LINES, *FURTHER_LINES)} == set(KINDS)
+
+
+def test_every_field_is_a_column() -> None:
+    names = {name for _, fields in (*LINES, *FURTHER_LINES) for name in fields} - {"speaker_id"}
+    assert names <= set(tables.BROKER_LOG_EVENTS.names)
+
+
+def test_every_kind_is_explained() -> None:
+    text = (ROOT / "docs" / "broker_logs.md").read_text()
+    assert [kind for kind in KINDS if f"`{kind}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "Creating new partition fast-2 with topic id W75btSJSTuq9rejrvBAZag.",
+        "[Consumer clientId=x] Truncating audit-1 to offset 80 below high watermark 110",
+        "[SocketServer listenerType=BROKER] Failed: [UnifiedLog partition=a-1, dir=/d] Truncating to offset 3",
+        "User said: Truncating audit-1 to offset 80 below high watermark 110",
+        "[UnifiedLog partition=a-1, dir=/d] Truncating a-1 to offset 99999999999999999999 below high watermark 1",
+        "[UnifiedLog partition=a-1, dir=/d] Truncating a-1 to offset 9999999999999999999 below high watermark 1",
+        "[Broker id=4] Creating new partition fast-9999999999 with topic id W75btSJSTuq9rejrvBAZag.",
+        "[Broker id=4] Creating new partition fast with topic id W75btSJSTuq9rejrvBAZag.",
+        "[BrokerServer id=1] Kafka startTimeMs: 1795327715885",
+        "Kafka startTimeMs: 17953277158851",
+        "java.io.IOException: Connection to 2 was disconnected before the response was read",
+        "[AssignmentsManager id=1] shutting down.",
+    ],
+)
+def test_other_messages_are_none(message: str) -> None:
+    assert read_event(message) is None
+
+
+def test_a_stack_traces_line_is_no_message_of_a_broker() -> None:
+    for message, fields in LINES:
+        if fields["kind"] not in ("out_of_memory",):
+            assert read_event(message, is_head=False) is None
+
+
+@FUZZ
+@given(st.sampled_from(LINES), st.data())
+def test_a_message_that_was_changed_raises_nothing(line: tuple[str, Fields], data: st.DataObject) -> None:
+    message = line[0]
+    start = data.draw(st.integers(0, len(message)))
+    end = data.draw(st.integers(start, len(message)))
+    event = read_event(message[:start] + data.draw(st.text(max_size=5)) + message[end:])
+    assert event is None or event["kind"] in KINDS
