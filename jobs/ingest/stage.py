@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables
+from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.accounts import Account, provenance, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.static_configs import static_configs
@@ -77,7 +78,8 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     cluster = _cluster_id(capture, offsets)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
-    accounts = scanned.accounts | offsets.accounts
+    logs_of_brokers = read_broker_logs(capture.name, capture.files)
+    accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts
     write = _Writer(lake, cluster)
     progress(f"{capture.name}: decoding records")
     aside = records.read_aside(lake, capture.name, work_of(scanned))
@@ -91,6 +93,8 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
     write.append("described_partitions", offsets.described_partitions)
+    write.append("broker_log_events", logs_of_brokers.events)
+    write.append("node_boots", logs_of_brokers.boots)
     write.append("static_configs", pa.Table.from_pylist(static_configs(capture), schema=STATIC_CONFIGS))
     write.append("captures", pa.Table.from_pylist(_manifest_rows(capture), schema=tables.CAPTURES))
     quarantined = [r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))] + damage

@@ -84,6 +84,20 @@ _ALL = (
         append_only=True,
     ),
     _table(
+        "broker_log_events",
+        "A line of server.log, state-change.log or controller.log that shows a fact (docs/broker_logs.md)",
+        evidence.BROKER_LOG_EVENTS,
+        _PLACE,
+        append_only=True,
+    ),
+    _table(
+        "node_boots",
+        "A process of a node, as its server.log shows it; one row for each file that shows it",
+        evidence.NODE_BOOTS,
+        _PLACE,
+        append_only=True,
+    ),
+    _table(
         "static_configs",
         "A line of a captured server.properties",
         STATIC_CONFIGS,

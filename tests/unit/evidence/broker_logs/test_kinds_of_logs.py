@@ -70,4 +70,4 @@ def test_other_logs_are_none(text: bytes) -> None:
 
 
 def test_logs_are_registered_and_not_parsed_by_the_jobs() -> None:
-    assert {kinds.SERVER_LOG, kinds.STATE_CHANGE_LOG, kinds.CONTROLLER_LOG} <= set(kinds.NOT_READ)
+    assert {kinds.SERVER_LOG, kinds.STATE_CHANGE_LOG, kinds.CONTROLLER_LOG} <= set(kinds.BROKER_LOGS)
