@@ -80,6 +80,11 @@ _WINDOWS = {
         "Nothing shows that the process of broker {brokers} was still running when it was elected: it may have crashed "
         "unnoticed before that and lost the end of its log.",
     ),
+    "not_held_earlier_leaders_unknown": (
+        BOUND,
+        "The captured log begins with a snapshot (metadata offset {offset}). An earlier leader may have crashed and "
+        "returned inside its session, so the logs of members may differ.",
+    ),
     "not_held_leader_may_have_restarted": (
         BOUND,
         "Broker {brokers}, leader from metadata offset {offset} on, may have crashed and come back within its session: "

@@ -149,7 +149,10 @@ def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
     version, and no fetch shows that: logs of members may differ below the high watermark. So terms from before the
     broker joined count as well.
     """
-    known = terms.terms_within(int(terms.facts.stretch[row]), row)
+    first = int(terms.facts.stretch[row])
+    if terms.facts.anchored[first]:
+        return Premise("not_held_earlier_leaders_unknown", False, offset=int(terms.facts.offset[first]))
+    known = terms.terms_within(first, row)
     last_other = next((term for term in reversed(known) if term.leader != broker), None)
     for term in terms.broken_within(row):
         if term.leader == broker:
