@@ -114,14 +114,18 @@ class _Partition:
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
-        earlier topic with that name: the broker is a replica, and since the partition has been known it was up for long
-        enough to rewrite its checkpoint files."""
+        earlier topic with that name: the broker is a replica, and since the partition has been known one of its
+        processes certainly ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
         broker, known_ms = row["broker_id"], self.terms.known_since_ms + self.clock.error_ms
         if broker not in self._ever_replicas:
             return False
         needed = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
         until = row["captured_at_ms"] - self.clock.error_ms
-        return self.cluster.brokers.active_for(broker, known_ms, until) >= needed
+        spans = [
+            (max(known_ms, session.begin_ms), min(until, session.alive_until_ms))
+            for session in self.sessions.by_broker.get(broker, [])
+        ]
+        return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
 
     @cached_property
     def _ever_replicas(self) -> set[int]:

@@ -304,7 +304,10 @@ def test_a_wrong_url_is_reported_before_spark_starts(command: str, real: Path, t
     for wrong, message in (
         (words[:2] + words[3:], "s3://real/sites: "),
         (words[:1] + words[2:], "s3://real/nowhere: no such object or folder."),
-        ([command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"], "s3://...: the lake is a folder"),
+        (
+            [command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"],
+            "s3://...: the lake must be a local or mounted folder",
+        ),
     ):
         done = subprocess.run([sys.executable, "-m", "jobs.cli", *wrong], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
