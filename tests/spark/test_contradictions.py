@@ -97,7 +97,7 @@ def test_diverging_controllers_are_a_finding_and_only_one_side_is_replayed(spark
     run_detect(lake, cluster, settings, lambda _: None)
     (row,) = findings(lake, cluster, "controller_divergence")
     assert (row["start_offset"], row["end_offset"], row["verdict"]) == (46, 52, "proven")
-    assert "part at epoch 1, offset 46: node 3001 wrote offsets 46 to 51 in epoch 1;" in row["explanation"]
+    assert "diverge at epoch 1, offset 46: node 3001 wrote offsets 46 to 51 in epoch 1;" in row["explanation"]
     assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
     assert {e["role"] for e in row["evidence"]} == {"truncated_branch", "replaced_by"}
     states = lake.table("metadata_records", cluster).groupBy("epoch", "commit_state").count().collect()
