@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from replay.cluster.facts import Clock, read_by
-from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, running_log_ends
+from replay.offsets.evidence import OPEN, Bound, Evidence, Scrape, running_log_ends
 
 # metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
 WAITS_FOR_MIN_ISR_LEVEL = 15
@@ -34,7 +34,7 @@ class LastTerm:
     knew that. waits: its release does not advance the high watermark then. fixed_since: whether from a given time up to
     the election the ISR did not grow and min ISR did not change. last_alive_ms: its process certainly ran until then.
     started_by_ms: its process had certainly started before then; None if unknown. last_leader_epoch: the last epoch
-    that it led.
+    that it led. took_over: it certainly learned that it led, so that the leader before it no longer counts.
     """
 
     leader: int
@@ -49,6 +49,7 @@ class LastTerm:
     started_by_ms: int | None
     last_leader_epoch: int
     elected_ms: int
+    took_over: bool
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
         """Whether the scrape is certainly of the process that was elected, not of one that started after a crash."""
@@ -74,10 +75,10 @@ def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Boun
     """Where the old leader's log ended when it stopped; open if unknown.
 
     It is known if the leader stopped cleanly, what it left was captured, and nothing was truncated or appended since it
-    led: no other leader had been elected before it stopped. The leader must have run during its term: if a broker is
-    elected that has already stopped, the leader before it goes on without it.
+    led: no other leader had been elected before it stopped. The leader must have learned that it led: if a broker is
+    elected that has already stopped, or is cut off from the controllers, the leader before it goes on without it.
     """
-    if term is None or term.last_alive_ms < term.led_ms[0] + PROPAGATION_MS:
+    if term is None or not term.took_over:
         return OPEN
     return next(_after_clean_stop(evidence, term, clock), OPEN)
 

@@ -263,11 +263,13 @@ class _Partition:
         waits = below <= led_last and bool(facts.elr_on[below])
         waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
         margin_ms = self.cluster.heard_ms + PROPAGATION_MS
+        led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
+        asked_ms = session.shutdown_ms if session and session.shutdown_ms is not None else -1
         return LastTerm(
             leader=term.leader,
             session=(term.leader, session.broker_epoch) if session and not self._led_in_two(term, restarts) else None,
             stopped_by_ms=restarts[0].begin_ms if restarts else None,
-            led_ms=(term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])])),
+            led_ms=led_ms,
             below_ms=below_ms,
             known_by_ms=None if below_ms is None else below_ms + margin_ms,
             waits=waits,
@@ -276,6 +278,7 @@ class _Partition:
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
+            took_over=led_ms[1] - led_ms[0] >= margin_ms or asked_ms >= led_ms[0] + PROPAGATION_MS,
         )
 
     def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:
