@@ -34,8 +34,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel as an archive that Spark unpacks for executors (it knows .zip, not .whl)."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    skipped = shutil.ignore_patterns(".*", "tests", "build", "*.egg-info", "demo", "lake", "examples")
-    shutil.copytree(ROOT, source, ignore=skipped)
+    skipped = {"tests", "build", "demo", "lake", "examples"}
+
+    def ignored(inside: str, names: list[str]) -> list[str]:
+        at_top = Path(inside) == ROOT
+        return [n for n in names if n.startswith(".") or n.endswith(".egg-info") or (at_top and n in skipped)]
+
+    shutil.copytree(ROOT, source, ignore=ignored)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
