@@ -26,7 +26,6 @@ from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
 
 Row = dict[str, Any]
 
-LOG_KINDS = (kinds.SERVER_LOG, kinds.STATE_CHANGE_LOG, kinds.CONTROLLER_LOG)
 MAX_MESSAGE_CHARS = 2000
 # A secret that the cut would divide is redacted before the cut.
 _EXAMINED_CHARS = 2 * MAX_MESSAGE_CHARS
@@ -58,8 +57,8 @@ class _FileRows:
 def read_broker_logs(
     capture: str, files: Iterable[EvidenceFile], patterns: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
 ) -> BrokerLogTables:
-    """Read every file of LOG_KINDS. patterns: log4j patterns or expressions of the site (layouts.of_pattern), tried
-    before the known ones.
+    """Read every file of kinds.BROKER_LOGS. patterns: log4j patterns or expressions of the site (layouts.of_pattern),
+    tried before the known ones.
 
     A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
     file's lines name. Times in UTC are null where the text has no zone: anchors.py finds it.
@@ -70,7 +69,7 @@ def read_broker_logs(
     accounts: dict[str, Account] = {}
     counts: dict[str, tuple[int, int]] = {}
     for file in files:
-        if file.kind not in LOG_KINDS:
+        if file.kind not in kinds.BROKER_LOGS:
             continue
         found = _FileRows()
         with file.unchanged():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
-from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
+from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import prose
 
 if TYPE_CHECKING:

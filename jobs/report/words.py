@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from jobs.report import filters
 from jobs.report.rows import Row, Section, Totals
-from replay.findings.sentences import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION, SENTENCES
+from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
+from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN

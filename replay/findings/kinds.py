@@ -9,6 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Natures of statements (sentences.py says what each means).
+FACT, BOUND, PREDICTION, ASSUMPTION, MEANING = "fact", "bound", "prediction", "assumption", "meaning"
+
 
 class Section(StrEnum):
     """A section of the report. Excluded windows have a section of their own."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from tests.simulator.truth import Truth
 from tests.simulator.world import World
 
 Row = dict[str, Any]
+Level = TypeVar("Level")
 # Metadata offsets from first up to before last are missing; a snapshot tells the state at last.
 Gap = tuple[int, int] | None
 
@@ -165,18 +166,17 @@ class Life:
 
     def elr_levels(self) -> list[tuple[int, bool]]:
         """Since which offset ELR was on or off, as the captured log has it."""
-        levels = [(self.setup.base_offset, self.setup.elr), *self.world.controller.elr_levels]
-        known = [(o, on) for o, on in levels if not self._missing(o)]
-        if self.gap is not None:
-            known += [(self.gap[1] - 1, on) for o, on in levels if o < self.gap[1]][-1:]
-        return sorted(known, key=lambda level: level[0])
+        return self._captured([(self.setup.base_offset, self.setup.elr), *self.world.controller.elr_levels])
 
     def min_isr_levels(self) -> list[tuple[int, int]]:
         """Since which offset min.insync.replicas had which value, as the captured log has it."""
-        levels = [(self.setup.base_offset, self.setup.min_isr), *self.world.controller.min_isr_levels]
-        known = [(o, v) for o, v in levels if not self._missing(o)]
+        return self._captured([(self.setup.base_offset, self.setup.min_isr), *self.world.controller.min_isr_levels])
+
+    def _captured(self, levels: list[tuple[int, Level]]) -> list[tuple[int, Level]]:
+        """(offset, value) of the changes in the captured log; the snapshot after a gap has the last value before it."""
+        known = [(offset, value) for offset, value in levels if not self._missing(offset)]
         if self.gap is not None:
-            known += [(self.gap[1] - 1, v) for o, v in levels if o < self.gap[1]][-1:]
+            known += [(self.gap[1] - 1, value) for offset, value in levels if offset < self.gap[1]][-1:]
         return sorted(known, key=lambda level: level[0])
 
     # What is left of the evidence.

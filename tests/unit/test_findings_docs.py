@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from replay.findings.sentences import _WINDOWS, SENTENCES
+from replay.findings.sentences import SENTENCES
+from replay.findings.window_sentences import WINDOW_SENTENCES
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
@@ -20,7 +21,7 @@ def test_every_code_of_windows_is_in_the_table_with_its_nature() -> None:
     listed = {
         code: row["nature"] for row in ROW.finditer(WINDOWS) for code in re.findall(r"`([a-z_0-9]+)`", row["codes"])
     }
-    assert listed == {code: SENTENCES[code][0] for code in _WINDOWS}
+    assert listed == {code: SENTENCES[code][0] for code in WINDOW_SENTENCES}
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

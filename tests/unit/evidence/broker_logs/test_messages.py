@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import tables
-from evidence.broker_logs.events import WANTED, read_event
-from evidence.broker_logs.messages import KINDS, MESSAGES
+from evidence.broker_logs.events import KINDS, MESSAGES, WANTED, read_event
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import SAMPLES
