@@ -135,15 +135,12 @@ def inspect(
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
 ) -> None:
     """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
-    from evidence.metadata_log.inspect import inspect_file
+    from evidence.metadata_log.inspect import print_file
 
     failed = False
     for file in files:
-        readable = False
-        for row in inspect_file(file, show_secrets):
-            readable = readable or "error" not in row
-            sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
-        if not readable and file.stat().st_size:
+        sys.stdout.flush()
+        if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
             show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
             failed = True
     if failed:

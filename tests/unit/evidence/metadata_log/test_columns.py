@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import lzma
 import mmap
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,10 @@ from hypothesis import strategies as st
 
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
-from evidence.metadata_log import batch_kernel, columns
+from evidence.metadata_log import batch_kernel, columns, compiled_reader
 from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
-from evidence.metadata_log.rows import ByteRange, work_of
+from evidence.metadata_log.inspect import inspect_file, print_file
+from evidence.metadata_log.rows import ByteRange, to_json, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
 from tests.support.paths import ORACLE, ROOT, controllers
@@ -55,7 +59,23 @@ def outcome(data: bytes, compiled_from: int) -> list[Row] | str:
 def same_both_ways(data: bytes) -> list[Row] | str:
     found = outcome(data, 0)
     assert found == outcome(data, NEVER)
+    printed_both_ways(data)
     return found
+
+
+def printed_both_ways(data: bytes) -> list[str]:
+    """The lines of `inspect`: with the compiled loops and without, the JSON of the rows."""
+    with tempfile.NamedTemporaryFile(prefix='a "quoted" ü', suffix=".log") as file:
+        path = Path(file.name)
+        path.write_bytes(data)
+        for show_secrets in (False, True):
+            rows_ = list(inspect_file(path, show_secrets))
+            expected = "".join(to_json(row) + "\n" for row in rows_).encode("utf-8", "backslashreplace")
+            for compiled_from in (0, NEVER):
+                out = io.BytesIO()
+                assert print_file(path, out, show_secrets, compiled_from) == any("error" not in row for row in rows_)
+                assert out.getvalue() == expected
+        return expected.decode().splitlines()
 
 
 def compiled(data: bytes, work: ByteRange | None = None) -> int:
@@ -148,8 +168,9 @@ def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: 
     small = sum(len(record(v, i)) <= max_bytes for group in groups for i, v in enumerate(group) if v[1] in (3, 5, 20))
     limits = {"_MAX_ROWS": max_rows, "_MAX_BYTES": max_bytes, "_GROUP_RECORDS": 2 * max_rows, "_GROUP_BYTES": 500}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (limits | {"_CHUNK_ROWS": 1}).items():
-            patch.setattr(columns, name, value)
+        for name, value in limits.items():
+            patch.setattr(compiled_reader, name, value)
+        patch.setattr(columns, "_CHUNK_ROWS", 1)
         assert len(same_both_ways(data)) == len(values)
         decoder = CompiledDecoder(data, whole(data), "c")
         assert all(len(found) <= max_rows for found in decoder.decode())
@@ -282,6 +303,33 @@ def test_what_is_unusual_is_left_to_the_reader(what: str, odd: bytes) -> None:
     assert compiled(data) == 0, what
 
 
+def test_lines_are_in_the_order_of_the_file() -> None:
+    """Rows of the compiled loops, records and batches that they leave, and damage alternate."""
+    change, topic = writer.partition_change(), writer.topic("orders")
+    parts = [
+        writer.control_batch(writer.LEADER_CHANGE, writer.leader_change()),
+        batch([change, topic, change, topic, topic], 1),
+        batch([change], 6, codec="gzip"),
+        batch([change, change], 7),
+        flip(batch([change], 9), 70),
+        batch([topic, change], 10),
+        b"garbage" * 20,
+        batch([change], 12),
+    ]
+    lines = [json.loads(line) for line in printed_both_ways(b"".join(parts))]
+    offsets = [line["offset"] for line in lines]
+    # A remark on the compressed batch and two damages have an offset, too.
+    assert offsets == [0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 12]
+    assert [line["reason"] for line in lines if "error" in line] == ["unexpected_codec", "crc_mismatch", "bad_magic"]
+
+
+def test_numbers_of_a_line_may_have_any_length() -> None:
+    """Offsets and times of 64 bits; negative times."""
+    for base, time in ((0, 0), (9, -1), (10, 10), (99_999, -(10**18)), ((1 << 63) - 3, (1 << 61) - 1)):
+        (line,) = printed_both_ways(batch([writer.no_op()], base, timestamp_ms=time))
+        assert (json.loads(line)["offset"], json.loads(line)["timestamp"]) == (base, time)
+
+
 def test_a_remark_is_kept_with_its_record() -> None:
     found = same_both_ways(batch(records=overlong(record(writer.partition_change())), count=1))
     assert sorted(r["damage"]["reason"] if r["damage"] else r["type"] for r in found) == [
@@ -331,6 +379,7 @@ def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
             data = Path(work.local).read_bytes()
             found = rows(data, work, NEVER)
             assert found == rows(data, work, 0)
+            printed_both_ways(data)
             assert compiled(data, work) == sum(r["type"] in COMPILED_TYPES for r in found)
 
 
