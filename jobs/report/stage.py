@@ -19,13 +19,21 @@ from jobs.lake.lake_files import LakeFiles
 from jobs.lake.tables import TABLES
 from jobs.report.order import KEYS, ordered
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, by_section
+from jobs.report.rows import (
+    ELECTION_COLUMNS,
+    MAX_DETAILS,
+    MAX_LISTED,
+    STATE_COLUMNS,
+    ReportInput,
+    Row,
+    by_section,
+)
 from jobs.report.timeline_svg import MAX_STATES
 from jobs.report.totals import GROUPS, totals_of
 from replay.findings.kinds import Section, of_section
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 3
+PAGE_VERSION = 4
 _COUNTED = (
     "evidence_files",
     "metadata_records",
@@ -100,10 +108,10 @@ def _histories(
     offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
     wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
     order = [(name, "ascending") for name in _STATE_KEY]
-    for row in lake.read("partition_history", cluster, where=wanted).sort_by(order).to_pylist():
+    for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
         if place := places.get(tuple(row[n] for n in _STATE_KEY)):
             timelines[row["topic_id"], row["partition"]].append({**row, **place})
-    chosen = lake.rows("elections", cluster, where=wanted)
+    chosen = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
     return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
 
 
