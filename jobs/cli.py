@@ -20,6 +20,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console import tool_commands
+from jobs.console.failures import one_line
 from jobs.console.options import (
     DEFAULT_LAKE,
     CaptureOption,
@@ -302,13 +303,23 @@ def conformance(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="A Spark SQL query; use the tables of the lake by name.")],
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="A statement of Spark SQL that only reads; without it, a prompt for many.", show_default=False
+        ),
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Run Spark SQL on the tables."""
-    columns, rows = _pipeline(lake).sql(query)
-    print_rows(columns, rows, form)
+    """Run Spark SQL on the tables, which have their names. Nothing can be changed."""
+    from jobs.queries.sql import ReadOnlySql, prompt
+
+    statements = ReadOnlySql(lake)
+    if query is None:
+        prompt(statements, form)
+    else:
+        print_rows(*statements.run(query), form)
 
 
 @app.command()
@@ -352,7 +363,8 @@ def _library_of(error: Exception) -> str | None:
 
 
 def main() -> None:
-    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code."""
+    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code; what Spark and
+    Delta say beyond that line goes to a log file."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
@@ -370,8 +382,7 @@ def main() -> None:
         library = _library_of(error)
         if library is None:
             raise
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        show_message(f"error: {library}: {' '.join(lines[:3])}")
+        show_message(f"error: {library}: {one_line(error)}")
         raise SystemExit(KraftForensicsError.exit_code) from error
 
 
