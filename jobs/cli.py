@@ -126,7 +126,10 @@ def report(
     ] = None,
 ) -> None:
     """Write the HTML incident report."""
-    for path in _pipeline(lake).report(output or lake / "report.html"):
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.report.stage import write_reports
+
+    for path in write_reports(LakeFiles(lake), output or lake / "report.html"):
         typer.echo(path)
 
 
@@ -194,13 +197,18 @@ def explain(
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
     """Explain a finding, with the rows, files and bytes that support it."""
+    from evidence.capture.files import check_location
+    from evidence.capture.remote import location
+    from jobs.lake.lake_files import LakeFiles
     from jobs.queries.explain import explain
     from jobs.queries.explain_output import print_explained
 
-    pipeline = _pipeline(lake, [capture] if capture else [])
-    pipeline.require()
-    only = pipeline.one_cluster(cluster) if cluster else None
-    print_explained(explain(pipeline.lake, finding_id, only, next(iter(pipeline.captures), None)), form)
+    files = LakeFiles(lake)
+    place = location(capture) if capture else None
+    if place:
+        check_location(place)
+    files.require()
+    print_explained(explain(files, finding_id, files.one_cluster(cluster) if cluster else None, place), form)
 
 
 @app.command()
@@ -250,6 +258,8 @@ def whatif(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
+    from jobs.config.settings import load_settings
+    from jobs.lake.lake_files import LakeFiles
     from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
@@ -259,10 +269,9 @@ def whatif(
         raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
-    question.scenario()  # reject an invalid question before Spark starts
-    pipeline = _pipeline(lake)
-    found = whatif(pipeline.lake, pipeline.one_cluster(cluster), question, pipeline.settings)
-    print_differences(found, form)
+    question.scenario()  # reject an invalid question before the lake is read
+    files = LakeFiles(lake)
+    print_differences(whatif(files, files.one_cluster(cluster), question, load_settings()), form)
 
 
 def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:

@@ -16,7 +16,7 @@ from evidence.errors import KraftForensicsError
 from jobs.lake.lake_files import LakeFiles
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import KINDS, Section
-from replay.loss.verdict import SEVERITIES, VERDICTS
+from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 

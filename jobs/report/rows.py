@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
-from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
-from replay.loss.verdict import VERDICTS as NAMES
+from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
+from replay.loss.verdicts import VERDICTS as NAMES
 
 Row = dict[str, Any]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.console.output import progress_steps
 from jobs.lake.files import write_whole
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake_files import LakeFiles
@@ -156,6 +158,20 @@ def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror}") from error
     return output.resolve()
+
+
+def write_reports(lake: LakeFiles, output: Path) -> list[Path]:
+    """Write the page of each cluster, with progress; returns the files. Errors: as `write_report`; LakeError."""
+    lake.require()
+    clusters = lake.clusters()
+    with progress_steps(len(clusters)) as (describe, _):
+        return [write_report(lake, cluster, page_of(output, cluster, clusters), describe) for cluster in clusters]
+
+
+def page_of(output: Path, cluster: str, clusters: Sequence[str]) -> Path:
+    """The file of a cluster. With several clusters, its name has the cluster id, quoted since files name it."""
+    named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
+    return output if len(clusters) == 1 else named
 
 
 def _fingerprint(page: Path) -> str | None:
