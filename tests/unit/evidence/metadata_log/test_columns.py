@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 import lzma
 import mmap
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +22,11 @@ from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log import batch_kernel, columns, compiled_reader
 from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
-from evidence.metadata_log.inspect import inspect_file, print_file
-from evidence.metadata_log.rows import ByteRange, to_json, work_of
+from evidence.metadata_log.rows import ByteRange, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
 from tests.support.paths import ORACLE, ROOT, controllers
+from tests.support.printed_lines import printed_both_ways
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
 
 Row = dict[str, Any]
@@ -61,21 +58,6 @@ def same_both_ways(data: bytes) -> list[Row] | str:
     assert found == outcome(data, NEVER)
     printed_both_ways(data)
     return found
-
-
-def printed_both_ways(data: bytes) -> list[str]:
-    """The lines of `inspect`: with the compiled loops and without, the JSON of the rows."""
-    with tempfile.NamedTemporaryFile(prefix='a "quoted" ü', suffix=".log") as file:
-        path = Path(file.name)
-        path.write_bytes(data)
-        for show_secrets in (False, True):
-            rows_ = list(inspect_file(path, show_secrets))
-            expected = "".join(to_json(row) + "\n" for row in rows_).encode("utf-8", "backslashreplace")
-            for compiled_from in (0, NEVER):
-                out = io.BytesIO()
-                assert print_file(path, out, show_secrets, compiled_from) == any("error" not in row for row in rows_)
-                assert out.getvalue() == expected
-        return expected.decode().splitlines()
 
 
 def compiled(data: bytes, work: ByteRange | None = None) -> int:
@@ -301,33 +283,6 @@ def test_what_is_unusual_is_left_to_the_reader(what: str, odd: bytes) -> None:
     data = batch(records=odd, count=1)
     same_both_ways(data)
     assert compiled(data) == 0, what
-
-
-def test_lines_are_in_the_order_of_the_file() -> None:
-    """Rows of the compiled loops, records and batches that they leave, and damage alternate."""
-    change, topic = writer.partition_change(), writer.topic("orders")
-    parts = [
-        writer.control_batch(writer.LEADER_CHANGE, writer.leader_change()),
-        batch([change, topic, change, topic, topic], 1),
-        batch([change], 6, codec="gzip"),
-        batch([change, change], 7),
-        flip(batch([change], 9), 70),
-        batch([topic, change], 10),
-        b"garbage" * 20,
-        batch([change], 12),
-    ]
-    lines = [json.loads(line) for line in printed_both_ways(b"".join(parts))]
-    offsets = [line["offset"] for line in lines]
-    # A remark on the compressed batch and two damages have an offset, too.
-    assert offsets == [0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 12]
-    assert [line["reason"] for line in lines if "error" in line] == ["unexpected_codec", "crc_mismatch", "bad_magic"]
-
-
-def test_numbers_of_a_line_may_have_any_length() -> None:
-    """Offsets and times of 64 bits; negative times."""
-    for base, time in ((0, 0), (9, -1), (10, 10), (99_999, -(10**18)), ((1 << 63) - 3, (1 << 61) - 1)):
-        (line,) = printed_both_ways(batch([writer.no_op()], base, timestamp_ms=time))
-        assert (json.loads(line)["offset"], json.loads(line)["timestamp"]) == (base, time)
 
 
 def test_a_remark_is_kept_with_its_record() -> None:
