@@ -28,10 +28,10 @@ _FRAMED = ("read", "sha256", "crc", "frame", "decode")
 _REPLAYED = ("sha256", "decode", "sort", "state", "reduce", "detect")
 # The stages that are measured on each input, in this order.
 PLAN = {
-    _MAIN: (*PEERS, *_FRAMED, "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
+    _MAIN: (*PEERS, *_FRAMED, "inspect", "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
     "gb": _FRAMED,
     "long": (*PEERS, *_REPLAYED),
-    SNAPSHOT: (*PEERS, *_FRAMED),
+    SNAPSHOT: (*PEERS, *_FRAMED, "inspect"),
     OFFSETS: ("read", "sha256", "offsets"),
     RANDOM: ("copy", "policies", "scalar-policies", "json", "report"),
     "p10k": _REPLAYED,

@@ -6,6 +6,7 @@ of reading the next bucket.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
@@ -22,6 +23,7 @@ from bench.policies import random_cases
 from bench.prepared import CAPTURE, Prepared
 from evidence.capture.files import open_capture
 from evidence.metadata_log.columns import decode_arrow
+from evidence.metadata_log.inspect import print_file
 from evidence.metadata_log.rows import ByteRange
 from evidence.metadata_log.scan import scan_files
 from evidence.offsets.read import read_offsets
@@ -99,6 +101,14 @@ def _decode(inputs: Prepared) -> Iterator[Work]:
 
 def _decoded(data: Any, work: ByteRange) -> int:
     return sum(batch.column("damage").null_count for batch in decode_arrow(data, work, CAPTURE))
+
+
+def _inspect(inputs: Prepared) -> Iterator[Work]:
+    """Every record as a line of JSON, as `inspect` prints it, written to nowhere."""
+    with open(os.devnull, "wb") as nowhere:
+        for file in inputs.files:
+            records = sum(batch.record_count for batch in scan_batches(file.read_bytes()).batches)
+            yield Work(partial(print_file, file, nowhere), records)
 
 
 def _offsets(inputs: Prepared) -> Iterator[Work]:
@@ -206,6 +216,7 @@ STAGES = {
     "crc": Stage(_crc, floor="read"),
     "frame": Stage(_frame, floor="sha256"),
     "decode": Stage(_decode, floor="sha256"),
+    "inspect": Stage(_inspect, floor="sha256"),
     "offsets": Stage(_offsets, floor="sha256"),
     "sort": Stage(_sort, replays=True),
     "state": Stage(_state, floor="sort", replays=True),

@@ -20,6 +20,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console import tool_commands
+from jobs.console.failures import one_line
 from jobs.console.options import (
     DEFAULT_LAKE,
     CaptureOption,
@@ -125,7 +126,10 @@ def report(
     ] = None,
 ) -> None:
     """Write the HTML incident report."""
-    for path in _pipeline(lake).report(output or lake / "report.html"):
+    from jobs.lake.lake_files import LakeFiles
+    from jobs.report.stage import write_reports
+
+    for path in write_reports(LakeFiles(lake), output or lake / "report.html"):
         typer.echo(path)
 
 
@@ -135,15 +139,12 @@ def inspect(
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
 ) -> None:
     """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
-    from evidence.metadata_log.inspect import inspect_file
+    from evidence.metadata_log.inspect import print_file
 
     failed = False
     for file in files:
-        readable = False
-        for row in inspect_file(file, show_secrets):
-            readable = readable or "error" not in row
-            sys.stdout.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
-        if not readable and file.stat().st_size:
+        sys.stdout.flush()
+        if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
             show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
             failed = True
     if failed:
@@ -196,13 +197,18 @@ def explain(
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
     """Explain a finding, with the rows, files and bytes that support it."""
+    from evidence.capture.files import check_location
+    from evidence.capture.remote import location
+    from jobs.lake.lake_files import LakeFiles
     from jobs.queries.explain import explain
     from jobs.queries.explain_output import print_explained
 
-    pipeline = _pipeline(lake, [capture] if capture else [])
-    pipeline.require()
-    only = pipeline.one_cluster(cluster) if cluster else None
-    print_explained(explain(pipeline.lake, finding_id, only, next(iter(pipeline.captures), None)), form)
+    files = LakeFiles(lake)
+    place = location(capture) if capture else None
+    if place:
+        check_location(place)
+    files.require()
+    print_explained(explain(files, finding_id, files.one_cluster(cluster) if cluster else None, place), form)
 
 
 @app.command()
@@ -252,6 +258,8 @@ def whatif(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
+    from jobs.config.settings import load_settings
+    from jobs.lake.lake_files import LakeFiles
     from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
@@ -261,10 +269,9 @@ def whatif(
         raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
-    question.scenario()  # reject an invalid question before Spark starts
-    pipeline = _pipeline(lake)
-    found = whatif(pipeline.lake, pipeline.one_cluster(cluster), question, pipeline.settings)
-    print_differences(found, form)
+    question.scenario()  # reject an invalid question before the lake is read
+    files = LakeFiles(lake)
+    print_differences(whatif(files, files.one_cluster(cluster), question, load_settings()), form)
 
 
 def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
@@ -305,13 +312,23 @@ def conformance(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="A Spark SQL query; use the tables of the lake by name.")],
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="A statement of Spark SQL that only reads; without it, a prompt for many.", show_default=False
+        ),
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Run Spark SQL on the tables."""
-    columns, rows = _pipeline(lake).sql(query)
-    print_rows(columns, rows, form)
+    """Run Spark SQL on the tables, which have their names. Nothing can be changed."""
+    from jobs.queries.sql import ReadOnlySql, prompt
+
+    statements = ReadOnlySql(lake)
+    if query is None:
+        prompt(statements, form)
+    else:
+        print_rows(*statements.run(query), form)
 
 
 @app.command()
@@ -355,7 +372,8 @@ def _library_of(error: Exception) -> str | None:
 
 
 def main() -> None:
-    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code."""
+    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code; what Spark and
+    Delta say beyond that line goes to a log file."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
@@ -373,8 +391,7 @@ def main() -> None:
         library = _library_of(error)
         if library is None:
             raise
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        show_message(f"error: {library}: {' '.join(lines[:3])}")
+        show_message(f"error: {library}: {one_line(error)}")
         raise SystemExit(KraftForensicsError.exit_code) from error
 
 

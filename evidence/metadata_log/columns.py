@@ -1,6 +1,6 @@
 """Decode ranges of batches into Arrow by column: the rows of `decode_range`, many times as fast.
 
-Large ranges of uncompressed batches go through compiled loops (evidence/metadata_log/partition_kernel.py), which skip
+Large ranges of uncompressed batches go through compiled loops (evidence/metadata_log/compiled_reader.py), which skip
 whatever is in doubt. evidence/wire/records.py reads the skipped records and all small ranges. Both give the same rows.
 """
 
@@ -9,18 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from evidence import kinds, tables
 from evidence.capture.accounts import damage_columns
 from evidence.errors import Damage
-from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, heads, record_row
+from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, record_row
 from evidence.wire.batches import Batch
-from evidence.wire.records import Record, read_record, read_records
+from evidence.wire.records import Record
+
+if TYPE_CHECKING:
+    from evidence.metadata_log.compiled_reader import Parsed
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
@@ -40,10 +42,6 @@ DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), p
 COMPILED_FROM_BYTES = 512 << 10
 LOADED_FROM_BYTES = 8 << 10
 _CHUNK_ROWS = 20_000
-# Batches are grouped until they hold so many records or bytes. An Arrow batch has at most _MAX_ROWS rows, and its
-# records at most _MAX_BYTES bytes.
-_GROUP_RECORDS, _GROUP_BYTES = 32_768, 4 << 20
-_MAX_ROWS, _MAX_BYTES = 65_536, 8 << 20
 _LIST_NAMES = (
     "replicas",
     "isr",
@@ -94,12 +92,12 @@ class CompiledDecoder:
     """Decodes one range; see decode_arrow. compiled_rows: number of rows from the compiled loops so far."""
 
     def __init__(self, data: bytes, work: ByteRange, capture: str) -> None:
-        from evidence.metadata_log import batch_kernel, json_kernel, partition_kernel
+        from evidence.metadata_log import partition_kernel
+        from evidence.metadata_log.compiled_reader import CompiledReader
 
-        self.batches, self.records, self.text = batch_kernel, partition_kernel, json_kernel
+        self.records = partition_kernel
         self.data, self.work, self.capture = data, work, capture
-        self.bytes = np.frombuffer(data, dtype=np.uint8)
-        self.bytes.flags.writeable = False  # the compiled loops get one array type, for any buffer
+        self.reader = CompiledReader(data, work.start, work.end, work.path)
         self.compiled_rows = 0
         constant: Row = {
             "capture": capture,
@@ -116,72 +114,22 @@ class CompiledDecoder:
     def decode(self) -> Iterator[pa.RecordBatch]:
         """All rows and damage of the range, from the compiled loops and, for the rest, from the Python reader."""
         waiting: list[Row | Damage] = []
-        for item in self._items():
-            if isinstance(item, pa.RecordBatch):
-                self.compiled_rows += item.num_rows
-                yield item
-                continue
-            waiting.append(item)
-            if len(waiting) == _CHUNK_ROWS:
-                yield from self._read(waiting)
-                waiting = []
+        for parsed, left in self.reader.read():
+            if parsed:
+                self.compiled_rows += parsed.rows
+                yield self._arrow(parsed)
+            for found in left:
+                for record in self.reader.records(found):
+                    waiting.append(self._row(found.batch, record))
+                    if len(waiting) == _CHUNK_ROWS:
+                        yield from self._read(waiting)
+                        waiting = []
         yield from self._read(waiting)
 
-    def _items(self) -> Iterator[pa.RecordBatch | Row | Damage]:
-        kernel, position = self.batches, self.work.start
-        while position < self.work.end:
-            found, following = self._heads(position)
-            if not len(found):
-                # Not a batch that the compiled loop accepts: the Python reader decodes it or raises.
-                batch = self._head(position)
-                yield from self._whole(batch)
-                position = batch.end
-                continue
-            position = following
-            is_left = found[:, kernel.STATE] == kernel.LEFT_BATCH
-            plain = found[~is_left]
-            resume = np.zeros(3, dtype=np.int64)
-            while resume[0] < len(plain):
-                rows, left = self._records(plain, resume)
-                if rows.num_rows:
-                    yield rows
-                yield from self._left(plain, left)
-            for start in found[is_left, kernel.POSITION].tolist():
-                yield from self._whole(self._head(start))
-
-    def _heads(self, position: int) -> tuple[Array, int]:
-        """The heads of some batches from `position` on, and the position after them."""
-        kernel = self.batches
-        found = np.empty((_GROUP_RECORDS, kernel.HEAD_FIELDS), dtype=np.int64)
-        count, following = kernel.find_heads(self.bytes, position, self.work.end, _GROUP_RECORDS, _GROUP_BYTES, found)
-        found = found[:count]
-        for i in np.flatnonzero(found[:, kernel.STATE] == kernel.PLAIN_UNCHECKED).tolist():
-            start, size = found[i, kernel.POSITION].item(), found[i, kernel.SIZE].item()
-            if google_crc32c.value(self.data[start + 21 : start + size]) != found[i, kernel.CRC]:
-                return found[:i], start
-        return found, following
-
-    def _records(self, plain: Array, resume: Array) -> tuple[pa.RecordBatch, Array]:
-        """DECODED rows of batches, and the records that are left (partition_kernel.Columns.left)."""
-        kernel = self.records
-        rows = min(int(plain[:, self.batches.COUNT].sum()), _MAX_ROWS)
-        size = min(int(plain[:, self.batches.SIZE].sum()), _MAX_BYTES)
-        columns = kernel.columns(rows, size)
-        count, left = kernel.parse(self.bytes, plain, resume, size, *columns)
-        text, ends = pa.allocate_buffer(self.text.json_room(size), resizable=True), np.empty(count + 1, dtype=np.int32)
-        self.text.write_json(
-            count,
-            columns.ints,
-            columns.flags,
-            columns.given,
-            columns.ends,
-            columns.numbers,
-            columns.topics.view(np.uint8),
-            columns.directories.view(np.uint8),
-            np.frombuffer(text, dtype=np.uint8),
-            ends,
-        )
-        text.resize(int(ends[-1]), shrink_to_fit=True)
+    def _arrow(self, parsed: Parsed) -> pa.RecordBatch:
+        """The rows of one call of the loop, as DECODED."""
+        kernel, columns, count = self.records, parsed.columns, parsed.rows
+        parsed.text.resize(int(parsed.text_ends[-1]), shrink_to_fit=True)
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
         types = pa.array(["NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD"])
         arrays = self._constants(count) | {
@@ -190,14 +138,13 @@ class CompiledDecoder:
             "timestamp_ms": pa.array(longs[kernel.TIMESTAMP]),
             "type": types.take(pa.array(flags[kernel.KIND])),
             "version": pa.array(flags[kernel.VERSION].astype(np.int16)),
-            "payload": pa.StringArray.from_buffers(count, pa.py_buffer(ends), text),
+            "payload": pa.StringArray.from_buffers(count, pa.py_buffer(parsed.text_ends), parsed.text),
             "partition_change": self._change(columns, count),
             "batch_base_offset": pa.array(longs[kernel.FIRST_OFFSET]),
             "batch_crc": pa.array(longs[kernel.BATCH_CRC]),
             "position": pa.array(longs[kernel.AT]),
         }
-        batch = pa.RecordBatch.from_arrays([arrays[name] for name in DECODED.names], schema=DECODED)
-        return batch, columns.left[:left].copy()
+        return pa.RecordBatch.from_arrays([arrays[name] for name in DECODED.names], schema=DECODED)
 
     def _constants(self, count: int) -> dict[str, pa.Array]:
         """The columns that have one value in the whole range."""
@@ -230,21 +177,6 @@ class CompiledDecoder:
         children = [fields[field.name] for field in tables.PARTITION_CHANGE]
         return pa.Array.from_buffers(tables.PARTITION_CHANGE, count, [valid[kernel.CHANGE_VALID]], children=children)
 
-    def _left(self, plain: Array, left: Array) -> Iterator[Row | Damage]:
-        """What the compiled loop left of some batches (partition_kernel.Columns.left), decoded by the Python reader."""
-        batch = None
-        for head, number, position, body, end in left.tolist():
-            start = plain[head, self.batches.POSITION].item()
-            if batch is None or batch.position != start:
-                batch = self._head(start)
-            if number < 0:
-                yield from self._whole(batch)
-            else:
-                yield self._row(batch, read_record(self.data, batch, number, position, body, end))
-
-    def _whole(self, batch: Batch) -> Iterator[Row | Damage]:
-        return (self._row(batch, item) for item in read_records(self.data, batch))
-
     def _row(self, batch: Batch, item: Record | Damage) -> Row | Damage:
         if isinstance(item, Damage):
             return item
@@ -253,9 +185,6 @@ class CompiledDecoder:
 
     def _read(self, rows: list[Row | Damage]) -> Iterator[pa.RecordBatch]:
         return arrow_batches(_rows(rows, self.data, self.work, self.capture), DECODED)
-
-    def _head(self, position: int) -> Batch:
-        return next(heads(self.data, position, self.work.end, self.work.path))
 
 
 def _uuid_offsets(count: int) -> Array:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from evidence import kinds
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.dump_log.records import read_dumped, read_unplaced
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage, KraftForensicsError
-from evidence.wire.batches import Batch, scan_batches
+from evidence.metadata_log.rows import to_json
+from evidence.wire.batches import Batch, Scan, scan_batches
 from evidence.wire.records import Record, read_records
 
 Row = dict[str, Any]
+
+# Loading the compiled loops takes as long as printing some thousand records without them.
+COMPILED_FROM_BYTES = 4 << 20
 
 
 def inspect_file(path: Path, show_secrets: bool = False) -> Iterator[Row]:
@@ -25,23 +31,78 @@ def inspect_file(path: Path, show_secrets: bool = False) -> Iterator[Row]:
     bare payload lines.
     Errors: KraftForensicsError when the file cannot be read.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise KraftForensicsError(f"{path}: cannot be read: {error.strerror}") from error
-    is_text = sniff(data[:HEAD_BYTES]) == kinds.DUMP_LOG
-    for item in _of_text(data, show_secrets) if is_text else _of_bytes(data, show_secrets):
-        if isinstance(item, Damage):
-            yield _damage(path, item)
-        elif isinstance(item, Record):
-            place = (item.offset, item.timestamp_ms, item.epoch)
-            yield _row(path, *place, item.type, item.version, item.data, item.position)
-        else:
-            position, name, version, found = item
-            yield _row(path, None, None, None, name, version, found, position)
+    return (_row(path, item) for item in _items(_bytes_of(path), show_secrets))
+
+
+def print_file(path: Path, out: BinaryIO, show_secrets: bool = False, compiled_from: int = COMPILED_FROM_BYTES) -> bool:
+    """Write the rows of `inspect_file` as lines of JSON; returns whether the file has a record.
+
+    Segments and snapshots of at least `compiled_from` bytes go through the compiled loops, and give the same lines.
+    Errors: as `inspect_file`.
+    """
+    data = _bytes_of(path)
+    is_large = len(data) >= compiled_from and not _is_text(data)
+    has_record = False
+    for chunk, with_record in _compiled(path, data, show_secrets) if is_large else _plain(path, data, show_secrets):
+        out.write(chunk)
+        has_record = has_record or with_record
+    return has_record
 
 
 _Item = Record | Damage | tuple[int, str, int, Row]
+# Bytes to print, and whether a record is in them.
+_Chunk = tuple[Any, bool]
+
+
+def _plain(path: Path, data: bytes, show_secrets: bool) -> Iterator[_Chunk]:
+    for item in _items(data, show_secrets):
+        yield _line(path, item), not isinstance(item, Damage)
+
+
+def _compiled(path: Path, data: bytes, show_secrets: bool) -> Iterator[_Chunk]:
+    from evidence.metadata_log.compiled_reader import CompiledReader
+    from evidence.metadata_log.lines import range_lines
+
+    end = f',"file":{json.dumps(str(path), ensure_ascii=False)},"position":'
+    for item in _ranges(scan_batches(data)):
+        if isinstance(item, Damage):
+            yield _line(path, item), False
+        else:
+            reader = CompiledReader(data, *item, str(path))
+            yield from range_lines(reader, _encoded(end), partial(_line, path), show_secrets)
+
+
+def _ranges(scan: Scan) -> Iterator[tuple[int, int] | Damage]:
+    """Each damage, and each range [start, end) of adjacent batches, in the order of the file."""
+    start = end = 0
+    for item in _in_order(scan.batches, scan.damage):
+        if isinstance(item, Batch) and item.position == end:
+            end = item.end
+            continue
+        if end > start:
+            yield start, end
+        start = end = item.position
+        if isinstance(item, Batch):
+            end = item.end
+        else:
+            yield item
+    if end > start:
+        yield start, end
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise KraftForensicsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _is_text(data: bytes) -> bool:
+    return sniff(data[:HEAD_BYTES]) == kinds.DUMP_LOG
+
+
+def _items(data: bytes, show_secrets: bool) -> Iterator[_Item]:
+    return _of_text(data, show_secrets) if _is_text(data) else _of_bytes(data, show_secrets)
 
 
 def _of_bytes(data: bytes, show_secrets: bool) -> Iterator[_Item]:
@@ -69,17 +130,24 @@ def _in_order(batches: list[Batch], damage: list[Damage]) -> list[Batch | Damage
     return sorted(items, key=lambda item: item.position)
 
 
-def _row(
-    path: Path,
-    offset: int | None,
-    timestamp: int | None,
-    epoch: int | None,
-    name: str,
-    version: int,
-    data: Row,
-    position: int,
-) -> Row:
-    place = {"offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
+def _line(path: Path, item: _Item) -> bytes:
+    return _encoded(to_json(_row(path, item)) + "\n")
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; half surrogates, as names that are not UTF-8 have them, as JSON escapes."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _row(path: Path, item: _Item) -> Row:
+    if isinstance(item, Damage):
+        return _damage(path, item)
+    if isinstance(item, Record):
+        place: Row = {"offset": item.offset, "timestamp": item.timestamp_ms, "leaderEpoch": item.epoch}
+        position, name, version, data = item.position, item.type, item.version, item.data
+    else:
+        place = dict.fromkeys(("offset", "timestamp", "leaderEpoch"))
+        position, name, version, data = item
     return {**place, "type": name, "version": version, "data": data, "file": str(path), "position": position}
 
 

@@ -19,6 +19,7 @@ from evidence.wire.records import Record, read_records
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 SPLIT_BYTES = 8 << 20
 LOG, SNAPSHOT, PAYLOADS = "log", "snapshot", "payloads"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def partition_change(record: Record) -> dict[str, Any] | None:
 
 def to_json(data: dict[str, Any]) -> str:
     """A record's data as the JSON text that is stored and printed."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(data)
 
 
 _LOG_COLUMNS = ("offset", "epoch", "batch_base_offset", "batch_crc")

@@ -91,10 +91,12 @@ def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Itera
         yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
 
 
-def read_record(data: bytes, batch: Batch, index: int, position: int, body: int, end: int) -> Record | Damage:
+def read_record(
+    data: bytes, batch: Batch, index: int, position: int, body: int, end: int, show_secrets: bool = False
+) -> Record | Damage:
     """One record of an uncompressed batch whose framing is sound: data[position:end), with its length prefix up to
     `body`. index: its number in the batch."""
-    return _record_or_damage(data[body:end], batch, index, position, end - position, False)
+    return _record_or_damage(data[body:end], batch, index, position, end - position, show_secrets)
 
 
 def _record_or_damage(

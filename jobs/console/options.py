@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.console.output import Format
-from replay.loss.verdict import POSSIBLE, PROVEN, SEVERITIES
+from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
 

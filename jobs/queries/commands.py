@@ -29,6 +29,13 @@ def windows(
 
 def findings(
     lake: LakeOption = DEFAULT_LAKE,
+    section: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--section",
+            help="windows, excluded, other_rules, exposures, cut_logs, rules, faults: as in the report; repeatable.",
+        ),
+    ] = None,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="A kind (docs/findings.md); repeatable.")] = None,
     verdict: Annotated[
         list[str] | None, typer.Option("--verdict", help="proven, possible, undetermined, excluded; repeatable.")
@@ -54,7 +61,8 @@ def findings(
     files = LakeFiles(lake)
     files.require()
     only = files.one_cluster(cluster) if cluster else None
-    wanted = Filter(kind or (), verdict or (), severity or (), topic, partition, time_ms(since), time_ms(until))
+    lists = (section or (), kind or (), verdict or (), severity or ())
+    wanted = Filter(*lists, topic, partition, time_ms(since), time_ms(until))
     rows, count = list_findings(files, only, wanted, limit)
     if form is not Format.TABLE:
         print_rows(list(FINDING_COLUMNS), rows, form)

@@ -9,13 +9,14 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake_files import LakeFiles
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import KINDS, Section
-from replay.loss.verdict import SEVERITIES, VERDICTS
+from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
@@ -44,9 +45,13 @@ class FilterError(KraftForensicsError):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which findings to list; empty or None: no filter. since_ms, until_ms: findings that were open in this period,
-    both ends inclusive. A finding without a time matches every period."""
+    """Which findings to list; empty or None: no filter.
 
+    sections: of the report (Section). since_ms, until_ms: findings that were open in this period, both ends inclusive.
+    A finding without a time matches every period.
+    """
+
+    sections: Sequence[str] = ()
     kinds: Sequence[str] = ()
     verdicts: Sequence[str] = ()
     severities: Sequence[str] = ()
@@ -58,6 +63,7 @@ class Filter:
     def check(self) -> None:
         """Check the values. Errors: FilterError."""
         for given, known, name in (
+            (self.sections, tuple(Section), "section"),
             (self.kinds, tuple(KINDS), "kind"),
             (self.verdicts, VERDICTS, "verdict"),
             (self.severities, SEVERITIES, "severity"),
@@ -91,11 +97,9 @@ def list_findings(lake: LakeFiles, cluster: str | None, wanted: Filter, most: in
     conditions = list(wanted.conditions())
     names = list(dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]))
     found = lake.read("findings", cluster, names, reduce(and_, conditions) if conditions else None)
-    rows: list[Row] = []
-    for section in Section:
-        if len(rows) < most:
-            rows += ordered(found, section).select(FINDING_COLUMNS).slice(0, most - len(rows)).to_pylist()
-    return rows, len(found)
+    of_sections = [ordered(found, section) for section in Section if section in (wanted.sections or Section)]
+    rows = pa.concat_tables(of_sections).select(FINDING_COLUMNS)
+    return rows.slice(0, most).to_pylist(), len(rows)
 
 
 def time_ms(text: str | None) -> int | None:

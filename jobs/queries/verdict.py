@@ -18,7 +18,7 @@ from evidence.errors import KraftForensicsError
 from jobs.lake.files import write_whole
 from jobs.lake.lake_files import LakeFiles
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
-from replay.loss.verdict import SEVERITIES, VERDICTS
+from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 

@@ -18,6 +18,7 @@ from jobs.console.bounds_text import SYMBOLS, range_text
 
 UNKNOWN = "unknown"
 OPEN_END = "never closed in this log"
+MAX_BROKERS = 100
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +28,9 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 def visible(value: object) -> str:
     """Escape control, format (bidi) and unassigned characters, and every space except the ASCII one."""
-    return "".join(_escape(char) if _is_hidden(char) else char for char in _text(value))
+    text = _text(value)
+    # Python's printable characters are the ones that are not hidden.
+    return text if text.isprintable() else "".join(_escape(char) if _is_hidden(char) else char for char in text)
 
 
 def topic_text(topic: str | None) -> str:
@@ -102,8 +105,12 @@ def leader_text(broker_id: int | None) -> str:
 
 
 def brokers_text(broker_ids: Iterable[int] | None) -> str:
-    """A list of brokers in the given order: `[3, 1, 2]`."""
-    return UNKNOWN if broker_ids is None else f"[{', '.join(str(broker) for broker in broker_ids)}]"
+    """A list of brokers in the given order: `[3, 1, 2]`. Only a damaged record has more than MAX_BROKERS."""
+    if broker_ids is None:
+        return UNKNOWN
+    shown = [str(broker) for broker in broker_ids]
+    more = [f"… ({len(shown)} brokers)"] if len(shown) > MAX_BROKERS else []
+    return f"[{', '.join(shown[:MAX_BROKERS] + more)}]"
 
 
 def breakable(value: object) -> Markup:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import INT64_MAX
 from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
-from replay.loss.verdict import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
+from replay.loss.verdicts import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
 
 # Codes of the statements with the duration of an exposure.
 LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"

@@ -7,6 +7,7 @@ script. The same rows give the same bytes: the page has no creation time and no 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,9 @@ from markupsafe import Markup
 
 from jobs.report import filters, sections, timeline_svg, words
 from jobs.report.rows import (
+    MAX_CAPTURES,
     MAX_DETAILS,
+    MAX_EVIDENCE,
     MAX_LISTED,
     VERDICTS,
     ReportInput,
@@ -51,7 +54,7 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """The detail of a window. exposed: the state at its start; judged: its election; counterfactuals: by family of
-    policies."""
+    policies; evidence: its first pieces; hidden_lanes, hidden_evidence: what is not shown."""
 
     row: Row
     verdict: Verdict
@@ -64,6 +67,8 @@ class Detail:
     elections: list[Row]
     counterfactuals: list[tuple[str, list[Row]]]
     evidence: Sequence[Mapping[str, Any]]
+    hidden_lanes: int
+    hidden_evidence: int
 
 
 def render_report(report: ReportInput) -> str:
@@ -79,6 +84,7 @@ def render_report(report: ReportInput) -> str:
     anchors = {sections.window_key(item.row): item.anchor for item in lists[Section.WINDOWS]}
     cited = [detail.evidence for detail in details]
     cited += [_pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
+    totals = {section.value: report.totals.of(section) for section in Section}
     return (
         _environment()
         .get_template("report.html.j2")
@@ -97,7 +103,9 @@ def render_report(report: ReportInput) -> str:
             against_rules=lists[Section.RULES],
             faults=lists[Section.FAULTS],
             details=details,
-            totals={section.value: report.totals.of(section) for section in Section},
+            totals=totals,
+            commands={name: _list_command(name, report.cluster_id, total) for name, total in totals.items()},
+            table_commands={name: _table_command(name, report.cluster_id) for name in ("quarantine", "evidence_files")},
             quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
             quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
             quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
@@ -105,8 +113,21 @@ def render_report(report: ReportInput) -> str:
             rules=words.rules_text(report.totals.groups),
             files=_cited_files(cited),
             max_listed=MAX_LISTED,
+            max_captures=MAX_CAPTURES,
         )
     )
+
+
+def _list_command(section: str, cluster: str, total: int) -> str:
+    """The command that lists all findings of a section."""
+    return f"kraft-forensics findings --section {section} --cluster {shlex.quote(cluster)} --limit {total}"
+
+
+def _table_command(table: str, cluster: str) -> str:
+    """The command that prints a cluster's rows of a table."""
+    text = cluster.replace("\\", "\\\\").replace("'", "\\'")
+    query = f"select * from {table} where cluster_id = '{text}'"
+    return f"kraft-forensics sql {shlex.quote(query)}"
 
 
 def fingerprint_in(head: bytes) -> str | None:
@@ -164,7 +185,9 @@ def _detail(
         judged=judged,
         elections=elections,
         counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
-        evidence=row["evidence"] or [],
+        evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
+        hidden_lanes=max(len(timeline_svg.lanes_of(span.states)) - timeline_svg.MAX_LANES, 0),
+        hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
 
 

@@ -13,14 +13,29 @@ import pyarrow as pa
 
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
-from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
-from replay.loss.verdict import VERDICTS as NAMES
+from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
+from replay.loss.verdicts import VERDICTS as NAMES
 
 Row = dict[str, Any]
 
-# A section shows at most this many rows. It states how many it leaves out, and where to find them.
-MAX_LISTED = 1000
-MAX_DETAILS = 200
+# A section shows at most this many rows, a detail so many pieces of evidence, a finding so many statements of its
+# reason, the head so many captures. The page states how many it leaves out, and which command lists them.
+MAX_LISTED = 300
+MAX_DETAILS = 50
+MAX_EVIDENCE = 50
+MAX_STATEMENTS = 40
+MAX_CAPTURES = 20
+
+# The columns of partition_history and elections that the page shows.
+STATE_COLUMNS = (
+    *("topic_id", "topic", "partition", "offset", "timestamp_ms", "replicas", "isr", "elr", "last_known_elr"),
+    *("leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "min_isr", "min_isr_source"),
+    *("unclean_leader_election_enable", "unclean_leader_election_enable_source", "removed"),
+)
+ELECTION_COLUMNS = (
+    *("topic_id", "partition", "offset", "timestamp_ms", "cause", "previous_leader", "leader", "leader_epoch"),
+    *("isr_before", "elr_before", "candidates"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +98,9 @@ class ReportInput:
     """The rows that the page shows, as mappings with the columns of these Arrow schemas.
 
     findings: FINDINGS, at most MAX_LISTED of each section; counterfactuals: COUNTERFACTUALS of findings with a detail;
-    timelines: PARTITION_HISTORY near the windows, by (topic_id, partition), sorted by offset, with `place` (index of
-    the state in its partition's history) and `total` (length of that history); elections: ELECTIONS at those offsets;
+    timelines: STATE_COLUMNS of PARTITION_HISTORY near the windows, by (topic_id, partition), sorted by offset, with
+    `place` (index of the state in its partition's history) and `total` (length of that history); elections:
+    ELECTION_COLUMNS of ELECTIONS at those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
     fingerprint: of the tables that the rows come from.

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.console.output import progress_steps
 from jobs.lake.files import write_whole
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake_files import LakeFiles
 from jobs.lake.tables import TABLES
 from jobs.report.order import KEYS, ordered
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, by_section
+from jobs.report.rows import (
+    ELECTION_COLUMNS,
+    MAX_DETAILS,
+    MAX_LISTED,
+    STATE_COLUMNS,
+    ReportInput,
+    Row,
+    by_section,
+)
 from jobs.report.timeline_svg import MAX_STATES
 from jobs.report.totals import GROUPS, totals_of
 from replay.findings.kinds import Section, of_section
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 3
+PAGE_VERSION = 4
 _COUNTED = (
     "evidence_files",
     "metadata_records",
@@ -100,10 +110,10 @@ def _histories(
     offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
     wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
     order = [(name, "ascending") for name in _STATE_KEY]
-    for row in lake.read("partition_history", cluster, where=wanted).sort_by(order).to_pylist():
+    for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
         if place := places.get(tuple(row[n] for n in _STATE_KEY)):
             timelines[row["topic_id"], row["partition"]].append({**row, **place})
-    chosen = lake.rows("elections", cluster, where=wanted)
+    chosen = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
     return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
 
 
@@ -148,6 +158,20 @@ def write_report(lake: LakeFiles, cluster: str, output: Path, progress: Callable
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror}") from error
     return output.resolve()
+
+
+def write_reports(lake: LakeFiles, output: Path) -> list[Path]:
+    """Write the page of each cluster, with progress; returns the files. Errors: as `write_report`; LakeError."""
+    lake.require()
+    clusters = lake.clusters()
+    with progress_steps(len(clusters)) as (describe, _):
+        return [write_report(lake, cluster, page_of(output, cluster, clusters), describe) for cluster in clusters]
+
+
+def page_of(output: Path, cluster: str, clusters: Sequence[str]) -> Path:
+    """The file of a cluster. With several clusters, its name has the cluster id, quoted since files name it."""
+    named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
+    return output if len(clusters) == 1 else named
 
 
 def _fingerprint(page: Path) -> str | None:

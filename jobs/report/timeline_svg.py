@@ -19,6 +19,7 @@ from jobs.report.filters import brokers_text, leader_text, partition_text, utc_t
 Row = Mapping[str, Any]
 
 MAX_STATES = 60
+MAX_LANES = 40
 CONTEXT_STATES = 10  # states to show before a window that is too long to show completely
 
 MIN_GUTTER = 92
@@ -124,7 +125,7 @@ def membership(state: Row, broker: int) -> str:
 def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
     """The `<svg>` of a finding's span (at least one state). `element_id` must be a safe id, unique on the page."""
     states = span.states
-    lanes = lanes_of(states)
+    lanes = lanes_of(states)[:MAX_LANES]
     left = max([MIN_GUTTER, *(len(_lane_name(broker)) * LANE_CHAR_WIDTH + 16 for broker in lanes)])
     layout = Layout([s["offset"] for s in states], max(PLOT_WIDTH / len(states), MIN_COLUMN), lanes, left)
     axis, axis_height = _axis(layout, span)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from jobs.report.order import lasted_ms, ordered
 from jobs.report.rows import Totals
 from replay.findings.kinds import Section
-from replay.loss.verdict import PROVEN
+from replay.loss.verdicts import PROVEN
 
 # Findings are counted by these columns.
 GROUPS = ("kind", "verdict", "rule", "rule_version")

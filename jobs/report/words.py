@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobs.report import filters
-from jobs.report.rows import Row, Section, Totals
+from jobs.report.rows import MAX_STATEMENTS, Row, Section, Totals
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
@@ -66,10 +66,17 @@ def reason_by_nature(row: Row) -> list[ReasonGroup]:
         return []
     by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
     return [
-        ReasonGroup(nature, *_NATURES[nature], [filters.visible(prose([statement])) for statement in statements])
+        ReasonGroup(nature, *_NATURES[nature], _sentences(statements, row["finding_id"]))
         for nature, statements in by_nature.items()
         if statements
     ]
+
+
+def _sentences(statements: list[Row], finding_id: str) -> list[str]:
+    shown = [filters.visible(prose([statement])) for statement in statements[:MAX_STATEMENTS]]
+    if more := len(statements) - len(shown):
+        shown.append(f"{more} more are not shown. All: kraft-forensics explain {filters.visible(finding_id)}")
+    return shown
 
 
 def policy_name(policy: str | None) -> str:

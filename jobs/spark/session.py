@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from evidence.errors import KraftForensicsError
@@ -69,6 +71,9 @@ def build_session(settings: SparkSettings, small: bool = False) -> SparkSession:
         if not jars:
             raise SessionError(f"{folder}: no Delta jars in this folder. Run `make jars`, or set spark.jars_dir.")
         builder = builder.config("spark.jars", ",".join(jars))
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # PySpark writes each error to stderr as a line of JSON with all of Java's stack.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     session = builder.getOrCreate()
     session.dataSource.register(KraftDataSource)
     return session

@@ -11,7 +11,7 @@ from typing import Any
 from replay.findings.statements import statement
 from replay.loss.judged_windows import JudgedWindow
 from replay.loss.premises import Premise
-from replay.loss.verdict import EXCLUDED, POSSIBLE, PROVEN
+from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN
 from replay.offsets.cited_rows import observation_row, source_columns, state_row
 from replay.offsets.evidence import Row
 

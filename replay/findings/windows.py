@@ -9,7 +9,8 @@ from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, fi
 from replay.findings.statements import prose, statement
 from replay.findings.window_reason import MEANINGS, evidence_rows, reason
 from replay.loss.judged_windows import JudgedWindow
-from replay.loss.verdict import POSSIBLE, PROVEN, RULE, RULE_VERSION, SEVERITY
+from replay.loss.verdict import RULE, RULE_VERSION
+from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITY
 from replay.offsets.evidence import Row
 from replay.whatif import recovery_policies
 

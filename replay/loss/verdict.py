@@ -16,6 +16,7 @@ from replay.cluster.facts import Clock
 from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
 from replay.loss.liveness import Session
 from replay.loss.premises import NO_MEMBER, Membership, Premise
+from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -27,12 +28,6 @@ from replay.offsets.evidence import (
     old_log_floor,
     read_by,
 )
-
-PROVEN, POSSIBLE, EXCLUDED, UNDETERMINED = "proven", "possible", "excluded", "undetermined"
-# Worst first.
-VERDICTS = (PROVEN, POSSIBLE, UNDETERMINED, EXCLUDED)
-SEVERITIES = ("critical", "high", "medium", "low", "info")
-SEVERITY = {PROVEN: "critical", POSSIBLE: "medium", UNDETERMINED: "medium", EXCLUDED: "info"}
 
 RULE = "hwm_regression"
 RULE_VERSION = 2

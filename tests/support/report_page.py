@@ -14,10 +14,11 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
+        self._texts: list[str] = []
         self._open: list[str] = []
         self.feed(html)
         self.close()
+        self.text = "".join(self._texts)
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -33,7 +34,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if "style" not in self._open:
-            self.text += data
+            self._texts.append(data)
 
     def attributes(self, name: str) -> list[str]:
         return [str(attrs[name]) for _, attrs in self.elements if name in attrs]

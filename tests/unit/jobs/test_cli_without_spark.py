@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
+from jobs.lake.lake_files import LakeFiles
+from replay.arrow.schemas import FINDINGS
 from tests.support.paths import ORACLE
 
 
@@ -77,3 +81,23 @@ def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
     assert {"Java", "Delta's jars", "disk", "permissions", "pyspark"} <= set(checks)
     assert checks["pyspark"] == "ok"
     assert result.exit_code == (0 if set(checks.values()) == {"ok"} else 1)
+
+
+def test_commands_that_read_a_lake_import_neither_spark_nor_the_compiler(tmp_path: Path) -> None:
+    lake = LakeFiles(tmp_path / "lake")
+    lake.create()
+    row = {"finding_id": "abcdef12", "kind": "leaderless", "verdict": "proven", "severity": "low", "topic": "t"}
+    lake.put("findings", "c1", pa.Table.from_pylist([row], schema=FINDINGS))
+    counts = {"size_bytes": 1, "parsed_bytes": 1, "quarantined_bytes": 0, "trailing_bytes": 0}
+    file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
+    lake.append("evidence_files", "c1", pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
+    commands = [["explain", "abcdef12"], ["windows"], ["findings"], ["describe"], ["verdict"], ["report"]]
+    code = (
+        "import json, sys; from typer.testing import CliRunner; from jobs.cli import app\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    print(words[0], CliRunner().invoke(app, [*words, '--lake', sys.argv[2]]).exit_code)\n"
+        "print([m for m in ('pyspark', 'delta', 'great_expectations', 'numba') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, json.dumps(commands), str(lake.root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [*(f"{words[0]} 0" for words in commands), "[]"]

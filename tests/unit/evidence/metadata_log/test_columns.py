@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
-from evidence.metadata_log import batch_kernel, columns
+from evidence.metadata_log import batch_kernel, columns, compiled_reader
 from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
 from evidence.metadata_log.rows import ByteRange, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
 from tests.support.paths import ORACLE, ROOT, controllers
+from tests.support.printed_lines import printed_both_ways
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
 
 Row = dict[str, Any]
@@ -55,6 +56,7 @@ def outcome(data: bytes, compiled_from: int) -> list[Row] | str:
 def same_both_ways(data: bytes) -> list[Row] | str:
     found = outcome(data, 0)
     assert found == outcome(data, NEVER)
+    printed_both_ways(data)
     return found
 
 
@@ -148,8 +150,9 @@ def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: 
     small = sum(len(record(v, i)) <= max_bytes for group in groups for i, v in enumerate(group) if v[1] in (3, 5, 20))
     limits = {"_MAX_ROWS": max_rows, "_MAX_BYTES": max_bytes, "_GROUP_RECORDS": 2 * max_rows, "_GROUP_BYTES": 500}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (limits | {"_CHUNK_ROWS": 1}).items():
-            patch.setattr(columns, name, value)
+        for name, value in limits.items():
+            patch.setattr(compiled_reader, name, value)
+        patch.setattr(columns, "_CHUNK_ROWS", 1)
         assert len(same_both_ways(data)) == len(values)
         decoder = CompiledDecoder(data, whole(data), "c")
         assert all(len(found) <= max_rows for found in decoder.decode())
@@ -331,6 +334,7 @@ def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
             data = Path(work.local).read_bytes()
             found = rows(data, work, NEVER)
             assert found == rows(data, work, 0)
+            printed_both_ways(data)
             assert compiled(data, work) == sum(r["type"] in COMPILED_TYPES for r in found)
 
 

@@ -50,6 +50,9 @@ def test_all_findings_come_section_by_section_the_gravest_first(lake: LakeFiles)
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
+        ({"sections": ["windows"]}, ["w2", "w1"]),
+        ({"sections": ["exposures", "excluded"]}, ["w3", "l1"]),
+        ({"sections": ["windows"], "verdicts": ["possible"]}, ["w1"]),
         ({"kinds": ["leaderless", "evidence_gap"]}, ["l1", "g1"]),
         ({"verdicts": ["proven"]}, ["w2", "l1"]),
         ({"severities": ["critical", "high"]}, ["w2", "g1"]),

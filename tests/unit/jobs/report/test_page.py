@@ -6,17 +6,38 @@ The golden page has no style sheet. To update it, run `python -m tests.unit.jobs
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from evidence.tables import QUARANTINE
 from jobs.report.filters import topic_text
 from jobs.report.page import element_id, fingerprint_in, render_report
-from jobs.report.rows import MAX_DETAILS
+from jobs.report.rows import MAX_CAPTURES, MAX_DETAILS, MAX_EVIDENCE, MAX_LISTED, MAX_STATEMENTS, ReportInput
+from jobs.report.timeline_svg import MAX_LANES
+from replay.arrow.schemas import FINDINGS
+from replay.findings.statements import statement
 from tests.support.report_page import Page, without_style
-from tests.support.report_rows import SHA256, TOPIC_ID, counted, finding, report, small_report
+from tests.support.report_rows import (
+    SHA256,
+    TOPIC_ID,
+    broken_rule,
+    counted,
+    cut_log,
+    exposure,
+    fault,
+    finding,
+    placed,
+    prediction,
+    report,
+    row,
+    small_report,
+    state,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report_small.html"
 HOSTILE_TOPICS = (
@@ -78,8 +99,50 @@ def test_findings_beyond_the_limit_are_counted_and_named() -> None:
     findings = [finding(f"hwm-{number:04}") for number in range(MAX_DETAILS + 3)]
     page = Page(render_report(report(findings, timelines={})))
     assert page.of_class("article", "finding") == MAX_DETAILS
-    assert f"Only the {MAX_DETAILS} worst findings are shown" in page.text
+    assert f"Only the {MAX_DETAILS} worst findings are shown, 3 are not" in page.text
     assert f"explain hwm-{MAX_DETAILS + 2:04}" in page.text
+
+
+def boundless(times: int) -> ReportInput:
+    """A report in which everything that the page shows is there many times."""
+    blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
+    pieces = [blank | {"capture": "c", "path": f"f{n}", "sha256": SHA256, "position": n} for n in range(70 * times)]
+    reason = [statement("log_end", value=n) for n in range(50 * times)]
+    every = (finding, prediction, exposure, cut_log, broken_rule, fault, partial(finding, verdict="excluded"))
+    rows = [
+        make(f"{number}-{n}", evidence=pieces, reason=reason, election_offset=n)
+        for number, make in enumerate(every)
+        for n in range((MAX_LISTED + 5) * times)
+    ]
+    history_ = [state(100 + n, 1, [1], replicas=list(range(150 * times))) for n in range(200 * times)]
+    return report(
+        rows,
+        timelines={(TOPIC_ID, 0): placed(history_)},
+        quarantine=[row(QUARANTINE, path=f"{n}", reason="r") for n in range((MAX_LISTED + 5) * times)],
+        generated_from=[f"capture-{n}" for n in range(30 * times)],
+    )
+
+
+def test_a_page_is_bounded_whatever_was_found() -> None:
+    """Twice as much of everything gives as many elements of each kind, and says what is not shown."""
+    htmls = [render_report(boundless(times)) for times in (1, 2)]
+    pages = [Page(html) for html in htmls]
+    first, second = (Counter(tag for tag, _ in page.elements) for page in pages)
+    for tag in ("article", "details", "li", "rect", "svg", "table", "td", "th", "tr"):
+        assert first[tag] == second[tag] > 0
+    assert first["article"] == first["svg"] == MAX_DETAILS
+    for name, rows_each in (("windows", 2), ("exposure", 2), ("cut-logs", 2), ("rules", 1), ("faults", 1)):
+        section = re.search(rf'<section id="{name}">.*?</section>', htmls[0], re.DOTALL)
+        assert section is not None
+        assert section[0].count("<tr") - section[0].count("<thead") == rows_each * MAX_LISTED, name
+    for page, times in zip(pages, (1, 2), strict=True):
+        more = (MAX_LISTED + 5) * times - MAX_LISTED
+        assert page.text.count(f"{more} more are not shown. All {more + MAX_LISTED}: kraft-forensics") == 8
+        assert f"and {30 * times - MAX_CAPTURES} more" in page.text
+        assert f"{70 * times - MAX_EVIDENCE} more are not shown. All: kraft-forensics explain 0-0" in page.text
+        assert f"{50 * times - MAX_STATEMENTS} more are not shown. All: kraft-forensics explain 0-0" in page.text
+        assert f"{150 * times - MAX_LANES} brokers have no lane here" in page.text
+        assert f"… ({150 * times} brokers)]" in page.text
 
 
 def test_a_verdict_of_another_release_is_refused() -> None:

@@ -120,9 +120,9 @@ def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[s
     group = counted([make("f")]).groups[0]
     totals = replace(counted(shown), groups=[group | {"findings": 5000}])
     page = Page(render_report(report(shown, totals=totals)))
-    assert "4998 more are not shown; the findings table has all 5000." in page.text
+    assert "4998 more are not shown. All 5000: kraft-forensics findings --section" in page.text
     many = Page(render_report(report([make(f"f-{number}") for number in range(MAX_LISTED + 7)])))
-    assert f"7 more are not shown; the findings table has all {MAX_LISTED + 7}." in many.text
+    assert f"7 more are not shown. All {MAX_LISTED + 7}: kraft-forensics findings --section" in many.text
 
 
 def test_only_files_of_shown_findings_are_cited() -> None:

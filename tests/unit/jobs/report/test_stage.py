@@ -57,7 +57,10 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     assert _sorted(loaded.totals.groups) == _sorted(counted(rows).groups)
     for name in ("partitions", "proven_partitions", "proven_least", "proven_exact"):
         assert getattr(loaded.totals, name) == getattr(counted(rows), name)
-    assert "5 more are not shown; the <code>findings</code> table has all 9." in render_report(loaded)
+    page = render_report(loaded)
+    for name in Section:
+        command = f"kraft-forensics findings --section {name} --cluster {CLUSTER} --limit 9"
+        assert f"5 more are not shown. All 9: <code>{command}</code>" in page
 
 
 def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.lake.tables import TABLES
 from replay.findings.kinds import FAULTS, FILE_FAULTS, GAPS, KINDS, Section, kind_of, of_section
-from replay.loss.verdict import SEVERITIES
+from replay.loss.verdicts import SEVERITIES
 from tests.support.paths import ROOT
 
 

@@ -1,0 +1,57 @@
+"""Lines of `inspect` from the compiled loops: many thousands of records in one buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from evidence.errors import Damage
+from evidence.metadata_log.batch_kernel import Array
+from evidence.metadata_log.compiled_reader import CompiledReader, Parsed
+from evidence.metadata_log.json_kernel import line_room, write_lines
+from evidence.metadata_log.partition_kernel import AT, SLACK
+from evidence.wire.records import Record
+
+_NOTHING = np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+def range_lines(
+    reader: CompiledReader, end: bytes, line_of: Callable[[Record | Damage], bytes], show_secrets: bool
+) -> Iterator[tuple[bytes | Array, bool]]:
+    """The lines of all batches of a range, in the order of the file, in chunks; and whether a chunk has a record.
+
+    end: what each line has between its `data` and its position. line_of: the line of what the loops leave.
+    """
+    for parsed, left in reader.read():
+        lines, line_ends, positions = _written(parsed, end) if parsed else _NOTHING
+        begin = 0
+        for found in left:
+            stop = int(line_ends[np.searchsorted(positions, found.position)])
+            if stop > begin:
+                yield lines[begin:stop], True
+            begin = stop
+            for item in reader.records(found, show_secrets):
+                yield line_of(item), isinstance(item, Record)
+        if begin < line_ends[-1]:
+            yield lines[begin : int(line_ends[-1])], True
+
+
+def _written(parsed: Parsed, end: bytes) -> tuple[Array, Array, Array]:
+    """The lines of rows (uint8), a 0 and the end of each line, and the position of each row in the file."""
+    rows, columns = parsed.rows, parsed.columns
+    lines = np.empty(line_room(rows, int(parsed.text_ends[-1]), len(end)), dtype=np.uint8)
+    line_ends = np.empty(rows + 1, dtype=np.int64)
+    write_lines(
+        rows,
+        columns.longs,
+        columns.ints,
+        columns.flags,
+        np.frombuffer(parsed.text, dtype=np.uint8),
+        parsed.text_ends,
+        np.frombuffer(end + bytes(SLACK), dtype=np.uint8),
+        len(end),
+        lines,
+        line_ends,
+    )
+    return lines, line_ends, columns.longs[AT, :rows]

@@ -1,0 +1,104 @@
+"""Check that a statement of Spark SQL only reads, by the plan that Spark's own parser makes of it.
+
+The plan is walked before anything runs. Only the classes below may occur in it: what a query can consist of, and the
+commands that show something. Everything else is refused, whether this release of Spark has it or a later one adds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from evidence.errors import KraftForensicsError
+
+_SPARK = "org.apache.spark.sql."
+_QUERIES = frozenset(
+    {
+        *("analysis.RelationTimeTravel", "analysis.UnresolvedHaving", "analysis.UnresolvedInlineTable"),
+        *("analysis.UnresolvedQualify", "analysis.UnresolvedRelation", "analysis.UnresolvedSubqueryColumnAliases"),
+        *("analysis.UnresolvedTVFAliases", "analysis.UnresolvedTableValuedFunction", "expressions.PipeOperator"),
+        *("plans.logical.Aggregate", "plans.logical.Distinct", "plans.logical.Except", "plans.logical.Filter"),
+        *("plans.logical.Generate", "plans.logical.GlobalLimit", "plans.logical.Intersect", "plans.logical.Join"),
+        *("plans.logical.LateralJoin", "plans.logical.LimitAll", "plans.logical.LocalLimit"),
+        *("plans.logical.LocalRelation", "plans.logical.Offset", "plans.logical.OneRowRelation"),
+        *("plans.logical.Pivot", "plans.logical.Project", "plans.logical.Repartition"),
+        *("plans.logical.RepartitionByExpression", "plans.logical.Sample", "plans.logical.Sort"),
+        *("plans.logical.SubqueryAlias", "plans.logical.Union", "plans.logical.UnresolvedHint"),
+        *("plans.logical.UnresolvedWith", "plans.logical.Unpivot", "plans.logical.WithWindowDefinition"),
+    }
+)
+_LISTS = frozenset({"plans.logical.ShowTables", "plans.logical.ShowTablesExtended", "plans.logical.ShowViews"})
+_SHOWS = _LISTS | {
+    *("analysis.CurrentNamespace$", "analysis.UnresolvedFunctionName", "analysis.UnresolvedNamespace"),
+    *("analysis.UnresolvedTable", "analysis.UnresolvedTableOrView"),
+    *("execution.command.DescribeRelationJsonCommand", "execution.command.ShowCatalogsCommand"),
+    *("execution.command.ShowCurrentNamespaceCommand", "execution.command.ShowNamespacesCommand"),
+    *("plans.logical.DescribeColumn", "plans.logical.DescribeFunction", "plans.logical.DescribeNamespace"),
+    *("plans.logical.DescribeRelation", "plans.logical.ShowColumns", "plans.logical.ShowCreateTable"),
+    *("plans.logical.ShowFunctions", "plans.logical.ShowPartitions", "plans.logical.ShowTableProperties"),
+    *("delta.commands.DescribeDeltaDetailCommand", "delta.commands.DescribeDeltaHistory"),
+}
+# Commands about another statement, and the method that returns its plan.
+_ABOUT = {"execution.command.DescribeQueryCommand": "plan", "execution.command.ExplainCommand": "logicalPlan"}
+_NAMED = ("analysis.UnresolvedRelation", "analysis.UnresolvedTable", "analysis.UnresolvedTableOrView")
+# Functions that call any static method of a class.
+_REFLECTION = ("reflect", "java_method", "try_reflect")
+
+
+class NotReadOnlyError(KraftForensicsError):
+    """The statement may change something."""
+
+    exit_code = 2
+
+
+def tables_of(spark: SparkSession, statement: str) -> set[str] | None:
+    """The names without a catalog or path that a statement reads, in lower case; None: it lists all tables.
+
+    Errors: NotReadOnlyError for a statement that does not only read; Spark's ParseException.
+    """
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    found: set[str] = set()
+    lists_all = False
+    for kind, node in _nodes(parser.parsePlan(statement)):
+        if kind not in _QUERIES and kind not in _SHOWS and kind not in _ABOUT:
+            raise NotReadOnlyError(
+                f"sql only reads, and {kind.rpartition('.')[2].rstrip('$')} is refused. "
+                "Allowed are queries, SHOW, DESCRIBE and EXPLAIN of these."
+            )
+        lists_all = lists_all or kind in _LISTS
+        if kind in _NAMED:
+            parts = node.multipartIdentifier()
+            if parts.size() == 1:
+                found.add(parts.head().lower())
+    return None if lists_all else found
+
+
+def forbid_reflection(spark: SparkSession) -> None:
+    """Remove the functions that can call any Java method from this session."""
+    registry = spark._jsparkSession.sessionState().functionRegistry()
+    jvm: Any = spark._jvm
+    schema, catalog = (jvm.scala.Option.apply(name) for name in ("builtin", "system"))
+    for name in _REFLECTION:
+        registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, schema, catalog))
+
+
+def _nodes(plan: Any) -> Iterator[tuple[str, Any]]:
+    """Each node of a plan, and of the plans in its expressions and below it, after the name of its class."""
+    kind = plan.getClass().getName().removeprefix(_SPARK).removeprefix("catalyst.")
+    yield kind, plan
+    below = [*_elements(plan.children()), *_elements(plan.subqueries())]
+    if kind == "plans.logical.UnresolvedWith":
+        below += _elements(plan.innerChildren())
+    if kind == "analysis.RelationTimeTravel":
+        below.append(plan.relation())
+    if kind in _ABOUT:
+        below.append(getattr(plan, _ABOUT[kind])())
+    for node in below:
+        yield from _nodes(node)
+
+
+def _elements(sequence: Any) -> list[Any]:
+    """The elements of a Scala Seq."""
+    return [sequence.apply(i) for i in range(sequence.size())]

@@ -1,0 +1,116 @@
+"""`sql`: run statements of Spark SQL that only read, one from the command line or many at a prompt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from evidence.errors import KraftForensicsError
+from jobs.config.settings import load_settings
+from jobs.console.failures import one_line
+from jobs.console.output import Format, print_rows, show_message
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from jobs.queries.read_only import forbid_reflection, tables_of
+from jobs.spark.session import build_session
+
+Row = dict[str, Any]
+_PROMPT, _MORE = "sql> ", "...> "
+_END = ("quit", "exit")
+
+
+class SqlError(KraftForensicsError):
+    """Spark cannot run the statement."""
+
+
+class ReadOnlySql:
+    """Statements on the tables of one lake. The session starts with the first one. Errors: LakeError if there is no
+    lake."""
+
+    def __init__(self, root: Path) -> None:
+        self.lake = Lake(self._start, root)
+        self.lake.require()
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        return self.lake.start()
+
+    def _start(self) -> SparkSession:
+        settings = load_settings().spark
+        size = sum(file.stat().st_size for file in self.lake.root.rglob("*") if file.is_file())
+        session = build_session(settings, small=size < settings.codegen_from_mib << 20)
+        session.sparkContext.setLogLevel("OFF")  # an error is one line: SqlError
+        forbid_reflection(session)
+        return session
+
+    def run(self, statement: str) -> tuple[list[str], list[Row]]:
+        """The columns and rows of one statement; a `;` may end it.
+
+        Errors: NotReadOnlyError, before anything runs, for a statement that does not only read; SqlError.
+        """
+        try:
+            named = tables_of(self.spark, statement)
+            for name in TABLES:
+                if named is None or name in named:
+                    # Made again for each statement: it shows the table's newest version.
+                    self.lake.table(name).createOrReplaceTempView(name)
+            frame = self.spark.sql(statement)
+            return frame.columns, frame.toArrow().to_pylist()
+        except (PySparkException, Py4JError) as error:
+            raise SqlError(f"the query failed: {one_line(error)}") from error
+
+
+def prompt(sql: ReadOnlySql, form: Format) -> None:
+    """Read statements from stdin and print their results, until its end, `quit` or `exit`. A statement ends with `;` at
+    the end of a line. An error does not end the prompt; it ends a script (stdin that is no terminal).
+
+    Errors: of a script as ReadOnlySql.run.
+    """
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        import readline  # noqa: F401  # input() then edits lines and has a history
+
+        show_message(
+            "One statement of Spark SQL at a time, ended with `;`. `show tables;` lists the tables, `quit` ends."
+        )
+        _ = sql.spark
+    for statement in _statements(input if is_terminal else lambda _: input()):
+        try:
+            print_rows(*sql.run(statement), form)
+            sys.stdout.flush()
+        except KraftForensicsError as error:
+            if not is_terminal:
+                raise
+            show_message(f"error: {error}")
+        except KeyboardInterrupt:
+            show_message("interrupted")
+
+
+def _statements(read: Callable[[str], str]) -> Iterator[str]:
+    """The statements in the lines that `read` returns for a prompt, until EOFError. Ctrl-C discards a statement."""
+    lines: list[str] = []
+    while True:
+        try:
+            lines.append(read(_MORE if lines else _PROMPT))
+        except KeyboardInterrupt:
+            show_message("")
+            lines = []
+            continue
+        except EOFError:
+            break
+        text = "\n".join(lines).strip()
+        if text.rstrip("; ").lower() in _END:
+            return
+        if not text or text.endswith(";"):
+            lines = []
+            if text.strip("; \n"):
+                yield text
+    if text := "\n".join(lines).strip():
+        yield text
