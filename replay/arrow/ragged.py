@@ -16,15 +16,19 @@ Array = np.ndarray[Any, Any]
 
 
 def to_matrix(column: pa.Array) -> Array:
-    """int64 matrix (rows x longest list), padded with PAD; a null list becomes an empty one."""
+    """int64 matrix (rows x longest list), padded with PAD; a null list becomes an empty one.
+
+    Column-major, as code that loops over columns wants it.
+    """
     column = _flat(column)
     lengths = to_lengths(column)
-    width = int(lengths.max()) if len(lengths) else 0
-    matrix = np.full((len(column), max(width, 1)), PAD, dtype=np.int64)
+    begins = np.cumsum(lengths) - lengths
+    columns = np.full((max(int(lengths.max(initial=0)), 1), len(column)), PAD, dtype=np.int64)
     values = pc.list_flatten(column).to_numpy(zero_copy_only=False)
-    mask = np.arange(matrix.shape[1]) < lengths[:, None]
-    matrix[mask] = values
-    return matrix
+    for j in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > j)
+        columns[j, rows] = values[begins[rows] + j]
+    return columns.T
 
 
 def as_lists(matrix: Array) -> pa.Array:

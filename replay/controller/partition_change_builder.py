@@ -19,6 +19,8 @@ ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN = 0, 1, 2
 NO_LEADER, NO_CHANGE = -1, -2
 RECOVERED, RECOVERING, KEEP_RECOVERY = 0, 1, -1
 UNASSIGNED = 0
+# Buckets of a Java HashSet with few members, and how many it holds at most before it grows.
+LEAST_BUCKETS, MOST_IN_LEAST_BUCKETS = 16, 11
 
 _PIECE_ROWS = 1 << 15
 # An empty list, as a matrix of one row.
@@ -199,13 +201,18 @@ def _as_hash_set(members: Array, first: Array) -> Array:
     The order is by bucket, then by insertion. It decides whether an ELR with the same members is written again.
     """
     count = size(members)
-    wanted = np.maximum((first / 0.75).astype(np.int64) + 1, 16)
+    wanted = np.maximum((first / 0.75).astype(np.int64) + 1, LEAST_BUCKETS)
     room = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
     while (full := count > 0.75 * room).any():
         room = np.where(full, room * 2, room)
-    spread = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (room[:, None] - 1)
-    order = np.argsort(np.where(members == PAD, INT64_MAX, spread), axis=1, kind="stable")
+    order = np.argsort(np.where(members == PAD, INT64_MAX, hash_buckets(members, room[:, None])), axis=1, kind="stable")
     return np.take_along_axis(members, order, axis=1)
+
+
+def hash_buckets(members: Array, buckets: int | Array = LEAST_BUCKETS) -> Array:
+    """The bucket of each member in a Java HashSet<Integer> of so many buckets, a power of two."""
+    result: Array = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (buckets - 1)
+    return result
 
 
 def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
@@ -250,7 +257,7 @@ def _directories(cases: Cases) -> Array:
         return result
     targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
     found = np.where(targets == PAD, PAD, UNASSIGNED)
-    for j in range(replicas.shape[1]):
+    for j in range(min(replicas.shape[1], directories.shape[1])):
         found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
     result = result.copy(order="F")
     result[others] = fit(found, result.shape[1])

@@ -131,7 +131,7 @@ def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
     history, rows = bucket.history, bucket.changed_rows
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(bucket, rows))])
+    trigger = predict_all(bucket, rows).trigger
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
     rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))

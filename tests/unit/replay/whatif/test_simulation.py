@@ -79,9 +79,8 @@ def real(name: str) -> Simulated:
     history, state = history_of(capture)
     facts = cluster_of(capture, state)
     first = Bucket(history.table, facts)
-    pieces = predict_all(first, first.changed_rows)
-    shown = [(at, t) for p in pieces for at, t in zip(p.shown_at.tolist(), p.trigger.tolist(), strict=True)]
-    restarts = sorted({at for at, trigger in shown if trigger == UNCLEAN_RESTART})
+    shown = predict_all(first, first.changed_rows)
+    restarts = sorted(set(shown.shown_at[shown.trigger == UNCLEAN_RESTART].tolist()))
     ids = {
         (r["topic"], r["partition"]): r["topic_id"]
         for r in first.history.select(["topic", "partition", "topic_id"]).to_pylist()
