@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths
 from replay.arrow.schemas import sorted_history
 from replay.arrow.sets import empty, first, keep, resize
@@ -22,6 +21,7 @@ from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import states_of
+from replay.partitions.partition_zero import PartitionZero
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = ("offset", "batch_base_offset")
@@ -46,16 +46,14 @@ class Configs:
 class _ConfigKeys:
     """The keys for a bucket's config lookups.
 
-    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: row numbers of partitions 0;
-    zeros: the same by topic and offset.
+    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: the partitions 0.
     """
 
     configs: ElectionConfigs
     topics: list[str]
     topic: Array
     replica_count: Array
-    zero: Array
-    zeros: Events
+    zero: PartitionZero
 
 
 class Bucket:
@@ -105,9 +103,9 @@ class Bucket:
         names = configs.topic_names
         topics = [names.get(i) or "" for i in encoded.dictionary.to_pylist()]
         topic = encoded.indices.to_numpy().astype(np.int64)
-        zero = np.flatnonzero(self.history["partition"].to_numpy() == 0)
-        zeros = Events(topic[zero], self.offset[zero])
-        return _ConfigKeys(configs, topics, topic, to_lengths(self.history["replicas"]), zero, zeros)
+        count, partition = to_lengths(self.history["replicas"]), self.history["partition"].to_numpy()
+        zero = PartitionZero(len(topics), topic, partition, self.offset, count, ~self.states.removed)
+        return _ConfigKeys(configs, topics, topic, count, zero)
 
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
         """The two configs of the rows' partitions right before the rows, or right before other offsets (at)."""
@@ -115,11 +113,7 @@ class Bucket:
         topic, before = keys.topic[rows], (self.offset[rows] if at is None else at) - 1
         min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
         unclean = keys.configs.unclean.resolve(keys.topics, topic, before)
-        cap = keys.replica_count[rows - 1] if at is None else keys.replica_count[rows]
-        if len(keys.zero):
-            last = keys.zeros.last(topic, before)
-            at = keys.zero[np.maximum(last, 0)]
-            cap = np.where((last >= 0) & ~self.states.removed[at], keys.replica_count[at], cap)
+        cap = keys.zero.replicas(topic, before, keys.replica_count[rows - 1 if at is None else rows])
         effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 

@@ -8,6 +8,7 @@ controller does on each event), PartitionReassignmentRevert (a cancelled reassig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATO
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class States:
     """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
@@ -63,6 +64,16 @@ class States:
     taken_in: Array
     marked: Array
     recovering: Array
+
+    @cached_property
+    def previous_leader(self) -> Array:
+        """The last leader before each row, skipping leaderless states; -1 if there was none."""
+        index = np.arange(len(self.key))
+        start = np.maximum.accumulate(np.where(self.begins, index, 0))
+        led = np.maximum.accumulate(np.where(self.leader >= 0, index, -1))
+        before = np.append(-1, led[:-1]) if len(led) else led
+        known = (before >= start) & ~self.begins
+        return np.where(known, self.leader[np.maximum(before, 0)], -1)
 
 
 def states_of(history: pa.Table) -> States:
@@ -116,16 +127,6 @@ def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, rec
         change = Change(before, after, leader[rows], led[rows], led[rows])
         result[rows] = change.completed & has(after.isr, change.winner) & ~recovering[rows]
     return result
-
-
-def previous_leaders(states: States) -> Array:
-    """The last leader before each row, skipping leaderless states; -1 if there was none."""
-    index = np.arange(len(states.key))
-    start = np.maximum.accumulate(np.where(states.begins, index, 0))
-    led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
-    before = np.concatenate([[-1], led[:-1]]) if len(led) else led
-    known = (before >= start) & ~states.begins
-    return np.where(known, states.leader[np.maximum(before, 0)], -1)
 
 
 def leader_changes(states: States) -> Array:
@@ -184,7 +185,7 @@ def _change(history: pa.Table, states: States, rows: Array) -> Change:
         after=side(history, states.lists, rows),
         winner=states.leader[rows],
         led=states.leader[rows - 1],
-        previous=previous_leaders(states)[rows],
+        previous=states.previous_leader[rows],
     )
 
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.asof import Events
 from replay.arrow.ragged import Array, to_lengths
 from replay.arrow.schemas import LIST_COLUMNS
 from replay.cluster.configs import ElectionConfigs
+from replay.partitions.partition_zero import PartitionZero
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -284,25 +284,11 @@ def _configs(
     min_isr = context.min_isr.resolve(topics, rows["topic"], rows["offset"])
     unclean = context.unclean.resolve(topics, rows["topic"], rows["offset"])
     count, alive = to_lengths(replicas), rows["kind"] != _REMOVE
-    cap = partition_0_replicas(rows["topic"], rows["partition"], rows["offset"], count, alive)
+    zero = PartitionZero(len(topics), rows["topic"], rows["partition"], rows["offset"], count, alive)
+    cap = zero.replicas(rows["topic"], rows["offset"], count)
     return {
         "min_isr": pa.array(np.minimum(min_isr.ints(), cap), type=pa.int32()),
         "min_isr_source": min_isr.sources(),
         "unclean_leader_election_enable": pa.array(unclean.bools()),
         "unclean_leader_election_enable_source": unclean.sources(),
     }
-
-
-def partition_0_replicas(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> Array:
-    """The number of replicas of the topic's partition 0 at each row's offset; the row's own if that is unknown.
-
-    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays have
-    one element per row of a history: count is the row's own number of replicas, alive is false on rows of a removal.
-    """
-    zero = np.flatnonzero(partition == 0)
-    last = Events(topic[zero], offset[zero]).last(topic, offset)
-    if not len(zero):
-        return count
-    found = zero[np.maximum(last, 0)]
-    result: Array = np.where((last >= 0) & alive[found], count[found], count)
-    return result

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
+from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, trim, where, without
 from replay.cluster import broker_events as events
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
@@ -50,7 +50,6 @@ from replay.controller.triggers import (
     where_cases,
     with_election,
 )
-from replay.partitions.elections import previous_leaders
 from replay.whatif.scenario import Course, Leaderless, Scenario
 from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
 
@@ -89,7 +88,7 @@ class _Simulation:
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
         self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
         self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
-        self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(bucket.states)[subjects.start])
+        self.last_leader = np.where(start.leader >= 0, start.leader, bucket.states.previous_leader[subjects.start])
         nobody = np.zeros(len(subjects.start), dtype=bool)
         columns = ("offset", "batch_base_offset", "timestamp_ms")
         begin = (bucket.history[name].to_numpy()[subjects.start] for name in columns)
@@ -149,7 +148,9 @@ class _Simulation:
     def _cases(self, steps: Array) -> Cases:
         """The states before some steps, with targets that change nothing, and the settings in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
-        own = {name: self.state[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
+        own = {name: self.state[name][subject] for name in ("leader", "recovery")}
+        own |= {name: trim(self.state[name][subject]) for name in _LISTS}
+        own["directories"] = resize(self.state["directories"][subject], own["replicas"].shape[1])
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
