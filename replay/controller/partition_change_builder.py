@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
-from replay.controller.profiles import ON_LEADERLESS, Profile
+from replay.controller.profiles import Profile, Rules, rules_of
+
+Some = TypeVar("Some")
 
 ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN = 0, 1, 2
 NO_LEADER, NO_CHANGE = -1, -2
@@ -82,17 +85,18 @@ class Changes:
         return result
 
 
-def predict(cases: Cases, profile: Profile) -> Changes:
-    """The changes that a controller with this profile writes."""
-    pieces = [_predict(piece, profile) for piece in _pieces(cases)]
+def predict(cases: Cases, profile: Profile | Rules) -> Changes:
+    """The changes that a controller with this profile writes, or one with each case's own rules."""
+    rules = rules_of([profile], np.zeros(len(cases.leader), np.int64)) if isinstance(profile, Profile) else profile
+    pieces = [_predict(*piece) for piece in zip(_pieces(cases), _pieces(rules), strict=True)]
     return pieces[0] if len(pieces) == 1 else _joined(pieces)
 
 
-def _pieces(cases: Cases) -> Iterator[Cases]:
+def _pieces(values: Some) -> Iterator[Some]:
     """Split into pieces that fit the processor's cache, as column-major matrices, since the code loops over columns."""
-    columns = [getattr(cases, field.name) for field in fields(Cases)]
-    for begin in range(0, max(len(cases.leader), 1), _PIECE_ROWS):
-        yield Cases(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
+    columns = [getattr(values, field.name) for field in fields(values)]  # type: ignore[arg-type]
+    for begin in range(0, max(len(columns[0]), 1), _PIECE_ROWS):
+        yield type(values)(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
 
 
 def _joined(pieces: list[Changes]) -> Changes:
@@ -108,10 +112,10 @@ def _joined(pieces: list[Changes]) -> Changes:
     )
 
 
-def _predict(cases: Cases, profile: Profile) -> Changes:
-    targets = _complete_reassignment(cases, profile)
+def _predict(cases: Cases, rules: Rules) -> Changes:
+    targets = _complete_reassignment(cases, rules)
     elr = _target_elr(targets)
-    node, unclean = _elect(targets, elr, profile)
+    node, unclean = _elect(targets, elr, rules)
     moved = node != targets.leader
     from_elr = moved & has(elr, node)
     winner = column(node)
@@ -128,7 +132,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
     if bump.any():
         leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
-    last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, profile)
+    last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, rules)
     directories = _directories(targets)
     recovery = np.where(targets.target_recovery != targets.recovery, targets.target_recovery, recovery)
     lists = {
@@ -153,7 +157,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     return Changes(leader, recovery, lists, written)
 
 
-def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
+def _complete_reassignment(cases: Cases, rules: Rules) -> Cases:
     """Complete the reassignments that can complete: their target fields afterwards."""
     under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
     if not len(under_way):
@@ -162,9 +166,8 @@ def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
     isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
     isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
     complete = within(replicas, isr).all(axis=1)
-    if profile.reassignment_ends_with_adding:
-        complete |= size(adding) >= size(removing)
-        complete &= within(adding, isr).all(axis=1)
+    added = within(adding, isr).all(axis=1) & (complete | (size(adding) >= size(removing)))
+    complete = np.where(rules.reassignment_ends_with_adding[under_way], added, complete)
     complete &= is_empty(removing) | ~is_empty(replicas)
     ends = under_way[complete]
 
@@ -215,7 +218,7 @@ def hash_buckets(members: Array, buckets: int | Array = LEAST_BUCKETS) -> Array:
     return result
 
 
-def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
+def _elect(cases: Cases, elr: Array, rules: Rules) -> tuple[Array, Array]:
     """(leader or NO_LEADER, whether the election is unclean) of each case."""
     replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
     electable = where(is_empty(cases.target_isr), elr, cases.target_isr)
@@ -223,8 +226,7 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
     valid = may_lead & is_in(replicas, electable)
     stays = has(cases.acceptable, cases.leader) & has(electable, cases.leader)
     known = cases.elr_enabled & is_empty(electable) & (size(cases.last_known_elr) == 1)
-    if profile.last_known_leader_must_be_acceptable:
-        known &= has(cases.acceptable, last_known)
+    known &= ~rules.last_known_leader_must_be_acceptable | has(cases.acceptable, last_known)
     preferred = (cases.election == ELECT_PREFERRED) & valid[:, 0]
     any_replica = (cases.election == ELECT_UNCLEAN) & may_lead.any(axis=1)
     choices = [preferred, stays, valid.any(axis=1), known, any_replica]
@@ -234,16 +236,14 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
 
 
 def _last_known_leader(
-    cases: Cases, leader: Array, isr: Array, isr_written: Array, profile: Profile
+    cases: Cases, leader: Array, isr: Array, isr_written: Array, rules: Rules
 ) -> tuple[Array, Array]:
     """(LastKnownElr, whether it is written) of each case."""
     stored = size(cases.last_known_elr)
-    led = leader >= 0
-    if profile.last_known_leader_written == ON_LEADERLESS:
-        put = (leader == NO_LEADER) & (stored == 0)
-    else:
-        put = isr_written & is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
-        led |= (cases.leader != NO_LEADER) & (leader != NO_LEADER)
+    on_leaderless = rules.last_known_leader_on_leaderless
+    other = (stored != 1) | (cases.last_known_elr[:, 0] != cases.leader)
+    put = np.where(on_leaderless, (leader == NO_LEADER) & (stored == 0), isr_written & is_empty(isr) & other)
+    led = (leader >= 0) | (~on_leaderless & (cases.leader != NO_LEADER) & (leader != NO_LEADER))
     clear = ~put & led & (stored > 0)
     return where(put, column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
 
