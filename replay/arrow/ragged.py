@@ -55,7 +55,10 @@ def to_lengths(column: pa.Array) -> Array:
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    # combine_chunks copies, even a single chunk.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def masks(replicas: Array, members: Array) -> Array:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
 from replay.arrow.rule_schemas import PREDICTED_STATE, RULE_DIFFERENCES
-from replay.controller.predictions import AS_PREDICTED, FIELDS, KNOWN_BUG, UNEXPLAINED, Compared, State, predict_all
+from replay.controller.predictions import AS_PREDICTED, FIELDS, KNOWN_BUG, UNEXPLAINED, Compared, State, compare
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
@@ -39,7 +39,7 @@ class Checked:
 
 def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
     """Compare every partition change of a bucket with the rules. elections: its schemas.ELECTIONS."""
-    compared = predict_all(bucket, bucket.changed_rows)
+    compared = compare(bucket)
     return Checked(
         predicted=len(compared.rows),
         differences=_differences(bucket.history, compared),

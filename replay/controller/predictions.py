@@ -140,6 +140,13 @@ class Compared:
         return trigger
 
 
+def compare(bucket: Bucket) -> Compared:
+    """Compare all changes of a bucket with the rules, once."""
+    if bucket.compared is None:
+        bucket.compared = predict_all(bucket, bucket.changed_rows)
+    return bucket.compared
+
+
 def predict_all(bucket: Bucket, rows: Array) -> Compared:
     """Predict changes. rows: from Bucket.changed_rows."""
     place = bucket.offset[rows], bucket.batch[rows]
