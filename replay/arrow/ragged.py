@@ -20,7 +20,7 @@ def to_matrix(column: pa.Array) -> Array:
 
     Column-major, as code that loops over columns wants it.
     """
-    column = _flat(column)
+    column = whole(column)
     lengths = to_lengths(column)
     begins = np.cumsum(lengths) - lengths
     columns = np.full((max(int(lengths.max(initial=0)), 1), len(column)), PAD, dtype=np.int64)
@@ -50,15 +50,31 @@ def members_of(row: Array) -> list[int]:
 
 def to_lengths(column: pa.Array) -> Array:
     """int64 length of every list; 0 for null."""
-    lengths: Array = pc.fill_null(pc.list_value_length(_flat(column)), 0).to_numpy(zero_copy_only=False)
+    lengths: Array = pc.fill_null(pc.list_value_length(whole(column)), 0).to_numpy(zero_copy_only=False)
     return lengths.astype(np.int64)
 
 
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array with all of the column's values."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     # combine_chunks copies, even a single chunk.
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def sort_order(*keys: Array) -> Array:
+    """The stable order by several integer keys, the first one first. As np.lexsort, but keys that are in order, or fit
+    16 bits, take little time."""
+    order = np.arange(len(keys[0]))
+    for number, key in enumerate(reversed(keys)):
+        values = key.take(order) if number else key
+        if (values[1:] >= values[:-1]).all():
+            continue
+        lowest = values.min()
+        if values.max() - lowest < 1 << 16:
+            values = (values - lowest).astype(np.uint16)
+        order = order.take(np.argsort(values, kind="stable"))
+    return order
 
 
 def masks(replicas: Array, members: Array) -> Array:
