@@ -12,6 +12,7 @@ handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectories
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ BEFORE_CHANGES = (CONTROLLED_SHUTDOWN, UNFENCE)
 _NOBODY = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BrokerEvents:
     """Broker records in offset order, one element each.
 
@@ -43,10 +44,11 @@ class BrokerEvents:
     kind: Array
     gone: list[list[str]]
 
-    @property
+    @cached_property
     def kind_number(self) -> Array:
         """The kinds as indexes into KINDS."""
-        return np.array([KINDS.index(kind) for kind in self.kind.tolist()], dtype=np.int64)
+        numbers = {kind: number for number, kind in enumerate(KINDS)}
+        return np.array([numbers[kind] for kind in self.kind.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
