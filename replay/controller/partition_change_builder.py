@@ -119,7 +119,7 @@ def _predict(cases: Cases, rules: Rules) -> Changes:
     moved = node != targets.leader
     from_elr = moved & has(elr, node)
     winner = column(node)
-    elr = where(from_elr, keep(elr, elr != winner), elr)
+    elr = _without_member(elr, node, np.flatnonzero(from_elr))
     uncleanly = moved & unclean
     isr = where(from_elr | uncleanly, winner, targets.target_isr)
     leader = np.where(moved, node, NO_CHANGE)
@@ -189,17 +189,35 @@ def _target_elr(cases: Cases) -> Array:
     """The target ELR. Below min ISR: members of ELR and ISR that are not in the new ISR and not back uncleanly."""
     below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
     elr, isr = cases.elr[below], cases.isr[below]
-    both = np.concatenate([elr, keep(isr, ~is_in(isr, elr))], axis=1)
-    both = _as_hash_set(keep(both, both != PAD), size(elr))
-    gone = is_in(both, cases.target_isr[below]) | is_in(both, cases.unclean_shutdown[below])
-    kept = trim(keep(both, ~gone))
+    both = np.concatenate([elr.T, np.where(is_in(isr, elr), PAD, isr).T]).T
+    stays = _stays(cases, below, both)
+    # The set's order only shows where several stay.
+    several = np.flatnonzero(stays.sum(axis=1) > 1)
+    both[several] = _as_hash_set(both[several], size(elr[several]))
+    stays[several] = _stays(cases, below[several], both[several])
+    kept = trim(keep(both, stays))
     result = where(cases.elr_enabled, _NONE, fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
     result[below] = fit(kept, result.shape[1])
     return result
 
 
+def _stays(cases: Cases, rows: Array, members: Array) -> Array:
+    """True for each member that is neither in its case's new ISR nor back after an unclean shutdown."""
+    gone = is_in(members, cases.target_isr[rows]) | is_in(members, cases.unclean_shutdown[rows])
+    stays: Array = ~gone & (members != PAD)
+    return stays
+
+
+def _without_member(lists: Array, member: Array, rows: Array) -> Array:
+    """The lists, in some rows without the row's member."""
+    result = lists.copy(order="F")
+    result[rows] = keep(lists[rows], lists[rows] != member[rows, None])
+    return result
+
+
 def _as_hash_set(members: Array, first: Array) -> Array:
-    """The members in iteration order of a Java HashSet<Integer> built from the first `first` members, then the rest.
+    """The members in iteration order of a Java HashSet<Integer> built from the first `first` members, then the rest;
+    PAD last.
 
     The order is by bucket, then by insertion. It decides whether an ELR with the same members is written again.
     """
