@@ -59,7 +59,7 @@ def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Q
     detected = detect(history, offsets, facts, question)
     checked = detected.checked
     assert checked is not None  # because there is a question
-    violations = partition_violations(detected.bucket.history, checked.elections, facts)
+    violations = partition_violations(detected.bucket, checked.elections)
     broken = [
         rule_mismatch_findings(checked.differences, facts.cluster_id),
         invariant_findings(violations, facts.cluster_id),

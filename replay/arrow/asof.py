@@ -28,9 +28,12 @@ class Events:
         return count
 
     def last(self, group: Array, offset: Array) -> Array:
-        """The input index of the group's last event at or before each offset; -1 if there is none."""
+        """The input index of the group's last event at or before each offset; -1 if there is none.
+
+        group, offset: of any shapes that NumPy broadcasts to one, e.g. a matrix of groups and a column of offsets.
+        """
         if not len(self.order):
-            return np.full(len(group), -1)
+            return np.full(np.broadcast_shapes(group.shape, offset.shape), -1)
         at = self.up_to(group, offset) - 1
         found = (at >= 0) & (self.group[np.maximum(at, 0)] == group)
         return np.where(found, self.order[np.maximum(at, 0)], -1)

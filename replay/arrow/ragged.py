@@ -16,15 +16,19 @@ Array = np.ndarray[Any, Any]
 
 
 def to_matrix(column: pa.Array) -> Array:
-    """int64 matrix (rows x longest list), padded with PAD; a null list becomes an empty one."""
-    column = _flat(column)
+    """int64 matrix (rows x longest list), padded with PAD; a null list becomes an empty one.
+
+    Column-major, as code that loops over columns wants it.
+    """
+    column = whole(column)
     lengths = to_lengths(column)
-    width = int(lengths.max()) if len(lengths) else 0
-    matrix = np.full((len(column), max(width, 1)), PAD, dtype=np.int64)
+    begins = np.cumsum(lengths) - lengths
+    columns = np.full((max(int(lengths.max(initial=0)), 1), len(column)), PAD, dtype=np.int64)
     values = pc.list_flatten(column).to_numpy(zero_copy_only=False)
-    mask = np.arange(matrix.shape[1]) < lengths[:, None]
-    matrix[mask] = values
-    return matrix
+    for j in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > j)
+        columns[j, rows] = values[begins[rows] + j]
+    return columns.T
 
 
 def as_lists(matrix: Array) -> pa.Array:
@@ -46,12 +50,31 @@ def members_of(row: Array) -> list[int]:
 
 def to_lengths(column: pa.Array) -> Array:
     """int64 length of every list; 0 for null."""
-    lengths: Array = pc.fill_null(pc.list_value_length(_flat(column)), 0).to_numpy(zero_copy_only=False)
+    lengths: Array = pc.fill_null(pc.list_value_length(whole(column)), 0).to_numpy(zero_copy_only=False)
     return lengths.astype(np.int64)
 
 
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array with all of the column's values."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    # combine_chunks copies, even a single chunk.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def sort_order(*keys: Array) -> Array:
+    """The stable order by several integer keys, the first one first. As np.lexsort, but keys that are in order, or fit
+    16 bits, take little time."""
+    order = np.arange(len(keys[0]))
+    for number, key in enumerate(reversed(keys)):
+        values = key.take(order) if number else key
+        if (values[1:] >= values[:-1]).all():
+            continue
+        lowest = values.min()
+        if values.max() - lowest < 1 << 16:
+            values = (values - lowest).astype(np.uint16)
+        order = order.take(np.argsort(values, kind="stable"))
+    return order
 
 
 def masks(replicas: Array, members: Array) -> Array:

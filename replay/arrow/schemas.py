@@ -85,7 +85,18 @@ _HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offse
 
 def sorted_history(history: pa.Table) -> pa.Table:
     """Sort PARTITION_HISTORY rows by topic id, partition and offset, the order that vectorised code requires."""
-    return history.sort_by(_HISTORY_ORDER).combine_chunks()
+    history = history.combine_chunks()
+    return history if _is_sorted(history) else history.sort_by(_HISTORY_ORDER).combine_chunks()
+
+
+def _is_sorted(history: pa.Table) -> bool:
+    topics = history["topic_id"].combine_chunks().dictionary_encode()
+    names = topics.dictionary.to_pylist()
+    topic, partition, offset = topics.indices.to_numpy(), *(history[n].to_numpy() for n in ("partition", "offset"))
+    rises = [(values[1:] > values[:-1], values[1:] == values[:-1]) for values in (topic, partition, offset)]
+    (of_topic, same_topic), (of_partition, same_partition), (of_offset, same_offset) = rises
+    in_partition = of_partition | (same_partition & (of_offset | same_offset))
+    return names == sorted(names) and bool((of_topic | (same_topic & in_partition)).all())
 
 
 # The first and the last columns of every cluster-wide history.

@@ -59,8 +59,8 @@ def keep(lists: Array, mask: Array) -> Array:
     mask = mask & (lists != PAD)
     kept = np.full_like(lists, PAD)
     place = np.zeros(len(lists), dtype=np.int64)
-    for j in range(lists.shape[1]):
-        for k in range(j + 1):
+    for before, j in enumerate(np.flatnonzero(mask.any(axis=0)).tolist()):
+        for k in range(before + 1):
             np.copyto(kept[:, k], lists[:, j], where=mask[:, j] & (place == k))
         place += mask[:, j]
     return kept

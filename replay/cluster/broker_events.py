@@ -12,6 +12,8 @@ handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectories
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from replay.cluster.brokers import BrokerState, BrokerTimeline
 FENCE, CONTROLLED_SHUTDOWN, REGISTRATION = "fence", "controlled_shutdown", "registration"
 UNREGISTER, UNFENCE, DIRECTORY_OFFLINE = "unregister", "unfence", "directory_offline"
 OTHER = "other"
+KINDS = (FENCE, CONTROLLED_SHUTDOWN, REGISTRATION, UNREGISTER, UNFENCE, DIRECTORY_OFFLINE, OTHER)
 # The events whose record is written after the partition changes that they cause, and those written before.
 AFTER_CHANGES = (FENCE, UNREGISTER, REGISTRATION, DIRECTORY_OFFLINE)
 BEFORE_CHANGES = (CONTROLLED_SHUTDOWN, UNFENCE)
@@ -28,7 +31,7 @@ BEFORE_CHANGES = (CONTROLLED_SHUTDOWN, UNFENCE)
 _NOBODY = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BrokerEvents:
     """Broker records in offset order, one element each.
 
@@ -41,18 +44,48 @@ class BrokerEvents:
     kind: Array
     gone: list[list[str]]
 
+    @cached_property
+    def kind_number(self) -> Array:
+        """The kinds as indexes into KINDS."""
+        numbers = {kind: number for number, kind in enumerate(KINDS)}
+        return np.array([numbers[kind] for kind in self.kind.tolist()], dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The nearest broker record of each change, in the same batch.
 
-    index: of the record in BrokerEvents. Without a record, kind is OTHER, broker and offset are -1, index is undefined.
+    index: of the record in `events`, undefined where there is none (found is false).
     """
 
+    events: BrokerEvents
     index: Array
-    kind: Array
-    broker: Array
-    offset: Array
+    found: Array
+
+    @property
+    def kind(self) -> Array:
+        """The record's kind (str); OTHER without a record."""
+        return self._of(self.events.kind, OTHER)
+
+    @property
+    def kind_number(self) -> Array:
+        """The record's kind as an index into KINDS."""
+        return self._of(self.events.kind_number, KINDS.index(OTHER))
+
+    @property
+    def broker(self) -> Array:
+        """The record's broker; -1 without a record."""
+        return self._of(self.events.broker, _NOBODY)
+
+    @property
+    def offset(self) -> Array:
+        """The record's metadata offset; -1 without a record."""
+        return self._of(self.events.offset, _NOBODY)
+
+    def _of(self, values: Array, missing: Any) -> Array:
+        padded = np.append(values, np.array([missing], dtype=values.dtype))
+        result: Array = padded[np.where(self.found, self.index, len(values))]
+        return result
 
 
 def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
@@ -89,18 +122,10 @@ def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
 def nearest(events: BrokerEvents, offset: Array, batch: Array, after: bool) -> Nearest:
     """The nearest event after (or before) each change. offset, batch: int64, one element per change."""
     count = len(events.offset)
-    if not count:
-        none = np.full(len(offset), _NOBODY, dtype=np.int64)
-        return Nearest(none, np.full(len(offset), OTHER, dtype=object), none, none)
     index = np.searchsorted(events.offset, offset, side="right" if after else "left") - (0 if after else 1)
-    at = np.clip(index, 0, count - 1)
-    found = (index >= 0) & (index < count) & (events.batch[at] == batch)
-    return Nearest(
-        index=at,
-        kind=np.where(found, events.kind[at], OTHER),
-        broker=np.where(found, events.broker[at], _NOBODY),
-        offset=np.where(found, events.offset[at], _NOBODY),
-    )
+    found = (index >= 0) & (index < count)
+    found[found] = events.batch[index[found]] == batch[found]
+    return Nearest(events, index, found)
 
 
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:

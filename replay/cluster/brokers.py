@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
@@ -59,9 +60,9 @@ class BrokerState:
         return self.incarnation_id is not None and not self.fenced and not self.in_controlled_shutdown
 
 
-@dataclass(slots=True)
+@dataclass
 class BrokerTimeline:
-    """Every broker's states in offset order; filled once by `broker_timeline`."""
+    """Every broker's states in offset order; filled once by `broker_timeline`, and not changed after that."""
 
     states: dict[int, list[BrokerState]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -81,13 +82,18 @@ class BrokerTimeline:
 
         lists: of ragged.to_matrix; batch_base_offset: one element per row. PAD gives false.
         """
-        states = [state for of_broker in self.states.values() for state in of_broker]
-        places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
-        active = np.array([*(s.active for s in states), False])
+        events, active = self._activity
         at = np.broadcast_to(batch_base_offset[:, None], lists.shape)[lists != PAD]
         found = np.zeros(lists.shape, dtype=bool)
-        found[lists != PAD] = active[Events(*places.T).last(lists[lists != PAD], at)]
+        found[lists != PAD] = active[events.last(lists[lists != PAD], at)]
         return found
+
+    @cached_property
+    def _activity(self) -> tuple[Events, Array]:
+        """(the brokers' states by base offset of their batches, whether each is active, and false for no state)."""
+        states = [state for of_broker in self.states.values() for state in of_broker]
+        places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
+        return Events(*places.T), np.array([*(s.active for s in states), False])
 
     def restarts(self, broker_id: int, after_offset: int, up_to_offset: int | None = None) -> list[BrokerState]:
         """The registrations of new incarnations with after_offset < offset <= up_to_offset."""

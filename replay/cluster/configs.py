@@ -117,7 +117,10 @@ class Resolved:
         return np.array([v.strip().lower() == "true" for v, _ in self.pairs], dtype=bool)[self.index]
 
     def sources(self) -> pa.Array:
-        return pa.array([s for _, s in self.pairs], type=pa.string()).take(pa.array(self.index))
+        sources = pa.array([s for _, s in self.pairs], type=pa.string())
+        if len(self.pairs) == 1:
+            return pa.repeat(sources[0], len(self.index))
+        return sources.take(pa.array(self.index))
 
 
 def config_timeline(

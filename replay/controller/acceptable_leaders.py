@@ -50,9 +50,7 @@ class Availability:
 
     def states(self, brokers: Array, offsets: Array) -> Array:
         """The number of each broker's state right before its row's offset; -1 if unknown. brokers: matrix."""
-        before = np.broadcast_to(offsets[:, None] - 1, brokers.shape)
-        found: Array = self.events.last(brokers.ravel(), before.ravel()).reshape(brokers.shape)
-        return found
+        return self.events.last(brokers, offsets[:, None] - 1)
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
         """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
 from replay.arrow.rule_schemas import PREDICTED_STATE, RULE_DIFFERENCES
-from replay.controller.predictions import FIELDS, KNOWN_BUG, UNEXPLAINED, Predictions, State, predict_all
+from replay.controller.predictions import AS_PREDICTED, FIELDS, KNOWN_BUG, UNEXPLAINED, Compared, State, compare
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
+from replay.controller.triggers import take
 from replay.partitions.elections import leader_changes
 
 _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")
-_NAMES = list(PROFILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,63 +39,67 @@ class Checked:
 
 def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
     """Compare every partition change of a bucket with the rules. elections: its schemas.ELECTIONS."""
-    rows = bucket.changed_rows
-    pieces = list(predict_all(bucket, rows))
-    differences = [_differences(bucket.history, piece) for piece in pieces]
+    compared = compare(bucket)
     return Checked(
-        predicted=len(rows),
-        differences=pa.concat_tables([RULE_DIFFERENCES.empty_table(), *differences]),
-        elections=_with_predictions(elections, leader_changes(bucket.states), pieces),
+        predicted=len(compared.rows),
+        differences=_differences(bucket.history, compared),
+        elections=_with_predictions(elections, leader_changes(bucket.states), compared),
     )
 
 
-def _differences(history: pa.Table, piece: Predictions) -> pa.Table:
-    found, index = piece.differences, piece.differences.index
-    recorded = history.select([*_FROM_HISTORY, *schemas.PROVENANCE_NAMES]).take(pa.array(piece.rows[index]))
-    names = list(piece.may_be)
-    columns = {
-        **{name: recorded[name] for name in recorded.column_names},
-        "trigger": _strings(piece.trigger[index]),
-        "trigger_offset": pa.array(piece.shown_at[index], mask=piece.shown_at[index] < 0),
-        "profiles": _subsets(names, [piece.may_be[name][index] for name in names]),
-        "difference": _strings(piece.difference[index]),
-        "reason": _strings(piece.reason[index]),
+def _differences(history: pa.Table, compared: Compared) -> pa.Table:
+    found, kinds = compared.predictions, compared.alike
+    index = np.flatnonzero((found.difference != AS_PREDICTED)[kinds.kind])
+    kind, shown_at = kinds.kind[index], compared.shown_at[index]
+    recorded = history.select([*_FROM_HISTORY, *schemas.PROVENANCE_NAMES]).take(pa.array(compared.rows[index]))
+    names = list(found.may_be)
+    of_kinds = {
+        "trigger": _strings(found.trigger),
+        "profiles": _subsets(names, [found.may_be[name] for name in names]),
+        "difference": _strings(found.difference),
+        "reason": _strings(found.reason),
         "differs_in": _subsets(list(FIELDS), [(found.differs >> bit & 1).astype(bool) for bit in range(len(FIELDS))]),
         "profile": _strings(found.profile),
         "rule_fingerprint": _strings(_fingerprints(found.profile)),
-        "predicted": _states(found.state),
+    }
+    state = take(found.state, kind)
+    renamed = {name: kinds.renamed(getattr(state, name), index) for name in ("leader", "isr", "elr", "last_known_elr")}
+    columns = {
+        **{name: recorded[name] for name in recorded.column_names},
+        **{name: values.take(pa.array(kind)) for name, values in of_kinds.items()},
+        "trigger_offset": pa.array(shown_at, mask=shown_at < 0),
+        "predicted": _states(replace(state, **renamed)),
     }
     return pa.table({f.name: columns[f.name] for f in RULE_DIFFERENCES}, schema=RULE_DIFFERENCES)
 
 
-def _with_predictions(elections: pa.Table, rows: Array, pieces: Sequence[Predictions]) -> pa.Table:
+def _with_predictions(elections: pa.Table, rows: Array, compared: Compared) -> pa.Table:
     """Fill the prediction columns of elections. rows: their row numbers in the history.
 
     An election without a known state before it was not predicted.
     """
-    place = np.concatenate([np.empty(0, dtype=np.int64), *(piece.rows for piece in pieces)])
-    at = np.searchsorted(place, rows)
-    known = at < len(place)
-    known[known] = place[at[known]] == rows[known]
-    chosen = at[known]
-    difference = np.full(len(rows), None, dtype=object)
-    names = [name for name in _NAMES if any(name in piece.answers for piece in pieces)]
+    found, kinds = compared.predictions, compared.alike
+    at = np.searchsorted(compared.rows, rows)
+    known = np.append(compared.rows, -1)[at] == rows
+    index = at[known]
+    kind = np.full(len(rows), -1)
+    kind[known] = kinds.kind[index]
+    names = list(found.answers)
     shape = (len(rows), len(names))
     possible, leaders, right = np.zeros(shape, bool), np.full(shape, PAD), np.zeros(shape, bool)
-    if len(chosen):
-        difference[known] = np.concatenate([piece.difference for piece in pieces])[chosen]
-        for column, name in enumerate(names):
-            possible[known, column] = np.concatenate([piece.may_be[name] for piece in pieces])[chosen]
-            leaders[known, column] = np.concatenate([piece.answers[name].leader for piece in pieces])[chosen]
-            right[known, column] = np.concatenate([piece.answers[name].as_recorded for piece in pieces])[chosen]
-    profile = np.broadcast_to(np.array(names, dtype=object), shape)[possible]
+    for column, (name, answer) in enumerate(found.answers.items()):
+        possible[known, column] = found.may_be[name][kind[known]]
+        leaders[known, column] = kinds.renamed(answer.leader[kind[known]], index)
+        right[known, column] = answer.as_recorded[kind[known]]
+    profile = pa.array(np.broadcast_to(np.arange(len(names)), shape)[possible])
+    by_profile = [_strings(column) for column in (np.array(names), _fingerprints(np.array(names)))]
     flat = pa.StructArray.from_arrays(
-        [_strings(profile), _strings(_fingerprints(profile)), _ids(leaders[possible]), pa.array(right[possible])],
+        [*(column.take(profile) for column in by_profile), _ids(leaders[possible]), pa.array(right[possible])],
         fields=list(schemas.ELECTION_PREDICTION),
     )
     filled = {
         "predictions": ragged(possible, flat),
-        "difference": _strings(difference),
+        "difference": _strings(found.difference).take(pa.array(kind, mask=~known)),
     }
     for name, values in filled.items():
         elections = elections.set_column(elections.schema.get_field_index(name), elections.schema.field(name), values)

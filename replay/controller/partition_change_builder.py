@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
-from replay.controller.profiles import ON_LEADERLESS, Profile
+from replay.controller.profiles import Profile, Rules, rules_of
+
+Some = TypeVar("Some")
 
 ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN = 0, 1, 2
 NO_LEADER, NO_CHANGE = -1, -2
 RECOVERED, RECOVERING, KEEP_RECOVERY = 0, 1, -1
 UNASSIGNED = 0
+# Buckets of a Java HashSet with few members, and how many it holds at most before it grows.
+LEAST_BUCKETS, MOST_IN_LEAST_BUCKETS = 16, 11
 
 _PIECE_ROWS = 1 << 15
 # An empty list, as a matrix of one row.
@@ -80,17 +85,18 @@ class Changes:
         return result
 
 
-def predict(cases: Cases, profile: Profile) -> Changes:
-    """The changes that a controller with this profile writes."""
-    pieces = [_predict(piece, profile) for piece in _pieces(cases)]
+def predict(cases: Cases, profile: Profile | Rules) -> Changes:
+    """The changes that a controller with this profile writes, or one with each case's own rules."""
+    rules = rules_of([profile], np.zeros(len(cases.leader), np.int64)) if isinstance(profile, Profile) else profile
+    pieces = [_predict(*piece) for piece in zip(_pieces(cases), _pieces(rules), strict=True)]
     return pieces[0] if len(pieces) == 1 else _joined(pieces)
 
 
-def _pieces(cases: Cases) -> Iterator[Cases]:
+def _pieces(values: Some) -> Iterator[Some]:
     """Split into pieces that fit the processor's cache, as column-major matrices, since the code loops over columns."""
-    columns = [getattr(cases, field.name) for field in fields(Cases)]
-    for begin in range(0, max(len(cases.leader), 1), _PIECE_ROWS):
-        yield Cases(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
+    columns = [getattr(values, field.name) for field in fields(values)]  # type: ignore[arg-type]
+    for begin in range(0, max(len(columns[0]), 1), _PIECE_ROWS):
+        yield type(values)(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
 
 
 def _joined(pieces: list[Changes]) -> Changes:
@@ -106,14 +112,14 @@ def _joined(pieces: list[Changes]) -> Changes:
     )
 
 
-def _predict(cases: Cases, profile: Profile) -> Changes:
-    targets = _complete_reassignment(cases, profile)
+def _predict(cases: Cases, rules: Rules) -> Changes:
+    targets = _complete_reassignment(cases, rules)
     elr = _target_elr(targets)
-    node, unclean = _elect(targets, elr, profile)
+    node, unclean = _elect(targets, elr, rules)
     moved = node != targets.leader
     from_elr = moved & has(elr, node)
     winner = column(node)
-    elr = where(from_elr, keep(elr, elr != winner), elr)
+    elr = _without_member(elr, node, np.flatnonzero(from_elr))
     uncleanly = moved & unclean
     isr = where(from_elr | uncleanly, winner, targets.target_isr)
     leader = np.where(moved, node, NO_CHANGE)
@@ -126,7 +132,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
     if bump.any():
         leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
-    last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, profile)
+    last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, rules)
     directories = _directories(targets)
     recovery = np.where(targets.target_recovery != targets.recovery, targets.target_recovery, recovery)
     lists = {
@@ -151,7 +157,7 @@ def _predict(cases: Cases, profile: Profile) -> Changes:
     return Changes(leader, recovery, lists, written)
 
 
-def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
+def _complete_reassignment(cases: Cases, rules: Rules) -> Cases:
     """Complete the reassignments that can complete: their target fields afterwards."""
     under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
     if not len(under_way):
@@ -160,9 +166,8 @@ def _complete_reassignment(cases: Cases, profile: Profile) -> Cases:
     isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
     isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
     complete = within(replicas, isr).all(axis=1)
-    if profile.reassignment_ends_with_adding:
-        complete |= size(adding) >= size(removing)
-        complete &= within(adding, isr).all(axis=1)
+    added = within(adding, isr).all(axis=1) & (complete | (size(adding) >= size(removing)))
+    complete = np.where(rules.reassignment_ends_with_adding[under_way], added, complete)
     complete &= is_empty(removing) | ~is_empty(replicas)
     ends = under_way[complete]
 
@@ -184,31 +189,54 @@ def _target_elr(cases: Cases) -> Array:
     """The target ELR. Below min ISR: members of ELR and ISR that are not in the new ISR and not back uncleanly."""
     below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
     elr, isr = cases.elr[below], cases.isr[below]
-    both = np.concatenate([elr, keep(isr, ~is_in(isr, elr))], axis=1)
-    both = _as_hash_set(keep(both, both != PAD), size(elr))
-    gone = is_in(both, cases.target_isr[below]) | is_in(both, cases.unclean_shutdown[below])
-    kept = trim(keep(both, ~gone))
+    both = np.concatenate([elr.T, np.where(is_in(isr, elr), PAD, isr).T]).T
+    stays = _stays(cases, below, both)
+    # The set's order only shows where several stay.
+    several = np.flatnonzero(stays.sum(axis=1) > 1)
+    both[several] = _as_hash_set(both[several], size(elr[several]))
+    stays[several] = _stays(cases, below[several], both[several])
+    kept = trim(keep(both, stays))
     result = where(cases.elr_enabled, _NONE, fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
     result[below] = fit(kept, result.shape[1])
     return result
 
 
+def _stays(cases: Cases, rows: Array, members: Array) -> Array:
+    """True for each member that is neither in its case's new ISR nor back after an unclean shutdown."""
+    gone = is_in(members, cases.target_isr[rows]) | is_in(members, cases.unclean_shutdown[rows])
+    stays: Array = ~gone & (members != PAD)
+    return stays
+
+
+def _without_member(lists: Array, member: Array, rows: Array) -> Array:
+    """The lists, in some rows without the row's member."""
+    result = lists.copy(order="F")
+    result[rows] = keep(lists[rows], lists[rows] != member[rows, None])
+    return result
+
+
 def _as_hash_set(members: Array, first: Array) -> Array:
-    """The members in iteration order of a Java HashSet<Integer> built from the first `first` members, then the rest.
+    """The members in iteration order of a Java HashSet<Integer> built from the first `first` members, then the rest;
+    PAD last.
 
     The order is by bucket, then by insertion. It decides whether an ELR with the same members is written again.
     """
     count = size(members)
-    wanted = np.maximum((first / 0.75).astype(np.int64) + 1, 16)
+    wanted = np.maximum((first / 0.75).astype(np.int64) + 1, LEAST_BUCKETS)
     room = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
     while (full := count > 0.75 * room).any():
         room = np.where(full, room * 2, room)
-    spread = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (room[:, None] - 1)
-    order = np.argsort(np.where(members == PAD, INT64_MAX, spread), axis=1, kind="stable")
+    order = np.argsort(np.where(members == PAD, INT64_MAX, hash_buckets(members, room[:, None])), axis=1, kind="stable")
     return np.take_along_axis(members, order, axis=1)
 
 
-def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
+def hash_buckets(members: Array, buckets: int | Array = LEAST_BUCKETS) -> Array:
+    """The bucket of each member in a Java HashSet<Integer> of so many buckets, a power of two."""
+    result: Array = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (buckets - 1)
+    return result
+
+
+def _elect(cases: Cases, elr: Array, rules: Rules) -> tuple[Array, Array]:
     """(leader or NO_LEADER, whether the election is unclean) of each case."""
     replicas, last_known = cases.target_replicas, cases.last_known_elr[:, 0]
     electable = where(is_empty(cases.target_isr), elr, cases.target_isr)
@@ -216,8 +244,7 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
     valid = may_lead & is_in(replicas, electable)
     stays = has(cases.acceptable, cases.leader) & has(electable, cases.leader)
     known = cases.elr_enabled & is_empty(electable) & (size(cases.last_known_elr) == 1)
-    if profile.last_known_leader_must_be_acceptable:
-        known &= has(cases.acceptable, last_known)
+    known &= ~rules.last_known_leader_must_be_acceptable | has(cases.acceptable, last_known)
     preferred = (cases.election == ELECT_PREFERRED) & valid[:, 0]
     any_replica = (cases.election == ELECT_UNCLEAN) & may_lead.any(axis=1)
     choices = [preferred, stays, valid.any(axis=1), known, any_replica]
@@ -227,16 +254,14 @@ def _elect(cases: Cases, elr: Array, profile: Profile) -> tuple[Array, Array]:
 
 
 def _last_known_leader(
-    cases: Cases, leader: Array, isr: Array, isr_written: Array, profile: Profile
+    cases: Cases, leader: Array, isr: Array, isr_written: Array, rules: Rules
 ) -> tuple[Array, Array]:
     """(LastKnownElr, whether it is written) of each case."""
     stored = size(cases.last_known_elr)
-    led = leader >= 0
-    if profile.last_known_leader_written == ON_LEADERLESS:
-        put = (leader == NO_LEADER) & (stored == 0)
-    else:
-        put = isr_written & is_empty(isr) & ((stored != 1) | (cases.last_known_elr[:, 0] != cases.leader))
-        led |= (cases.leader != NO_LEADER) & (leader != NO_LEADER)
+    on_leaderless = rules.last_known_leader_on_leaderless
+    other = (stored != 1) | (cases.last_known_elr[:, 0] != cases.leader)
+    put = np.where(on_leaderless, (leader == NO_LEADER) & (stored == 0), isr_written & is_empty(isr) & other)
+    led = (leader >= 0) | (~on_leaderless & (cases.leader != NO_LEADER) & (leader != NO_LEADER))
     clear = ~put & led & (stored > 0)
     return where(put, column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
 
@@ -250,7 +275,7 @@ def _directories(cases: Cases) -> Array:
         return result
     targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
     found = np.where(targets == PAD, PAD, UNASSIGNED)
-    for j in range(replicas.shape[1]):
+    for j in range(min(replicas.shape[1], directories.shape[1])):
         found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
     result = result.copy(order="F")
     result[others] = fit(found, result.shape[1])

@@ -3,7 +3,8 @@
 A profile predicts a change if some trigger that the log allows gives the recorded state in every field. A change is
 AS_PREDICTED (by every profile that the active controller may have run), PROFILES_DISAGREE (only some of these predict
 it), KNOWN_BUG (its release does this, but a later ticket fixed it), UNKNOWN_INPUT (an input that the evidence lacks
-would explain it) or UNEXPLAINED. Vectorised, in pieces that fit the processor's cache.
+would explain it) or UNEXPLAINED. Changes that all rules treat alike share one prediction (replay/controller/alike.py).
+Vectorised, in pieces that fit the processor's cache.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.sets import resize, same, same_set, size, where
-from replay.cluster.broker_events import BrokerEvents
+from replay.cluster.broker_events import nearest
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
+from replay.controller.alike import Alike, alike
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_UNCLEAN,
@@ -29,7 +31,18 @@ from replay.controller.partition_change_builder import (
 )
 from replay.controller.profiles import ON_LEADERLESS, PROFILES, Profile
 from replay.controller.transitions import Bucket, Configs
-from replay.controller.triggers import DIRECTORY_ASSIGNMENT, Hypothesis, Transitions, hypotheses, take, unshown
+from replay.controller.triggers import (
+    DIRECTORY_ASSIGNMENT,
+    SHOWN_BY_FOLLOWING,
+    SHOWN_BY_ITSELF,
+    SHOWN_BY_PRECEDING,
+    Hypothesis,
+    Transitions,
+    hypotheses,
+    joined,
+    take,
+    unshown,
+)
 
 AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug", "unknown_input", "unexplained"
 PROFILES_DISAGREE = "profiles_disagree"
@@ -88,48 +101,78 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Differences:
-    """The changes of a piece that are not as predicted. index: into the piece; profile (str): it predicted `state`."""
+class Predictions:
+    """Partition changes compared with the rules, one element each.
 
-    index: Array
+    trigger, reason: str or None. shown_by: which record shows the trigger (`Hypothesis`), -1 without one. may_be:
+    profile -> bool, the active controller may have run it. Where the change is not as predicted, profile (str) predicts
+    `state` instead, which differs in the fields FIELDS[i] for each bit i of `differs`.
+    """
+
+    trigger: Array
+    shown_by: Array
+    may_be: dict[str, Array]
+    answers: dict[str, Answer]
+    difference: Array
+    reason: Array
     profile: Array
     differs: Array
     state: State
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
-    """A piece of partition changes (rows of the history) compared with the rules.
+class Compared:
+    """All changes of some rows of a history compared with the rules.
 
-    trigger, reason: str or None. shown_at: metadata offset, -1 without a trigger. may_be: profile -> bool, the active
-    controller may have run it.
+    predictions: of the first change of each kind, in terms of its brokers (Alike.renamed). shown_at: of each change,
+    the metadata offset of the record that shows its trigger; -1 without a trigger.
     """
 
     rows: Array
-    trigger: Array
+    alike: Alike
+    predictions: Predictions
     shown_at: Array
-    may_be: dict[str, Array]
-    answers: dict[str, Answer]
-    difference: Array
-    reason: Array
-    differences: Differences
+
+    @property
+    def trigger(self) -> Array:
+        """Each change's trigger, str or None."""
+        trigger: Array = self.predictions.trigger[self.alike.kind]
+        return trigger
 
 
-def predict_all(bucket: Bucket, rows: Array) -> Iterator[Predictions]:
-    """Predict changes in pieces. rows: from Bucket.changed_rows."""
-    timeline = bucket.facts.broker_events
-    for begin in range(0, len(rows), _PIECE_ROWS):
-        yield _Piece(bucket, rows[begin : begin + _PIECE_ROWS], timeline).predictions()
+def compare(bucket: Bucket) -> Compared:
+    """Compare all changes of a bucket with the rules, once."""
+    if bucket.compared is None:
+        bucket.compared = predict_all(bucket, bucket.changed_rows)
+    return bucket.compared
+
+
+def predict_all(bucket: Bucket, rows: Array) -> Compared:
+    """Predict changes. rows: from Bucket.changed_rows."""
+    place = bucket.offset[rows], bucket.batch[rows]
+    following, preceding = (nearest(bucket.facts.broker_events, *place, after=after) for after in (True, False))
+    kinds = alike(bucket, rows, (following, preceding))
+    predictions = predict_each(bucket, rows[kinds.first])
+    shown = {SHOWN_BY_ITSELF: place[0], SHOWN_BY_FOLLOWING: following.offset, SHOWN_BY_PRECEDING: preceding.offset}
+    shown_by = predictions.shown_by[kinds.kind]
+    shown_at = np.select([shown_by == by for by in shown], list(shown.values()), default=-1)
+    return Compared(rows, kinds, predictions, shown_at)
+
+
+def predict_each(bucket: Bucket, rows: Array) -> Predictions:
+    """Predict every change by itself. rows: from Bucket.changed_rows."""
+    begins = range(0, max(len(rows), 1), _PIECE_ROWS)
+    return joined([_Piece(bucket, rows[begin : begin + _PIECE_ROWS]).predictions() for begin in begins])
 
 
 class _Piece:
     """Some changes, their possible triggers, and each profile's predictions."""
 
-    def __init__(self, bucket: Bucket, rows: Array, timeline: BrokerEvents) -> None:
+    def __init__(self, bucket: Bucket, rows: Array) -> None:
         self.bucket, self.rows = bucket, rows
         self.configs: Configs = bucket.configs(rows)
         self.transitions: Transitions = bucket.transitions(rows, self.configs)
-        self.found = list(hypotheses(self.transitions, timeline))
+        self.found = list(hypotheses(self.transitions, bucket.facts.broker_events))
         offset, profiles = self.transitions.change.place[0], bucket.profiles
         self.may_be = {name: profiles.may_be(name, offset) for name in profiles.names}
         # Where the profiles cannot differ, one answer serves them all.
@@ -187,15 +230,15 @@ class _Piece:
             difference[hit], reason[hit] = KNOWN_BUG, ticket
         for name, hit in self._unknown(~explained):
             difference[hit], reason[hit] = UNKNOWN_INPUT, name
-        trigger, shown_at = np.full(count, None, dtype=object), np.full(count, -1)
+        trigger, shown_by = np.full(count, None, dtype=object), np.full(count, -1)
         # The oldest profile decides the trigger; the profiles nearly always agree.
         for name, answer in reversed(self.answers.items()):
             for number, hypothesis in enumerate(self.found):
                 at = np.isin(hypothesis.rows, np.flatnonzero(self.may_be[name] & (answer.hypothesis == number)))
                 trigger[hypothesis.rows[at]] = hypothesis.trigger
-                shown_at[hypothesis.rows[at]] = hypothesis.shown_at[at]
-        differences = self._differences(difference, newest)
-        return Predictions(self.rows, trigger, shown_at, self.may_be, self.answers, difference, reason, differences)
+                shown_by[hypothesis.rows[at]] = hypothesis.shown_by
+        instead = self._predicted_instead(difference, newest)
+        return Predictions(trigger, shown_by, self.may_be, self.answers, difference, reason, *instead)
 
     def _input(self, hypothesis: Hypothesis, index: Array, profile: Profile) -> Cases:
         cases = take(hypothesis.cases, index)
@@ -278,9 +321,9 @@ class _Piece:
             other = self.sensitive & ~self.may_be.get(name, np.zeros(len(self.rows), bool))
             yield "release", profile, other, self.found, _as_it_is
 
-    def _differences(self, difference: Array, newest: Answer) -> Differences:
-        """What was predicted instead: by the newest profile for a known bug, else by the newest possible profile."""
-        index = np.flatnonzero(difference != AS_PREDICTED)
+    def _predicted_instead(self, difference: Array, newest: Answer) -> tuple[Array, Array, State]:
+        """(profile, differs, state): the newest profile's prediction for a known bug, else that of the newest possible
+        profile."""
         by = np.full(len(self.rows), None, dtype=object)
         for name, mask in self.may_be.items():
             by[mask & ~self.answers[name].as_recorded] = name
@@ -299,7 +342,7 @@ class _Piece:
                 if len(at):
                     cases = self._input(hypothesis, at, PROFILES[name])
                     _put(state, hypothesis.rows[at], state_after(cases, predict(cases, PROFILES[name])))
-        return Differences(index, by[index], differs[index], _at(state, index))
+        return by, differs, state
 
 
 def state_after(cases: Cases, changes: Changes) -> State:
@@ -340,10 +383,6 @@ def _put(state: State, rows: Array, found: State) -> None:
 
 def _lists(state: State) -> tuple[Array, Array, Array]:
     return state.isr, state.elr, state.last_known_elr
-
-
-def _at(state: State, index: Array) -> State:
-    return State(state.leader[index], state.recovery[index], *(lists[index] for lists in _lists(state)))
 
 
 def _as_it_is(cases: Cases) -> Cases:

@@ -7,8 +7,13 @@ metadata.version does not identify the release; it only enables a few features, 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+
+import numpy as np
+
+from replay.arrow.ragged import Array
 
 # When the last known leader is written: when the ISR becomes empty, or when the partition becomes leaderless.
 ON_EMPTY_ISR, ON_LEADERLESS = "empty_isr", "leaderless"
@@ -36,6 +41,31 @@ class Profile:
         """Identifies the rules, independently of the profile's name and releases."""
         rules = {name: rule for name, rule in asdict(self).items() if name not in ("name", "releases")}
         return sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of some cases' profiles, one bool per case; named as in `Profile`. last_known_leader_on_leaderless:
+    last_known_leader_written is ON_LEADERLESS."""
+
+    last_known_leader_must_be_acceptable: Array
+    last_known_leader_on_leaderless: Array
+    reassignment_ends_with_adding: Array
+    directory_assignment_keeps_elr: Array
+
+
+def rules_of(profiles: Sequence[Profile], number: Array) -> Rules:
+    """The rules of each case. number: of each case's profile among `profiles`."""
+    rules = [
+        (
+            p.last_known_leader_must_be_acceptable,
+            p.last_known_leader_written == ON_LEADERLESS,
+            p.reassignment_ends_with_adding,
+            p.directory_assignment_keeps_elr,
+        )
+        for p in profiles
+    ]
+    return Rules(*np.array(rules, dtype=bool).T[:, number])
 
 
 PROFILES = {

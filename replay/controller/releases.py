@@ -45,6 +45,12 @@ class PossibleProfiles:
         found: Array = possible[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
         return found
 
+    def newest(self, offsets: Array) -> Array:
+        """The number in PROFILES of the newest profile that may have written each offset (int64)."""
+        newest = np.array([_ALL.index(names[-1]) for names in (_ALL, *self.profiles)])
+        found: Array = newest[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
+        return found
+
     @property
     def names(self) -> tuple[str, ...]:
         """Every profile that may have written a record, oldest first."""

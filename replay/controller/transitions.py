@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
-from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix
+from replay.arrow.ragged import PAD, Array, to_lengths
 from replay.arrow.schemas import sorted_history
 from replay.arrow.sets import empty, first, keep, resize
 from replay.cluster.configs import ElectionConfigs
@@ -22,22 +22,13 @@ from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import states_of
+from replay.partitions.partition_zero import PartitionZero
+
+if TYPE_CHECKING:
+    from replay.controller.predictions import Compared
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
-_COLUMNS = (
-    "offset",
-    "batch_base_offset",
-    "replicas",
-    "isr",
-    "elr",
-    "last_known_elr",
-    "removing_replicas",
-    "adding_replicas",
-    "directories",
-    "leader",
-    "leader_epoch",
-    "leader_recovery_state",
-)
+_COLUMNS = ("offset", "batch_base_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +50,30 @@ class Configs:
 class _ConfigKeys:
     """The keys for a bucket's config lookups.
 
-    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: row numbers of partitions 0;
-    zeros: the same by topic and offset.
+    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: the partitions 0.
     """
 
     configs: ElectionConfigs
     topics: list[str]
     topic: Array
     replica_count: Array
-    zero: Array
-    zeros: Events
+    zero: PartitionZero
 
 
 class Bucket:
     """A bucket of whole partitions: what is judged and simulated together.
 
-    history: schemas.PARTITION_HISTORY in the order of schemas.sorted_history. states: the same as arrays. facts: of the
-    cluster. Values that several computations share are computed once, on first use.
+    history: schemas.PARTITION_HISTORY in the order of schemas.sorted_history. states: the same as arrays. offset,
+    batch: metadata offset of each row, and base offset of its batch. facts: of the cluster. Values that several
+    computations share are computed once, on first use; predictions.compare fills `compared`.
     """
 
     def __init__(self, history: pa.Table, facts: ClusterFacts) -> None:
         self.history = sorted_history(history)
         self.states = states_of(self.history)
         self.facts = facts
-        self._offset = self.history["offset"].to_numpy()
+        self.compared: Compared | None = None
+        self.offset, self.batch = (self.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
 
     @cached_property
     def profiles(self) -> PossibleProfiles:
@@ -94,6 +85,11 @@ class Bucket:
         return Directories(self.history["directories"])
 
     @cached_property
+    def directory_codes(self) -> Array:
+        """The directories of each state as numbers (Directories.codes)."""
+        return self.directories.codes(self.history["directories"])
+
+    @cached_property
     def availability(self) -> Availability:
         """The broker states that decide which replicas were acceptable as leaders."""
         return availability(self.facts.brokers, self.directories)
@@ -101,7 +97,7 @@ class Bucket:
     @cached_property
     def changed_rows(self) -> Array:
         """Row numbers of states that a PartitionChangeRecord made from a known state."""
-        cleared = np.isin(self._offset, self.facts.cleared)
+        cleared = np.isin(self.offset, self.facts.cleared)
         rows: Array = np.flatnonzero(~self.states.begins & ~self.states.removed & ~cleared)
         return rows
 
@@ -112,21 +108,17 @@ class Bucket:
         names = configs.topic_names
         topics = [names.get(i) or "" for i in encoded.dictionary.to_pylist()]
         topic = encoded.indices.to_numpy().astype(np.int64)
-        zero = np.flatnonzero(self.history["partition"].to_numpy() == 0)
-        zeros = Events(topic[zero], self._offset[zero])
-        return _ConfigKeys(configs, topics, topic, to_lengths(self.history["replicas"]), zero, zeros)
+        count, partition = to_lengths(self.history["replicas"]), self.history["partition"].to_numpy()
+        zero = PartitionZero(len(topics), topic, partition, self.offset, count, ~self.states.removed)
+        return _ConfigKeys(configs, topics, topic, count, zero)
 
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
         """The two configs of the rows' partitions right before the rows, or right before other offsets (at)."""
         keys = self._config_keys
-        topic, before = keys.topic[rows], (self._offset[rows] if at is None else at) - 1
+        topic, before = keys.topic[rows], (self.offset[rows] if at is None else at) - 1
         min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
         unclean = keys.configs.unclean.resolve(keys.topics, topic, before)
-        cap = keys.replica_count[rows - 1] if at is None else keys.replica_count[rows]
-        if len(keys.zero):
-            last = keys.zeros.last(topic, before)
-            at = keys.zero[np.maximum(last, 0)]
-            cap = np.where((last >= 0) & ~self.states.removed[at], keys.replica_count[at], cap)
+        cap = keys.zero.replicas(topic, before, keys.replica_count[rows - 1 if at is None else rows])
         effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
@@ -139,40 +131,49 @@ class Bucket:
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
-        before = side(self._taken(rows - 1))
-        after = side(self._taken(rows))
+        history, lists = self.history.select(_COLUMNS), self.states.lists
+        before, after = side(history, lists, rows - 1), side(history, lists, rows)
         led, winner = self.states.leader[rows - 1], self.states.leader[rows]
         change = Change(before, after, winner, led, led)
-        held, now = (self.directories.codes(s.table["directories"]) for s in (before, after))
-        together = before.table["batch_base_offset"].to_numpy() == change.place[1]
-        is_lost = (held == self.directories.names.index(LOST)) & together[:, None]
+        held, now = (self.directory_codes_at(r) for r in (rows - 1, rows))
         return Transitions(
             change=change,
-            before=self._cases(before.table, held, configs, change.place[0]),
+            before=self._cases(rows - 1, held, configs, change.place[0]),
             after=Recorded(
                 replicas=after.replicas,
                 isr=after.isr,
                 elr=after.elr,
-                last_known_elr=to_matrix(after.table["last_known_elr"]),
+                last_known_elr=lists.at("last_known_elr", rows),
                 removing=after.removing,
                 adding=after.adding,
                 directories=now,
                 leader=winner,
-                recovery=_recovery(after.table),
+                recovery=self._recovery(rows),
                 leader_epochs=self.states.leader_epoch[rows] - self.states.leader_epoch[rows - 1],
             ),
             unclean_allowed=configs.unclean,
-            lost=np.where(is_lost.any(axis=1), first(resize(before.replicas, held.shape[1]), is_lost), PAD),
+            lost=self.lost(rows),
         )
 
-    def _taken(self, rows: Array) -> pa.Table:
-        return self.history.select(_COLUMNS).take(pa.array(rows))
+    def lost(self, rows: Array) -> Array:
+        """The replica whose directory the record before each change, in the same batch, set to LOST; PAD: none."""
+        held = self.directory_codes_at(rows - 1)
+        is_lost = (held == self.directories.names.index(LOST)) & (self.batch[rows - 1] == self.batch[rows])[:, None]
+        replicas = resize(self.states.lists.at("replicas", rows - 1), held.shape[1])
+        return np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
+
+    def directory_codes_at(self, rows: Array) -> Array:
+        """The directories of some states as numbers."""
+        taken: Array = self.directory_codes.T.take(rows, axis=1).T
+        return taken
+
+    def _recovery(self, rows: Array) -> Array:
+        return np.where(self.states.recovering[rows], RECOVERING, RECOVERED)
 
     def cases_at(self, rows: Array) -> Cases:
         """The states that some rows made, with the configs, features and brokers right after them."""
-        table = self._taken(rows)
-        after = self._offset[rows] + 1
-        return self._cases(table, self.directories.codes(table["directories"]), self.configs(rows, after), after)
+        after = self.offset[rows] + 1
+        return self._cases(rows, self.directory_codes_at(rows), self.configs(rows, after), after)
 
     def brokers_known(self, transitions: Transitions) -> Array:
         """True where the state of every broker among the replicas before the change is known."""
@@ -181,24 +182,24 @@ class Bucket:
         known: Array = ((states >= 0) | (replicas == PAD)).all(axis=1)
         return known
 
-    def _cases(self, table: pa.Table, directories: Array, configs: Configs, offset: Array) -> Cases:
+    def _cases(self, rows: Array, directories: Array, configs: Configs, offset: Array) -> Cases:
         """The states as Cases right before the offsets, with targets that request nothing."""
-        replicas, isr, elr = (to_matrix(table[name]) for name in ("replicas", "isr", "elr"))
-        removing, adding = (to_matrix(table[name]) for name in ("removing_replicas", "adding_replicas"))
-        recovery = _recovery(table)
+        names = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas")
+        replicas, isr, elr, last_known_elr, removing, adding = (self.states.lists.at(name, rows) for name in names)
+        recovery = self._recovery(rows)
         states = self.availability.states(replicas, offset)
         may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
         return Cases(
             replicas=replicas,
             isr=isr,
             elr=elr,
-            last_known_elr=to_matrix(table["last_known_elr"]),
+            last_known_elr=last_known_elr,
             removing=removing,
             adding=adding,
             directories=directories,
-            leader=table["leader"].to_numpy().astype(np.int64),
+            leader=self.states.leader[rows],
             recovery=recovery,
-            election=np.full(len(table), ELECT_ONLINE),
+            election=np.full(len(rows), ELECT_ONLINE),
             acceptable=keep(replicas, may_lead),
             target_isr=isr,
             target_replicas=replicas,
@@ -214,8 +215,3 @@ class Bucket:
 def _known(sources: pa.Array) -> Array:
     known: Array = pc.not_equal(sources, "assumed_default").to_numpy(zero_copy_only=False)
     return known
-
-
-def _recovery(table: pa.Table) -> Array:
-    marked = pc.equal(table["leader_recovery_state"], "RECOVERING").to_numpy(zero_copy_only=False)
-    return np.where(marked, RECOVERING, RECOVERED)

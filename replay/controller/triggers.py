@@ -8,7 +8,7 @@ changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasTo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import empty, first, has, is_in, join, keep, same, size, where, without
+from replay.arrow.sets import empty, first, fit, has, is_in, join, keep, same, size, where, without
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BrokerEvents, nearest
 from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_PREFERRED, ELECT_UNCLEAN, RECOVERED, Cases
@@ -28,6 +28,7 @@ UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
 ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
 REASSIGNMENT, CANCELLED_REASSIGNMENT = "reassignment", "cancelled_reassignment"
 DIRECTORY_ASSIGNMENT, OFFLINE_DIRECTORY_ASSIGNMENT = "directory_assignment", "offline_directory_assignment"
+SHOWN_BY_ITSELF, SHOWN_BY_FOLLOWING, SHOWN_BY_PRECEDING = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +70,19 @@ class Transitions:
 class Hypothesis:
     """One trigger: `cases` for the transitions numbered in `rows`.
 
-    shown_at: metadata offset of the record that shows the trigger, one element per row; the change's own offset if only
-    the change shows it.
+    shown_by: which record shows the trigger: the next broker record of the batch, the one before the change, or only
+    the change.
     """
 
     trigger: str
     rows: Array
     cases: Cases
-    shown_at: Array
+    shown_by: int
 
 
 def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
     """Every trigger that the log allows, likelier ones first."""
     change, before, after = transitions.change, transitions.before, transitions.after
-    offset, _ = change.place
     following = nearest(timeline, *change.place, after=True)
     preceding = nearest(timeline, *change.place, after=False)
     usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
@@ -94,12 +94,12 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     )
 
     def found(
-        trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, shown_at: Array = offset
+        trigger: str, mask: Array, cases: Cases, build: Callable[..., Cases], *more: Any, by: int = SHOWN_BY_ITSELF
     ) -> Iterator[Hypothesis]:
         """A hypothesis for the rows where the mask is true, if there are any."""
         rows = np.flatnonzero(mask)
         if len(rows):
-            yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), shown_at[rows])
+            yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), by)
 
     yield from found(CANCELLED_REASSIGNMENT, change.cancelled, usual, cancelled)
     yield from found(REASSIGNMENT, aimed(change), before, reassigned, after)
@@ -111,15 +111,15 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         (events.DIRECTORY_OFFLINE, in_isr),
     ):
         mine = mask & (following.kind == kind)
-        yield from found(kind, mine, usual, removed, following.broker, shown_at=following.offset)
+        yield from found(kind, mine, usual, removed, following.broker, by=SHOWN_BY_FOLLOWING)
     registered = following.kind == events.REGISTRATION
     unclean = registered & (in_isr | in_elr) & before.elr_enabled
-    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, following.broker, shown_at=following.offset)
-    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, following.broker, shown_at=following.offset)
+    yield from found(UNCLEAN_RESTART, unclean, usual, restarted, following.broker, by=SHOWN_BY_FOLLOWING)
+    yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, following.broker, by=SHOWN_BY_FOLLOWING)
     leaving = (preceding.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, preceding.broker)
-    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, shown_at=preceding.offset)
+    yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, by=SHOWN_BY_PRECEDING)
     coming = (preceding.kind == events.UNFENCE) & ~led
-    yield from found(events.UNFENCE, coming, usual, added, preceding.broker, shown_at=preceding.offset)
+    yield from found(events.UNFENCE, coming, usual, added, preceding.broker, by=SHOWN_BY_PRECEDING)
     lost = has(before.isr, transitions.lost)
     yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, usual, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
@@ -135,8 +135,7 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
     left = ~is_in(before.isr, after.isr) & (before.isr != PAD)
     gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
     rows = np.arange(len(gone))
-    offset, _ = transitions.change.place
-    return [Hypothesis("unshown", rows, cases(usual, gone), offset) for cases in (removed, restarted)]
+    return [Hypothesis("unshown", rows, cases(usual, gone), SHOWN_BY_ITSELF) for cases in (removed, restarted)]
 
 
 def take(values: Some, rows: Array) -> Some:
@@ -144,6 +143,19 @@ def take(values: Some, rows: Array) -> Some:
     if isinstance(values, np.ndarray):
         return values[rows]  # type: ignore[return-value]
     return type(values)(**{f.name: getattr(values, f.name)[rows] for f in fields(values)})  # type: ignore[arg-type]
+
+
+def joined(pieces: Sequence[Some]) -> Some:
+    """Join arrays (matrices become as wide as the widest), or dataclasses and dictionaries of arrays; at least one."""
+    one = pieces[0]
+    if len(pieces) == 1:
+        return one
+    if isinstance(one, np.ndarray):
+        width = max(piece.shape[-1] for piece in pieces)  # type: ignore[attr-defined]
+        return np.concatenate([fit(p, width) if one.ndim > 1 else p for p in pieces])  # type: ignore
+    if isinstance(one, dict):
+        return {name: joined([piece[name] for piece in pieces]) for name in one}  # type: ignore
+    return type(one)(**{f.name: joined([getattr(piece, f.name) for piece in pieces]) for f in fields(one)})  # type: ignore
 
 
 def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:

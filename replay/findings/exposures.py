@@ -24,7 +24,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.columns import StatementColumn, finding_table, state_evidence
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, finding_id
-from replay.partitions.elections import States, previous_leaders
+from replay.partitions.elections import States
 
 # By kind: severity if the end is known, severity if it is not.
 _SEVERITY = {LEADERLESS: ("medium", "medium"), LAST_REPLICA: ("low", "medium")}
@@ -143,7 +143,7 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
     """Findings of stretches without a leader. isr, elr: of every row of the history, from `ragged.to_matrix`."""
     states, spans = found.states, found.spans
     isr, elr = isr[spans.last], elr[spans.last]
-    led, offset, epoch = previous_leaders(states)[spans.first], found.first["offset"], states.leader_epoch[spans.first]
+    led, offset, epoch = states.previous_leader[spans.first], found.first["offset"], states.leader_epoch[spans.first]
     statements = [
         found.statement("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
         found.statement("no_leader", led < 0, offset=offset, leader_epoch=epoch),

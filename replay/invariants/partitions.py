@@ -16,30 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths, to_matrix
+from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
+from replay.controller.transitions import Bucket
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.violations import Broken, Places, violation_rows
 from replay.partitions.effective_configs import config_points
-from replay.partitions.elections import States, states_of
-from replay.partitions.reducer import partition_0_replicas
+from replay.partitions.elections import States
+from replay.partitions.partition_zero import PartitionZero
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]
 
 
-def partition_violations(history: pa.Table, elections: pa.Table, facts: ClusterFacts) -> pa.Table:
-    """INVARIANT_VIOLATIONS of whole topics, by invariant.
-
-    history: schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset). elections: its schemas.ELECTIONS.
-    """
+def partition_violations(bucket: Bucket, elections: pa.Table) -> pa.Table:
+    """INVARIANT_VIOLATIONS of a bucket of whole topics, by invariant. elections: its schemas.ELECTIONS."""
+    history, facts = bucket.history, bucket.facts
     if not len(history):
         return INVARIANT_VIOLATIONS.empty_table()
-    rows = _rows_of(history, facts)
+    rows = _rows_of(bucket)
     found = [*_of_states(rows), *_of_changes(rows, facts), *_unmarked(rows, elections)]
     found += [_unregistered(rows, facts.brokers), _disagreeing(rows, facts)]
     return pa.concat_tables([violation_rows(history, rows.states.begins, b, facts.records) for b in found])
@@ -76,29 +75,27 @@ class _Rows:
         return Broken(name, self.places, at, brokers[at], earlier, changed)
 
 
-def _rows_of(history: pa.Table, facts: ClusterFacts) -> _Rows:
-    states = states_of(history)
-    offset = history["offset"].to_numpy()
-    isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
+def _rows_of(bucket: Bucket) -> _Rows:
+    history, states, offset, facts = bucket.history, bucket.states, bucket.offset, bucket.facts
+    isr, elr = states.lists["isr"], states.lists["elr"]
     starts = np.ones(len(offset), dtype=bool)
     starts[1:] = states.key[1:] != states.key[:-1]
     follows = ~states.begins & ~states.removed
     follows[1:] &= ~states.removed[:-1]
-    recovering = pc.fill_null(pc.equal(history["leader_recovery_state"], "RECOVERING"), False)
     return _Rows(
         history=history,
         states=states,
         places=Places(np.arange(len(offset)), offset),
         isr=isr,
         elr=elr,
-        known_elr=to_matrix(history["last_known_elr"]),
+        known_elr=states.lists["last_known_elr"],
         held=states.isr_size + (_only(elr, isr, inside=False) != PAD).sum(axis=1),
         starts=starts,
         alive=~states.removed,
         follows=follows,
         elr_on=facts.features.at_each(ELR_VERSION, offset) >= 1,
         cleared=np.isin(offset, facts.cleared),
-        recovering=recovering.to_numpy(zero_copy_only=False).astype(bool),
+        recovering=states.recovering,
         marks=switches(facts.features.at_each(METADATA_VERSION, offset), "marks_recovery"),
     )
 
@@ -230,9 +227,16 @@ def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
 
 def _merged(places: Places, row: Array, offset: Array) -> Places:
     """The places merged with further ones, each once, in order."""
-    row, offset = np.concatenate([places.row, row]), np.concatenate([places.offset, offset])
-    order = np.lexsort((offset, row))
+    if not len(row):
+        return places
+    more = np.zeros(int(places.row[-1]) + 1, dtype=bool)
+    more[row] = True
+    row, offset = np.append(places.row, row), np.append(places.offset, offset)
+    order = np.argsort(row, kind="stable")
     row, offset = row[order], offset[order]
+    # In order of offsets, too, in the rows that got further ones.
+    some = np.flatnonzero(more[row])
+    offset[some] = offset[some][np.lexsort((offset[some], row[some]))]
     new = np.ones(len(row), dtype=bool)
     new[1:] = (row[1:] != row[:-1]) | (offset[1:] != offset[:-1])
     return Places(row[new], offset[new])
@@ -263,29 +267,38 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
 def _disagreeing(rows: _Rows, facts: ClusterFacts) -> Broken:
     history, leader = rows.history, rows.states.leader
     start, end = rows.places.offset, _ends(history)
-    points = config_points(history, facts.known_configs())
+    points, configs = config_points(history, facts.known_configs()), facts.known_configs()
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
     events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
     which, inside = events.between(leader, start, end)
-    places = _merged(rows.places, np.append(points.row, which), np.append(points.offset, inside))
+    places = _merged(Places(points.row, points.offset), which, inside)
     encoded = history["topic_id"].combine_chunks().dictionary_encode()
-    topics = [facts.known_configs().topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
-    topic = encoded.indices.to_numpy().astype(np.int64)[places.row]
-    count, partition = to_lengths(history["replicas"])[places.row], history["partition"].to_numpy()[places.row]
-    cap = partition_0_replicas(topic, partition, places.offset, count, rows.alive[places.row])
-    controller = facts.known_configs().min_isr.resolve(topics, topic, places.offset)
-    of_controller = np.minimum(controller.ints(), cap)
-    of_leader, sources = of_controller.copy(), np.full(len(topic), _ASSUMED, dtype=object)
+    topics = [configs.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+    of_rows, replicas = encoded.indices.to_numpy().astype(np.int64), to_lengths(history["replicas"])
+    zero = PartitionZero(len(topics), of_rows, history["partition"].to_numpy(), start, replicas, rows.alive)
+    topic, count, leader = of_rows[places.row], replicas[places.row], leader[places.row]
+    cap = zero.replicas(topic, places.offset, count)
+    of_controller = np.minimum(configs.min_isr.resolve(topics, topic, places.offset).ints(), cap)
+    found = []
     for broker, timeline in facts.broker_min_isr.items():
-        led = np.flatnonzero(leader[places.row] == broker)
-        own = timeline.resolve(topics, topic[led], places.offset[led])
-        of_leader[led], sources[led] = np.minimum(own.ints(), count[led]), _sources(own.sources())
-    layers = _sources(controller.sources())
-    at = np.flatnonzero((of_controller != of_leader) & (layers != _ASSUMED) & (sources != _ASSUMED))
-    more = {"controller_min_isr": of_controller, "controller_layer": layers, "leader": leader[places.row]}
-    more |= {"leader_min_isr": of_leader, "leader_layer": sources}
-    brokers, began = leader[places.row[at]][:, None], rows.places.offset[places.row[at]]
-    shown = {name: values[at] for name, values in more.items()}
+        led = np.flatnonzero(leader == broker)
+        of_leader = np.minimum(timeline.resolve(topics, topic[led], places.offset[led]).ints(), count[led])
+        found.append(led[of_leader != of_controller[led]])
+    at = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    # Few places are left: only these need the layers' names.
+    topic, offset, leader = topic[at], places.offset[at], leader[at]
+    of_leader, sources = np.zeros(len(at), dtype=np.int64), np.full(len(at), _ASSUMED, dtype=object)
+    for broker in np.unique(leader).tolist():
+        led = np.flatnonzero(leader == broker)
+        own = facts.broker_min_isr[broker].resolve(topics, topic[led], offset[led])
+        of_leader[led], sources[led] = np.minimum(own.ints(), count[at[led]]), _sources(own.sources())
+    layers = _sources(configs.min_isr.resolve(topics, topic, offset).sources())
+    known = (layers != _ASSUMED) & (sources != _ASSUMED)
+    shown = {"controller_min_isr": of_controller[at], "controller_layer": layers, "leader": leader}
+    shown |= {"leader_min_isr": of_leader, "leader_layer": sources}
+    shown = {name: values[known] for name, values in shown.items()}
+    at, brokers = at[known], leader[known][:, None]
+    began = rows.places.offset[places.row[at]]
     return Broken("min_isr_layers_disagree", places, at, brokers, began, more=shown)
 
 

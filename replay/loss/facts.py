@@ -15,7 +15,7 @@ from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
 from replay.partitions.effective_configs import config_points
-from replay.partitions.elections import States, leader_changes, previous_leaders
+from replay.partitions.elections import States, leader_changes
 
 # Config layers that are the same on every broker.
 _SHARED = ("topic", "cluster")
@@ -81,7 +81,7 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
         changes=changes,
         until_ms=until_ms,
         closed=closed,
-        previous_leader=previous_leaders(states),
+        previous_leader=states.previous_leader,
         led=led,
         term_start=np.where(led >= 0, term_start[np.maximum(led, 0)], -1),
         lowest_min_isr=lowest,

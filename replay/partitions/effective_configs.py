@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster.configs import ElectionConfigs
-from replay.partitions.reducer import partition_0_replicas
+from replay.partitions.partition_zero import PartitionZero
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,10 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     which, inside = Events(events[0], events[1]).between(topic[alive], start[alive], end[alive])
     row = np.concatenate([np.arange(len(start)), np.flatnonzero(alive)[which]])
     offset = np.concatenate([start, inside])
-    order = np.lexsort((offset, row))
-    row, offset = row[order], offset[order]
-    cap = partition_0_replicas(topic[row], partition[row], offset, count[row], alive[row])
+    if len(inside):
+        order = np.lexsort((offset, row))
+        row, offset = row[order], offset[order]
+    cap = PartitionZero(len(topics), topic, partition, start, count, alive).replicas(topic[row], offset, count[row])
     min_isr = np.minimum(context.min_isr.resolve(topics, topic[row], offset).ints(), cap)
     return Points(row, offset, min_isr, context.unclean.resolve(topics, topic[row], offset).bools())
 

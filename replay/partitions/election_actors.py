@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import PAD, Array, masks, to_matrix
+from replay.arrow.ragged import PAD, Array, masks
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -21,6 +21,7 @@ from replay.cluster.broker_events import (
     BrokerEvents,
     nearest,
 )
+from replay.partitions.lists import Lists
 
 ALTER_PARTITION, REASSIGNMENT = "alter_partition", "reassignment"
 ELECT_LEADERS, PREFERRED_ELECTION = "elect_leaders", "preferred_election"
@@ -85,9 +86,10 @@ class Change:
         return result
 
 
-def side(table: pa.Table) -> Side:
+def side(history: pa.Table, lists: Lists, rows: Array) -> Side:
+    """Some states of a history. lists: of the same history."""
     names = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
-    return Side(table, *(to_matrix(table[name]) for name in names))
+    return Side(history.take(pa.array(rows)), *(lists.at(name, rows) for name in names))
 
 
 def has(lists: Array, broker: Array) -> Array:

@@ -8,6 +8,7 @@ controller does on each event), PartitionReassignmentRevert (a cancelled reassig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from replay.arrow.sets import keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
 from replay.partitions.election_actors import Change, actors, has, side
+from replay.partitions.lists import Lists
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
@@ -35,17 +37,18 @@ RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATO
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class States:
     """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
-    key: one number per partition. begins: the row does not continue a known state (it is the first row, or from a
-    snapshot). taken_in: the row's leader joined the ISR in the change that completes a reassignment. The old leader
-    requested that change, so it confirms that the new one was in sync (Kafka's
+    lists: the list columns as matrices. key: one number per partition. begins: the row does not continue a known state
+    (it is the first row, or from a snapshot). taken_in: the row's leader joined the ISR in the change that completes a
+    reassignment. The old leader requested that change, so it confirms that the new one was in sync (Kafka's
     ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so the controller
-    itself records that it may lack acknowledged records (KIP-704).
+    itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is RECOVERING.
     """
 
+    lists: Lists
     key: Array
     begins: Array
     removed: Array
@@ -60,6 +63,17 @@ class States:
     replicas: Array
     taken_in: Array
     marked: Array
+    recovering: Array
+
+    @cached_property
+    def previous_leader(self) -> Array:
+        """The last leader before each row, skipping leaderless states; -1 if there was none."""
+        index = np.arange(len(self.key))
+        start = np.maximum.accumulate(np.where(self.begins, index, 0))
+        led = np.maximum.accumulate(np.where(self.leader >= 0, index, -1))
+        before = np.append(-1, led[:-1]) if len(led) else led
+        known = (before >= start) & ~self.begins
+        return np.where(known, self.leader[np.maximum(before, 0)], -1)
 
 
 def states_of(history: pa.Table) -> States:
@@ -72,11 +86,13 @@ def states_of(history: pa.Table) -> States:
     begins = np.ones(len(key), dtype=bool)
     begins[1:] = key[1:] != key[:-1]
     begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
-    replicas = to_matrix(history["replicas"])
-    isr = to_matrix(history["isr"])
-    isr_mask, elr_mask = masks(replicas, isr), masks(replicas, to_matrix(history["elr"]))
+    lists = Lists(history)
+    replicas, isr = lists["replicas"], lists["isr"]
+    isr_mask, elr_mask = masks(replicas, isr), masks(replicas, lists["elr"])
+    recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
     leader = pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64)
     return States(
+        lists=lists,
         key=key,
         begins=begins,
         removed=history["removed"].to_numpy(zero_copy_only=False).astype(bool),
@@ -89,39 +105,28 @@ def states_of(history: pa.Table) -> States:
         elr=elr_mask,
         holders=isr_mask | elr_mask,
         replicas=replicas,
-        taken_in=_taken_in(history, begins, leader),
-        marked=_newly_recovering(history, begins),
+        taken_in=_taken_in(history, lists, begins, leader, recovering),
+        marked=_newly_recovering(recovering, begins),
+        recovering=recovering,
     )
 
 
-def _newly_recovering(history: pa.Table, begins: Array) -> Array:
-    recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
+def _newly_recovering(recovering: Array, begins: Array) -> Array:
     before = np.append(False, recovering[:-1])[: len(recovering)]
     result: Array = recovering & ~before & ~begins
     return result
 
 
-def _taken_in(history: pa.Table, begins: Array, leader: Array) -> Array:
+def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, recovering: Array) -> Array:
     result = np.zeros(len(leader), dtype=bool)
     under_way = to_lengths(history["adding_replicas"]) + to_lengths(history["removing_replicas"]) > 0
     led = np.append(-1, leader[:-1]) if len(leader) else leader
     rows = np.flatnonzero(np.append(False, under_way[:-1]) & ~under_way & ~begins & (leader >= 0) & (led >= 0))
     if len(rows):
-        before, after = (side(history.take(pa.array(r))) for r in (rows - 1, rows))
+        before, after = (side(history, lists, r) for r in (rows - 1, rows))
         change = Change(before, after, leader[rows], led[rows], led[rows])
-        recovering = _bools(pc.equal(after.table["leader_recovery_state"], "RECOVERING"))
-        result[rows] = change.completed & has(after.isr, change.winner) & ~recovering
+        result[rows] = change.completed & has(after.isr, change.winner) & ~recovering[rows]
     return result
-
-
-def previous_leaders(states: States) -> Array:
-    """The last leader before each row, skipping leaderless states; -1 if there was none."""
-    index = np.arange(len(states.key))
-    start = np.maximum.accumulate(np.where(states.begins, index, 0))
-    led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
-    before = np.concatenate([[-1], led[:-1]]) if len(led) else led
-    known = (before >= start) & ~states.begins
-    return np.where(known, states.leader[np.maximum(before, 0)], -1)
 
 
 def leader_changes(states: States) -> Array:
@@ -176,11 +181,11 @@ def _bools(column: pa.ChunkedArray) -> Array:
 
 def _change(history: pa.Table, states: States, rows: Array) -> Change:
     return Change(
-        before=side(history.take(pa.array(rows - 1))),
-        after=side(history.take(pa.array(rows))),
+        before=side(history, states.lists, rows - 1),
+        after=side(history, states.lists, rows),
         winner=states.leader[rows],
         led=states.leader[rows - 1],
-        previous=previous_leaders(states)[rows],
+        previous=states.previous_leader[rows],
     )
 
 

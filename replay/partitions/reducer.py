@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.asof import Events
-from replay.arrow.ragged import Array, to_lengths
+from replay.arrow.ragged import Array, sort_order, to_lengths, whole
 from replay.arrow.schemas import LIST_COLUMNS
 from replay.cluster.configs import ElectionConfigs
+from replay.partitions.partition_zero import PartitionZero
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -39,7 +39,10 @@ class History:
 
 def build_history(changes: pa.Table, topic_events: pa.Table, context: ElectionConfigs) -> History:
     """Reduce one bucket. changes: CHANGES rows of whole topics, in any order. topic_events: TOPIC_EVENTS rows."""
-    changes = changes.combine_chunks()
+    # Provenance stays in chunks: its text is long, and is gathered by dictionary codes.
+    for number, name in enumerate(changes.column_names):
+        if name not in schemas.PROVENANCE_NAMES:
+            changes = changes.set_column(number, changes.field(number), pa.chunked_array([whole(changes[name])]))
     topic_ids, rows = in_order(changes, topic_events)
     state = reduce_state(rows, changes)
     orphans = changes.take(pa.array(state.orphans))
@@ -67,8 +70,8 @@ class ReducedState:
 def in_order(changes: pa.Table, topic_events: pa.Table) -> tuple[pa.Array, dict[str, Array]]:
     """The topic ids, and each partition's changes and events as parallel arrays by topic, partition and offset."""
     topic_ids, rows = _merge_events(changes, topic_events)
-    order = np.lexsort((rows["offset"], rows["partition"], rows["topic"]))
-    return topic_ids, {name: values[order] for name, values in rows.items()}
+    order = sort_order(rows["topic"], rows["partition"], rows["offset"])
+    return topic_ids, {name: values.take(order) for name, values in rows.items()}
 
 
 def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
@@ -78,7 +81,7 @@ def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
     """
     orphan = _orphans(rows)
     orphans = rows["source"][orphan & (rows["kind"] <= _CHANGE)]
-    rows = {name: values[~orphan] for name, values in rows.items()}
+    rows = _where(~orphan, rows)
     filled = {name: _fill(rows, changes, name) for name in LIST_COLUMNS}
     rows, filled = _drop_idle_clears(rows, filled, changes)
     full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]))
@@ -100,11 +103,13 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
 
     source is the row number in `changes` (in `events` for _CLEAR and _REMOVE).
     """
-    topic_ids = changes["topic_id"].unique().sort()
-    topic = pc.index_in(changes["topic_id"], value_set=topic_ids).to_numpy().astype(np.int64)
+    encoded = whole(changes["topic_id"]).dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    topic_ids = encoded.dictionary.take(order)
+    topic = np.argsort(order.to_numpy())[encoded.indices.to_numpy()]
     partition = changes["partition"].to_numpy().astype(np.int64)
     kind = np.where(changes["full"].to_numpy(zero_copy_only=False), _FULL, _CHANGE)
-    keys = np.unique(topic << 32 | partition)
+    keys = np.unique(topic << 32 | partition) if len(events) else np.empty(0, dtype=np.int64)
     event_topic = pc.index_in(events["topic_id"], value_set=topic_ids).to_numpy()
     known = np.flatnonzero(~np.isnan(event_topic.astype(float)))
     code = event_topic[known].astype(np.int64)
@@ -147,15 +152,22 @@ def _fill(rows: dict[str, Array], changes: pa.Table, name: str) -> Array:
     Every partition begins with a full record, which sets every column (a null list is an empty one), so one running
     maximum over all rows is enough.
     """
-    from_change = rows["kind"] <= _CHANGE
-    valid = changes[name].is_valid().to_numpy(zero_copy_only=False)
-    given = np.zeros(len(from_change), dtype=bool)
-    given[from_change] = valid[rows["source"][from_change]]
+    valid = np.append(whole(changes[name]).is_valid().to_numpy(zero_copy_only=False), False)
+    given = valid.take(_change_of(rows, len(changes)))
     sets = given | (rows["kind"] == _FULL)
     if name in ("elr", "last_known_elr"):
         sets |= rows["kind"] == _CLEAR
-    setter = np.maximum.accumulate(np.where(sets, np.arange(len(sets)), 0))
-    return np.where(given[setter], rows["source"][setter], -1)
+    return _forward(np.where(given, rows["source"], -1), sets)
+
+
+def _change_of(rows: dict[str, Array], missing: int) -> Array:
+    """The row in `changes` that made each row; `missing` for an event's."""
+    return np.where(rows["kind"] <= _CHANGE, rows["source"], missing)
+
+
+def _where(keep: Array, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The elements of each array where the mask is true."""
+    return arrays if keep.all() else {name: values[keep] for name, values in arrays.items()}
 
 
 def _drop_idle_clears(
@@ -163,16 +175,17 @@ def _drop_idle_clears(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Drop the ClearElrRecord rows of partitions whose ELR and LastKnownElr are already empty: no state changes."""
     idle = rows["kind"] == _CLEAR
+    if not idle.any():
+        return rows, filled
     for name in ("elr", "last_known_elr"):
         lengths = np.append(to_lengths(changes[name]), 0)
         idle[1:] &= lengths[filled[name][:-1]] == 0
-    keep = ~idle
-    return {n: v[keep] for n, v in rows.items()}, {n: v[keep] for n, v in filled.items()}
+    return _where(~idle, rows), _where(~idle, filled)
 
 
 def _forward(values: Array, is_set: Array) -> Array:
     """Forward-fill: each row's last set value. The first row of every partition must be set."""
-    filled: Array = values[np.maximum.accumulate(np.where(is_set, np.arange(len(values)), 0))]
+    filled: Array = values.take(np.maximum.accumulate(np.where(is_set, np.arange(len(values)), 0)))
     return filled
 
 
@@ -187,9 +200,8 @@ def _counter(base: Array, full: Array, step: Array) -> Array:
 def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:
     """A scalar column of the change that made each row; `missing` if it is null or an event made the row."""
     values = pc.fill_null(changes[name], missing).to_numpy().astype(np.int64)
-    padded = np.append(values, missing)
-    source: Array = padded[np.where(rows["kind"] <= _CHANGE, rows["source"], len(values))]
-    return source
+    column: Array = np.append(values, missing).take(_change_of(rows, len(values)))
+    return column
 
 
 def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:
@@ -212,15 +224,15 @@ def _assemble(
         "partition_epoch": pa.array(reduced.partition_epoch, type=pa.int32()),
         "leader_recovery_state": _recovery_names(reduced.recovery),
     }
-    topic_id = topic_ids.take(pa.array(rows["topic"]))
+    topic = pa.array(rows["topic"])
     names = [context.topic_names.get(i) for i in topic_ids.to_pylist()]
     state |= _configs(rows, [n or "" for n in names], lists["replicas"], context)
     gone = pa.array(removed)
     columns = state
     if removed.any():
         columns = {n: pc.if_else(gone, pa.scalar(None, a.type), a) for n, a in state.items()}
-    columns |= {"topic_id": topic_id, "removed": gone}
-    columns["topic"] = pa.array(names, type=pa.string()).take(pa.array(rows["topic"]))
+    columns |= {"topic_id": topic_ids.take(topic), "removed": gone}
+    columns["topic"] = pa.array(names, type=pa.string()).take(topic)
     columns["partition"] = pa.array(rows["partition"], type=pa.int32())
     columns |= _from_records(rows, changes, events)
     columns |= _validity(rows, columns["timestamp_ms"])
@@ -255,16 +267,19 @@ def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -
     """Offset, time, epoch, origin and provenance of the record (change or event) that made each row."""
     names = ("offset", "timestamp_ms", "controller_epoch", *schemas.BATCH_AND_PROVENANCE)
     events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
-    both = pa.concat_tables([changes.select([*names, "origin"]), events])
+    changes = changes.select([*names, "origin"])
+    both = pa.concat_tables([changes, events]) if len(events) else changes
     index = pa.array(np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"]))
-    return {name: _gathered(both[name].combine_chunks(), index) for name in both.column_names}
+    return {name: _gathered(both[name], index) for name in both.column_names}
 
 
-def _gathered(values: pa.Array, index: pa.Array) -> pa.Array:
+def _gathered(values: pa.ChunkedArray, index: pa.Array) -> pa.Array:
     """Take values by row. Strings (files, captures) repeat often, so only their dictionary codes are gathered."""
     if not pa.types.is_string(values.type):
-        return values.take(index)
-    encoded = values.dictionary_encode()
+        return whole(values).take(index)
+    encoded = whole(values.dictionary_encode())
+    if len(encoded.dictionary) == 1 and not encoded.null_count:
+        return pa.repeat(encoded.dictionary[0], len(index))
     return encoded.dictionary.take(encoded.indices.take(index))
 
 
@@ -284,25 +299,11 @@ def _configs(
     min_isr = context.min_isr.resolve(topics, rows["topic"], rows["offset"])
     unclean = context.unclean.resolve(topics, rows["topic"], rows["offset"])
     count, alive = to_lengths(replicas), rows["kind"] != _REMOVE
-    cap = partition_0_replicas(rows["topic"], rows["partition"], rows["offset"], count, alive)
+    zero = PartitionZero(len(topics), rows["topic"], rows["partition"], rows["offset"], count, alive)
+    cap = zero.replicas(rows["topic"], rows["offset"], count)
     return {
         "min_isr": pa.array(np.minimum(min_isr.ints(), cap), type=pa.int32()),
         "min_isr_source": min_isr.sources(),
         "unclean_leader_election_enable": pa.array(unclean.bools()),
         "unclean_leader_election_enable_source": unclean.sources(),
     }
-
-
-def partition_0_replicas(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> Array:
-    """The number of replicas of the topic's partition 0 at each row's offset; the row's own if that is unknown.
-
-    The controller caps min.insync.replicas for every partition by partition 0 (getTopicEffectiveMinIsr). Arrays have
-    one element per row of a history: count is the row's own number of replicas, alive is false on rows of a removal.
-    """
-    zero = np.flatnonzero(partition == 0)
-    last = Events(topic[zero], offset[zero]).last(topic, offset)
-    if not len(zero):
-        return count
-    found = zero[np.maximum(last, 0)]
-    result: Array = np.where((last >= 0) & alive[found], count[found], count)
-    return result

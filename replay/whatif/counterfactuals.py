@@ -26,11 +26,12 @@ from replay.partitions.windows import exposing
 from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.scenario import Course, Scenario
-from replay.whatif.simulation import simulate
+from replay.whatif.simulation import Run, simulate_all
 from replay.whatif.steps import Steps, Subjects, merged, steps_of
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
 _FOREVER = INT64_MAX - 1
+_MOST_STEPS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,8 @@ def counterfactuals(
             own.append(_picked_row(window, finding_id, pick))
     if question is not None and judged:
         simulated = _Simulated(bucket, judged, ids)
-        for name, scenario, windows in [*_scenarios(judged, question), *simulated.without_leaders()]:
-            for number, row in zip(windows, simulated.rows(name, scenario, windows), strict=True):
-                rows[number].append(row)
+        for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
+            rows[number].append(row)
     return rows
 
 
@@ -129,6 +129,9 @@ class _Simulated:
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
         self.steps = self._all_steps()
+        leader, rows = bucket.states.leader, np.arange(len(self.batch))
+        self.inside = np.flatnonzero(self.subjects.of(rows) >= 0)
+        self.led = np.maximum.accumulate(np.where(leader >= 0, rows, -1))
 
     def _all_steps(self) -> Steps:
         """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
@@ -158,46 +161,64 @@ class _Simulated:
                 last[subject] = known[number] if number < len(known) else PAD
             yield DEPRIORITIZED_LEADER, Scenario(last=last), windows
 
-    def rows(self, name: str, scenario: Scenario, windows: Sequence[int]) -> list[Row]:
-        """The rows of some windows under a scenario. windows: their numbers; scenario.last: of all subjects."""
-        if not windows:
-            return []
+    def rows(self, wanted: Sequence[tuple[str, Scenario, list[int]]]) -> Iterator[tuple[int, Row]]:
+        """(window, row) of each window under each scenario. wanted: as from `_scenarios`; scenario.last: of all
+        subjects."""
+        some: list[tuple[str, Run, Array]] = []
+        for name, scenario, windows in wanted:
+            if windows:
+                some.append((name, *self._run(scenario, windows)))
+            # Many runs at once take little longer than one, but memory has a limit.
+            if sum(len(run.steps.subject) for _, run, _ in some) > _MOST_STEPS:
+                yield from self._of_runs(some)
+                some = []
+        yield from self._of_runs(some)
+
+    def _of_runs(self, some: Sequence[tuple[str, Run, Array]]) -> Iterator[tuple[int, Row]]:
+        courses = simulate_all(self.bucket, [run for _, run, _ in some]) if some else []
+        for (name, run, windows), course in zip(some, courses, strict=True):
+            yield from zip(windows.tolist(), self._of_run(name, run, windows, course), strict=True)
+
+    def _run(self, scenario: Scenario, windows: Sequence[int]) -> tuple[Run, Array]:
+        """The simulation of some windows, and their numbers."""
         wanted = np.array(windows)
-        own, subject = np.unique(self.subject[wanted], return_inverse=True)
+        own = np.unique(self.subject[wanted])
         number = np.full(len(self.subjects.start), -1)
         number[own] = np.arange(len(own))
         steps = take(self.steps, np.flatnonzero(number[self.steps.subject] >= 0))
+        last = None if scenario.last is None else scenario.last[own]
         steps = replace(steps, subject=number[steps.subject])
-        if scenario.last is not None:
-            scenario = replace(scenario, last=scenario.last[own])
-        subjects = _subjects(self.subjects, own)
-        course = simulate(self.bucket, subjects, steps, scenario)
+        return Run(_subjects(self.subjects, own), steps, replace(scenario, last=last)), wanted
+
+    def _of_run(self, name: str, run: Run, wanted: Array, course: Course) -> list[Row]:
+        """The rows of some windows (numbers) from the simulation of them."""
+        _, subject = np.unique(self.subject[wanted], return_inverse=True)
         batch = self.batch[self.row[wanted]]
         at = Events(course.subject, course.batch).last(subject, batch)
         elected = np.flatnonzero(course.elected)
         by = np.append(elected, -1)[Events(course.subject[elected], course.batch[elected]).last(subject, batch)]
         clean = (by < 0) | ~course.unclean[np.maximum(by, 0)]
-        diverged = self._diverged(course, subjects, subject, self.row[wanted])
+        diverged = self._diverged(course, run.subjects, subject, self.row[wanted])
         return [
-            self._simulated_row(name, scenario, window, int(leader), bool(is_clean), bool(other_logs))
-            for window, leader, is_clean, other_logs in zip(windows, course.leader[at], clean, diverged, strict=True)
+            self._simulated_row(name, run.scenario, window, leader, is_clean, other_logs)
+            for window, leader, is_clean, other_logs in zip(
+                *(values.tolist() for values in (wanted, course.leader[at], clean, diverged)), strict=True
+            )
         ]
 
     def _diverged(self, course: Course, subjects: Subjects, subject: Array, row: Array) -> Array:
         """Whether the course had another leader earlier, while one led in the recorded history: then the logs would
         have been different and nothing is known about them. While nobody led, nothing was written in either case."""
-        leader, rows = self.bucket.states.leader, np.arange(len(self.batch))
-        of = subjects.of(rows)
-        rows = rows[of >= 0]
-        recorded = Events(of[rows], self.batch[rows])
-        points = np.concatenate([[of[rows], self.batch[rows]], [course.subject, course.batch]], axis=1)
+        leader, of = self.bucket.states.leader, subjects.of(self.inside)
+        rows, of = self.inside[of >= 0], of[of >= 0]
+        recorded = Events(of, self.batch[rows])
+        points = np.concatenate([[of, self.batch[rows]], [course.subject, course.batch]], axis=1)
         was, would = recorded.last(*points), Events(course.subject, course.batch).last(*points)
         differs = (was >= 0) & (would >= 0)
         differs &= (leader[rows[was]] >= 0) & (leader[rows[was]] != course.leader[would])
         first = np.full(len(subjects.start), _FOREVER)
         np.minimum.at(first, points[0][differs], points[1][differs])
-        led = np.maximum.accumulate(np.where(leader >= 0, np.arange(len(leader)), -1))
-        diverged: Array = first[subject] < self.batch[led[row - 1] + 1]
+        diverged: Array = first[subject] < self.batch[self.led[row - 1] + 1]
         return diverged
 
     def _simulated_row(

@@ -10,12 +10,14 @@ With the recorded rules the result is the recorded history (a test).
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, where, without
+from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, trim, where, without
 from replay.cluster import broker_events as events
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
@@ -28,8 +30,8 @@ from replay.controller.partition_change_builder import (
     predict,
 )
 from replay.controller.predictions import lists_after, state_after
-from replay.controller.profiles import PROFILES, Profile
-from replay.controller.transitions import Bucket, Configs
+from replay.controller.profiles import PROFILES, rules_of
+from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
     CANCELLED_REASSIGNMENT,
@@ -43,6 +45,7 @@ from replay.controller.triggers import (
     added,
     altered,
     cancelled,
+    joined,
     reassigned,
     removed,
     restarted,
@@ -50,59 +53,112 @@ from replay.controller.triggers import (
     where_cases,
     with_election,
 )
-from replay.partitions.elections import previous_leaders
 from replay.whatif.scenario import Course, Leaderless, Scenario
 from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
 
 _LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What to simulate under one scenario. steps: of the subjects, from `steps_of`."""
+
+    subjects: Subjects
+    steps: Steps
+    scenario: Scenario
+
+
 def simulate(bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
     """The states that result from taking every step under the scenario's rules."""
-    simulation = _Simulation(bucket, subjects, steps, scenario)
-    rank = np.arange(len(steps.subject))
-    first = np.searchsorted(steps.subject, steps.subject, side="left")
-    rank = rank - first
+    return simulate_all(bucket, [Run(subjects, steps, scenario)])[0]
+
+
+def simulate_all(bucket: Bucket, runs: Sequence[Run]) -> list[Course]:
+    """The states that result from each run (at least one): as many runs at once as there are, step by step."""
+    simulation = _Simulation(bucket, runs)
+    subject = simulation.steps.subject
+    rank = np.arange(len(subject)) - np.searchsorted(subject, subject, side="left")
     order = np.argsort(rank, kind="stable")
     bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         simulation.take_steps(order[begin:end])
-    return simulation.course()
+    return simulation.courses()
 
 
 class _Simulation:
-    """The states of the partitions (one element per subject, lists of equal width), changed step by step."""
+    """The states of the partitions (one element per subject, lists of equal width), changed step by step.
 
-    def __init__(self, bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> None:
-        self.bucket, self.subjects, self.steps, self.scenario = bucket, subjects, steps, scenario
+    The subjects of all runs are numbered one after another, and so are their steps. start: row of the history with
+    which each subject begins. run: number of each step's run. rules, settings, allowed (unclean elections), manual (an
+    administrator's unclean election is still one), recovers (the scenario chooses who leads without ISR and ELR): of
+    each step. last: `Scenario.last` of each subject.
+    """
+
+    def __init__(self, bucket: Bucket, runs: Sequence[Run]) -> None:
+        self.bucket, self.runs = bucket, runs
+        self.firsts = np.append(0, np.cumsum([len(run.subjects.start) for run in runs]))
+        self.start = np.concatenate([run.subjects.start for run in runs])
+        steps = self.steps = joined(
+            [replace(r.steps, subject=r.steps.subject + n) for r, n in zip(runs, self.firsts[:-1], strict=True)]
+        )
+        self.run = np.repeat(np.arange(len(runs)), [len(run.steps.subject) for run in runs])
+        self.triggers, self.trigger = np.unique(steps.trigger.astype(str), return_inverse=True)
         requests = np.flatnonzero(steps.row >= 0)
-        rows = steps.row[requests]
+        rows, number = np.unique(steps.row[requests], return_inverse=True)
         self.recorded = bucket.transitions(rows, bucket.configs(rows))
         self.number = np.full(len(steps.row), -1)
-        self.number[requests] = np.arange(len(requests))
-        configs = bucket.configs(subjects.start[steps.subject], steps.at)
-        self.settings = _settings(bucket, configs, steps, scenario)
-        self.enabled = configs.unclean
-        self.profile = _profiles(bucket, steps, scenario)
-        start = bucket.cases_at(subjects.start)
+        self.number[requests] = number
+        self._set_rules()
+        start = bucket.cases_at(self.start)
         # An ELR keeps members that are no longer replicas.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
         self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
         self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
-        self.last_leader = np.where(start.leader >= 0, start.leader, previous_leaders(bucket.states)[subjects.start])
-        nobody = np.zeros(len(subjects.start), dtype=bool)
+        self.last_leader = np.where(start.leader >= 0, start.leader, bucket.states.previous_leader[self.start])
+        nobody = np.zeros(len(self.start), dtype=bool)
         columns = ("offset", "batch_base_offset", "timestamp_ms")
-        begin = (bucket.history[name].to_numpy()[subjects.start] for name in columns)
+        begin = (bucket.history[name].to_numpy()[self.start] for name in columns)
         self.pieces = [self._states(np.arange(len(nobody)), *begin, start.min_isr, nobody, nobody)]
+
+    def _set_rules(self) -> None:
+        """Configs, features and rules at every step: those in force, or what the step's scenario has instead."""
+        steps = self.steps
+        configs = self.bucket.configs(self.start[steps.subject], steps.at)
+        self.settings = {"min_isr": configs.min_isr, **self.bucket.features(steps.at)}
+        # Of several profiles that may have been running, the newest.
+        profile = self.bucket.profiles.newest(steps.offset)
+        self.allowed, self.manual = configs.unclean.copy(), np.ones(len(steps.at), dtype=bool)
+        self.recovers = np.zeros(len(steps.at), dtype=bool)
+        self.last = np.full(len(self.start), PAD)
+        for number, scenario in enumerate(run.scenario for run in self.runs):
+            mine = np.flatnonzero(self.run == number)
+            if scenario.profile is not None:
+                profile[mine] = list(PROFILES).index(scenario.profile.name)
+            if scenario.min_isr is not None:
+                self.settings["min_isr"][mine] = np.minimum(configs.most_min_isr[mine], scenario.min_isr)
+            if scenario.elr is not None:
+                self.settings["elr_enabled"][mine] = scenario.elr
+            if scenario.recover is not None or scenario.unclean is False:
+                # A recorded unclean election that the config allowed is attributed to it, not to an administrator.
+                self.manual[mine] = ~configs.unclean[mine]
+            if scenario.recover is not None:
+                self.recovers[mine], self.allowed[mine] = True, False
+            elif scenario.unclean is not None:
+                self.allowed[mine] = scenario.unclean
+            if scenario.last is not None:
+                self.last[self.firsts[number] : self.firsts[number + 1]] = scenario.last
+        rules = rules_of(list(PROFILES.values()), profile)
+        # Electing the last known leader is left to a scenario that chooses.
+        acceptable = rules.last_known_leader_must_be_acceptable | self.recovers
+        self.rules = replace(rules, last_known_leader_must_be_acceptable=acceptable)
 
     def take_steps(self, steps: Array) -> None:
         """Take steps of different subjects. steps: their numbers."""
-        keys = [f"{t} {p.name}" for t, p in zip(self.steps.trigger[steps], self.profile[steps], strict=True)]
-        for key in sorted(set(keys)):
-            some = steps[np.array(keys) == key]
-            self._take(some, str(self.steps.trigger[some[0]]), self.profile[some[0]])
+        trigger = self.trigger[steps]
+        for number in np.unique(trigger).tolist():
+            self._take(steps[trigger == number], str(self.triggers[number]))
 
-    def _take(self, steps: Array, trigger: str, profile: Profile) -> None:
+    def _take(self, steps: Array, trigger: str) -> None:
         subject = self.steps.subject[steps]
         if trigger == CLEAR_ELR:
             held = (size(self.state["elr"][subject]) > 0) | (size(self.state["last_known_elr"][subject]) > 0)
@@ -111,22 +167,22 @@ class _Simulation:
             self._record(steps[held], np.zeros(held.sum(), bool), np.zeros(held.sum(), bool))
             return
         cases = self._cases(steps)
-        inputs, concerned = self._builder_inputs(trigger, cases, steps, profile)
+        inputs, concerned = self._builder_inputs(trigger, cases, steps)
         rows = np.flatnonzero(concerned)
         if len(rows):
-            self._apply(steps[rows], take(cases, rows), take(inputs, rows), trigger, profile)
+            self._apply(steps[rows], take(cases, rows), take(inputs, rows))
 
-    def _apply(self, steps: Array, before: Cases, inputs: Cases, trigger: str, profile: Profile) -> None:
+    def _apply(self, steps: Array, before: Cases, inputs: Cases) -> None:
         """Change the states as the controller would, and record those that changed. before: the cases before the
         trigger; inputs: those that the builder gets."""
         subject = self.steps.subject[steps]
         ordered = self._by_priority(inputs, steps)
-        changes = predict(ordered, profile)
+        changes = predict(ordered, take(self.rules, steps))
         state, lists = state_after(ordered, changes), lists_after(ordered, changes)
         kept = ~changes.written["replicas"]
         lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], inputs.target_replicas))
         leader, recovery = state.leader, state.recovery
-        if self.scenario.recover is not None:
+        if self.recovers[steps].any():
             chosen = self._recovered(steps, inputs, leader)
             recovered = chosen != PAD
             leader = np.where(recovered, chosen, leader)
@@ -149,7 +205,9 @@ class _Simulation:
     def _cases(self, steps: Array) -> Cases:
         """The states before some steps, with targets that change nothing, and the settings in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
-        own = {name: self.state[name][subject] for name in (*_LISTS, "directories", "leader", "recovery")}
+        own = {name: self.state[name][subject] for name in ("leader", "recovery")}
+        own |= {name: trim(self.state[name][subject]) for name in _LISTS}
+        own["directories"] = resize(self.state["directories"][subject], own["replicas"].shape[1])
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
@@ -166,10 +224,9 @@ class _Simulation:
             **{name: values[steps] for name, values in self.settings.items()},
         )
 
-    def _builder_inputs(self, trigger: str, cases: Cases, steps: Array, profile: Profile) -> tuple[Cases, Array]:
+    def _builder_inputs(self, trigger: str, cases: Cases, steps: Array) -> tuple[Cases, Array]:
         """(input of PartitionChangeBuilder, mask of the partitions that the trigger concerns)."""
-        allowed = self._allowed(steps)
-        usual = replace(cases, election=np.where(allowed, ELECT_UNCLEAN, ELECT_ONLINE))
+        usual = replace(cases, election=np.where(self.allowed[steps], ELECT_UNCLEAN, ELECT_ONLINE))
         broker, led = self.steps.broker[steps], cases.leader >= 0
         in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
         everyone = np.ones(len(steps), dtype=bool)
@@ -189,7 +246,7 @@ class _Simulation:
         if trigger == PREFERRED_ELECTION:
             return with_election(cases, ELECT_PREFERRED), led
         if trigger == UNCLEAN_ELECTION:
-            return with_election(cases, ELECT_UNCLEAN), ~led & self._manual_election(steps)
+            return with_election(cases, ELECT_UNCLEAN), ~led & self.manual[steps]
         before, after = self._recorded_request(steps)
         if trigger == ALTER_PARTITION:
             return self._altered(usual, before, after), led
@@ -198,9 +255,8 @@ class _Simulation:
         if trigger == CANCELLED_REASSIGNMENT:
             return cancelled(usual), size(cases.adding) + size(cases.removing) > 0
         if trigger == DIRECTORY_ASSIGNMENT:
-            inputs = replace(cases, directories=resize(after.directories, self.width))
-            if not profile.directory_assignment_keeps_elr:
-                inputs = replace(inputs, elr_enabled=np.zeros(len(steps), dtype=bool))
+            enabled = cases.elr_enabled & self.rules.directory_assignment_keeps_elr[steps]
+            inputs = replace(cases, directories=resize(after.directories, self.width), elr_enabled=enabled)
             return inputs, same(cases.replicas, after.replicas)
         raise ValueError(f"no such trigger: {trigger}")
 
@@ -219,38 +275,28 @@ class _Simulation:
         number = self.number[steps]
         return take(self.recorded.before, number), take(self.recorded.after, number)
 
-    def _allowed(self, steps: Array) -> Array:
-        if self.scenario.recover is not None:
-            return np.zeros(len(steps), dtype=bool)
-        return self.enabled[steps] if self.scenario.unclean is None else np.full(len(steps), self.scenario.unclean)
-
-    def _manual_election(self, steps: Array) -> Array:
-        """Whether a recorded unclean election would still happen: one that the config allowed is attributed to the
-        config, not to an administrator."""
-        if self.scenario.recover is None and self.scenario.unclean is not False:
-            return np.ones(len(steps), dtype=bool)
-        return ~self.enabled[steps]
-
     def _online(self, cases: Cases, steps: Array) -> Array:
         states = self.bucket.availability.states(cases.replicas, self.steps.offset[steps] + 1)
         return self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
 
     def _by_priority(self, cases: Cases, steps: Array) -> Cases:
         """The cases with brokers that are deprioritized at that time moved to the end, with their directories."""
-        if self.scenario.recover is not None:
-            nobody_left = (size(cases.isr) == 0) & (size(cases.elr) == 0)
+        recovers = self.recovers[steps]
+        if recovers.any():
+            nobody_left = recovers & (size(cases.isr) == 0) & (size(cases.elr) == 0)
             known = without(cases.acceptable, cases.last_known_elr)
             cases = replace(cases, acceptable=where(nobody_left, known, cases.acceptable))
-        if not self.scenario.deprioritized and self.scenario.last is None:
+        ranges = [(number, *given) for number, run in enumerate(self.runs) for given in run.scenario.deprioritized]
+        last = self.last[self.steps.subject[steps]]
+        if not ranges and (last == PAD).all():
             return cases
-        offset = self.steps.offset[steps]
-        last = None if self.scenario.last is None else self.scenario.last[self.steps.subject[steps]]
+        offset, of_run = self.steps.offset[steps], self.run[steps]
         lists = {}
         for name in ("replicas", "target_replicas"):
             members = getattr(cases, name)
-            late = np.zeros(members.shape, dtype=bool) if last is None else members == last[:, None]
-            for broker, begin, end in self.scenario.deprioritized:
-                late |= (members == broker) & ((offset >= begin) & (offset < end))[:, None]
+            late = members == last[:, None]
+            for number, broker, begin, end in ranges:
+                late |= (members == broker) & ((of_run == number) & (offset >= begin) & (offset < end))[:, None]
             order = np.argsort(np.where(members == PAD, 2, late), axis=1, kind="stable")
             lists[name] = np.take_along_axis(members, order, axis=1)
             if name == "replicas":
@@ -260,20 +306,21 @@ class _Simulation:
     def _recovered(self, steps: Array, cases: Cases, leader: Array) -> Array:
         """The broker that the scenario elects for each leaderless partition; PAD for the others."""
         chosen = np.full(len(steps), PAD)
-        rows = np.flatnonzero(leader == NO_LEADER)
-        if self.scenario.recover is not None and len(rows):
-            subject = self.steps.subject[steps[rows]]
-            chosen[rows] = self.scenario.recover(
-                Leaderless(
-                    row=self.subjects.start[subject],
-                    offset=self.steps.offset[steps[rows]],
-                    timestamp_ms=self.steps.timestamp_ms[steps[rows]],
-                    replicas=cases.replicas[rows],
-                    alive=cases.acceptable[rows],
-                    last_known_elr=cases.last_known_elr[rows],
-                    last_leader=self.last_leader[subject],
+        for number, run in enumerate(self.runs):
+            rows = np.flatnonzero((leader == NO_LEADER) & (self.run[steps] == number))
+            if run.scenario.recover is not None and len(rows):
+                subject = self.steps.subject[steps[rows]]
+                chosen[rows] = run.scenario.recover(
+                    Leaderless(
+                        row=self.start[subject],
+                        offset=self.steps.offset[steps[rows]],
+                        timestamp_ms=self.steps.timestamp_ms[steps[rows]],
+                        replicas=cases.replicas[rows],
+                        alive=cases.acceptable[rows],
+                        last_known_elr=cases.last_known_elr[rows],
+                        last_leader=self.last_leader[subject],
+                    )
                 )
-            )
         return chosen
 
     def _record(self, steps: Array, elected: Array, unclean: Array) -> None:
@@ -288,35 +335,14 @@ class _Simulation:
         leader, isr, elr = (self.state[name][subject].copy() for name in ("leader", "isr", "elr"))
         return Course(subject, offset, batch, timestamp_ms, leader, isr, elr, min_isr, *kind)
 
-    def course(self) -> Course:
-        """All recorded states, by subject and in order of steps."""
-        columns = [np.concatenate([getattr(piece, f.name) for piece in self.pieces]) for f in fields(Course)]
+    def courses(self) -> list[Course]:
+        """All recorded states of each run, by subject and in order of steps."""
+        course = joined(self.pieces)
         # Pieces are in the order of steps: a stable sort keeps it within a subject.
-        order = np.argsort(columns[0], kind="stable")
-        return Course(*(column[order] for column in columns))
-
-
-def _settings(bucket: Bucket, configs: Configs, steps: Steps, scenario: Scenario) -> dict[str, Array]:
-    """Configs and features in force at every step, by field name of `Cases`."""
-    result = {"min_isr": configs.min_isr, **bucket.features(steps.at)}
-    if scenario.min_isr is not None:
-        result["min_isr"] = np.minimum(configs.most_min_isr, scenario.min_isr)
-    if scenario.elr is not None:
-        result["elr_enabled"] = np.full(len(steps.at), scenario.elr)
-    return result
-
-
-def _profiles(bucket: Bucket, steps: Steps, scenario: Scenario) -> Array:
-    """The profile of every step (dtype object): of several that may have been running, the newest."""
-    at = bucket.profiles.at
-    chosen = scenario.profile
-    profiles = [chosen or PROFILES[at(offset)[-1]] for offset in steps.offset.tolist()]
-    if scenario.recover is not None:
-        # Electing the last known leader is left to the scenario.
-        profiles = [replace(p, last_known_leader_must_be_acceptable=True) for p in profiles]
-    result = np.empty(len(profiles), dtype=object)
-    result[:] = profiles
-    return result
+        order = np.argsort(course.subject, kind="stable")
+        bounds = np.searchsorted(course.subject[order], self.firsts)
+        runs = [take(course, order[begin:end]) for begin, end in pairwise(bounds.tolist())]
+        return [replace(own, subject=own.subject - n) for own, n in zip(runs, self.firsts[:-1], strict=True)]
 
 
 def _in_order(lists: Array, reference: Array) -> Array:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
-from replay.controller.predictions import predict_all
+from replay.controller.predictions import compare
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
@@ -131,7 +131,8 @@ def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
     history, rows = bucket.history, bucket.changed_rows
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    trigger = np.concatenate([np.empty(0, dtype=object), *(piece.trigger for piece in predict_all(bucket, rows))])
+    compared = compare(bucket)
+    trigger = compared.trigger[np.searchsorted(compared.rows, rows)]
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
     rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.arrow.ragged import PAD, as_lists, mask_of, masks, members_of, ragged, to_lengths, to_matrix
+from replay.arrow.ragged import PAD, as_lists, mask_of, masks, members_of, ragged, sort_order, to_lengths, to_matrix
 
 ids = st.one_of(st.integers(0, 6), st.sampled_from([-7, -1, 10_001, 10_002, 2**31 - 1, -(2**31)]))
 rows_of = st.lists(
@@ -75,3 +75,9 @@ def test_no_rows() -> None:
 def test_chunked_columns_read_as_one() -> None:
     chunked = pa.chunked_array([column([[1, 2]]), column([[3], None])])
     assert to_matrix(chunked).tolist() == [[1, 2], [3, PAD], [PAD, PAD]]
+
+
+@given(st.lists(st.tuples(ids, st.integers(0, 3), st.integers(0, 1 << 40)), max_size=20), st.booleans())
+def test_the_order_by_several_keys_is_that_of_lexsort(rows: list[tuple[int, int, int]], in_order: bool) -> None:
+    first, second, third = np.array(sorted(rows) if in_order else rows, dtype=np.int64).reshape(-1, 3).T
+    assert sort_order(first, second, third).tolist() == np.lexsort((third, second, first)).tolist()

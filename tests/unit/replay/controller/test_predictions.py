@@ -107,8 +107,7 @@ def test_clusters_of_older_releases_with_two_disks_a_broker_are_as_predicted(nam
 def triggers(name: str) -> dict[str, int]:
     history, facts = real(name)
     bucket = Bucket(history, facts)
-    pieces = list(predict_all(bucket, bucket.changed_rows))
-    told = [trigger for piece in pieces for trigger in piece.trigger.tolist()]
+    told = predict_all(bucket, bucket.changed_rows).trigger.tolist()
     return {trigger: told.count(trigger) for trigger in sorted(set(told))}
 
 
@@ -265,3 +264,10 @@ def test_elections_and_changes_keep_their_places() -> None:
     assert elections["offset"].to_pylist() == history["offset"].take(pa.array(leader_changes(found))).to_pylist()
     single = [row["predictions"][0]["leader"] for row in elections.to_pylist()]
     assert single == elections["leader"].to_pylist()
+
+
+def test_more_replicas_than_directories_are_compared_like_any_other_state() -> None:
+    """A history in which no state has as many directories as replicas: a damaged log, or one that was altered."""
+    history = states("10 isr=1,2,3 leader=1 dirs=d1,d2", "20 replicas=3,2,1 isr=1,2,3 dirs=d1,d2")
+    (found,) = differences(history, around(running(1, 2, 3)))
+    assert (found["offset"], found["differs_in"]) == (20, ["replicas", "record"])

@@ -20,6 +20,7 @@ from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChang
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
 from replay.cluster.state import ClusterState
+from replay.controller.transitions import Bucket
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
 from replay.invariants.partitions import partition_violations
 from replay.invariants.quorum import quorum_violations
@@ -76,7 +77,7 @@ def facts(
 def violations(history: pa.Table, known: ClusterFacts | None = None) -> list[Row]:
     known = known or facts()
     elections = build_elections(history, states_of(history), known)
-    table = partition_violations(history, elections, known)
+    table = partition_violations(Bucket(history, known), elections)
     assert table.schema.equals(INVARIANT_VIOLATIONS)
     return table.to_pylist()
 
@@ -390,7 +391,7 @@ def _captured(folder: Path) -> Captured:
 @pytest.mark.parametrize("name", CAPTURES)
 def test_real_logs_break_nothing(captured: dict[str, Captured], name: str) -> None:
     table, elections, state, known, control = captured[name]
-    assert partition_violations(table, elections, known).to_pylist() == []
+    assert partition_violations(Bucket(table, known), elections).to_pylist() == []
     assert quorum_violations(state.shape, control).to_pylist() == []
     # What the checks need is known here, for every state and broker.
     assert "assumed_default" not in table["min_isr_source"].to_pylist()
@@ -404,7 +405,7 @@ def test_what_real_logs_did_has_the_reasons_that_excuse_it(captured: dict[str, C
     for name in CAPTURES:
         table, elections, _, known, _ = captured[name]
         blind = replace(known, brokers=BrokerTimeline(), cleared=np.empty(0, dtype=np.int64))
-        found += [(name, r["invariant"]) for r in partition_violations(table, elections, blind).to_pylist()]
+        found += [(name, r["invariant"]) for r in partition_violations(Bucket(table, blind), elections).to_pylist()]
     assert set(found) == {("unclean", FELL), ("churn", FELL)}
 
 
@@ -416,7 +417,8 @@ def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
     history, state = history_of(decoded)
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), facts_with(state.brokers))
-    found = partition_violations(table, elections, cluster_facts("c", state, Clock(), None, decoded.static)).to_pylist()
+    known = cluster_facts("c", state, Clock(), None, decoded.static)
+    found = partition_violations(Bucket(table, known), elections).to_pylist()
     told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
     assert told == [
         ("elr_empty_at_min_isr", "d", 0, True),

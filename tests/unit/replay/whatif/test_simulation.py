@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Leaderless, Scenario
-from replay.whatif.simulation import simulate
+from replay.whatif.simulation import Run, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of
 from tests.support.pure import history_of
@@ -79,9 +79,8 @@ def real(name: str) -> Simulated:
     history, state = history_of(capture)
     facts = cluster_of(capture, state)
     first = Bucket(history.table, facts)
-    pieces = predict_all(first, first.changed_rows)
-    shown = [(at, t) for p in pieces for at, t in zip(p.shown_at.tolist(), p.trigger.tolist(), strict=True)]
-    restarts = sorted({at for at, trigger in shown if trigger == UNCLEAN_RESTART})
+    shown = predict_all(first, first.changed_rows)
+    restarts = sorted(set(shown.shown_at[shown.trigger == UNCLEAN_RESTART].tolist()))
     ids = {
         (r["topic"], r["partition"]): r["topic_id"]
         for r in first.history.select(["topic", "partition", "topic_id"]).to_pylist()
@@ -331,3 +330,32 @@ def test_who_is_asked_for_a_leader() -> None:
     known.course(replace(RECORDED, recover=nobody))
     told_of = [(int(a.offset[0]), [int(b) for b in a.alive[0] if b != PAD], int(a.last_leader[0])) for a in asked]
     assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
+
+
+@pytest.mark.parametrize("name", ["unclean", "elr", "jbod-4.1.1"])
+def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> None:
+    known = real(name)
+    rules = [
+        RECORDED,
+        *(Scenario(profile=profile) for profile in PROFILES.values()),
+        Scenario(elr=False, unclean=False),
+        Scenario(elr=False, unclean=True),
+        Scenario(min_isr=1, deprioritized=((1, 0, 90), (3, 80, END))),
+        *(known.by_policy(policy) for policy in ("unclean_recovery_aggressive", "unclean_recovery_none")),
+        designated(2),
+    ]
+    runs = []
+    for number, scenario in enumerate(rules):
+        subjects = known.subjects(number * 10, END)
+        last = np.where(np.arange(len(subjects.start)) % 2, 2, PAD) if number % 2 else None
+        runs.append(Run(subjects, steps_of(known.bucket, subjects), replace(scenario, last=last)))
+    for run, course in zip(runs, simulate_all(known.bucket, runs), strict=True):
+        alone = simulate(known.bucket, run.subjects, run.steps, run.scenario)
+        for field in fields(Course):
+            together, own = getattr(course, field.name), getattr(alone, field.name)
+            assert members(together) == members(own), field.name
+
+
+def members(values: Any) -> list[Any]:
+    """An array's values, or a matrix's lists."""
+    return [[int(v) for v in row if v != PAD] if row.ndim else row.item() for row in values]
