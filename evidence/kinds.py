@@ -36,6 +36,7 @@ DESCRIBE_LOG_DIRS = "describe_log_dirs"
 SERVER_LOG = "server_log"
 STATE_CHANGE_LOG = "state_change_log"
 CONTROLLER_LOG = "controller_log"
+BOOT_ID = "boot_id"
 OTHER = "other"
 
 # Kinds that are registered and hashed, but not parsed.
@@ -55,6 +56,7 @@ _BY_NAME = {
     "partition.metadata": PARTITION_METADATA,
     "quorum-state": QUORUM_STATE,
     ".kafka_cleanshutdown": CLEAN_SHUTDOWN,
+    "boot_id": BOOT_ID,
     "capture.toml": MANIFEST,
     "capture.json": MANIFEST,
 }

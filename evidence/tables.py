@@ -288,7 +288,6 @@ BROKER_LOG_EVENTS = pa.schema(
 NODE_BOOTS = pa.schema(
     [
         column("node_id", pa.int32(), "node; null if nothing says"),
-        column("boot_id", pa.string(), "boot id of the machine; null: a log does not print it"),
         column("begins_in_file", pa.bool_(), "false: the process may have begun before the file does"),
         column("start_time_ms", pa.int64(), "Kafka startTimeMs: when the server was up, by its own clock"),
         column(
@@ -311,6 +310,20 @@ NODE_BOOTS = pa.schema(
     ]
 )
 
+BOOT_IDS = pa.schema(
+    [
+        column("node_id", pa.int32(), "node"),
+        column("boot_id", pa.string(), "boot id of its machine: a new one whenever the machine starts"),
+        column(
+            "captured_at_ms",
+            pa.int64(),
+            "when the file was read (ms since the Unix epoch), at the earliest; null if unknown",
+        ),
+        column("uncertainty_ms", pa.int64(), "the file was read within this many ms after captured_at_ms"),
+        *PROVENANCE,
+    ]
+)
+
 NODE_CLOCKS = pa.schema(
     [
         column("node_id", pa.int32(), "node"),
@@ -321,7 +334,9 @@ NODE_CLOCKS = pa.schema(
         ),
         column("offset_upper_ms", pa.int64(), "and at most this far; null: nothing bounds it"),
         column("zone_ms", pa.int64(), "the zone's part of that: wall clock less UTC; null if nothing shows it"),
-        column("zone_source", pa.string(), "manifest, start_time (a line with both times), printed, or anchors"),
+        column(
+            "zone_source", pa.string(), "printed (or in the manifest), start_time (a line with both times), or anchors"
+        ),
         column("error_lower_ms", pa.int64(), "the node's clock is at least this far ahead of the controllers'"),
         column("error_upper_ms", pa.int64(), "and at most this far; null where a bound or the zone is missing"),
         column("lower_anchors", pa.int64(), "how many lines were logged before a record that they name"),

@@ -23,6 +23,9 @@ from evidence.broker_logs.times import quarter_hours
 
 MANIFEST, PRINTED, START_TIME, ANCHORS = "manifest", "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
+_OF_SESSIONS = ("broker_starting", "broker_registered", "controlled_shutdown_started")
+# The kinds of events that `node_clocks` looks at.
+KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
 _QUARTER_MS = 900_000
 # A node's clock is taken to be closer than this to the controllers' where only anchors show its zone.
 _CLOCK_ERROR_MS = 60_000
@@ -190,8 +193,7 @@ def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor
         sessions.setdefault(session, row["timestamp_ms"])
         if row["in_controlled_shutdown"]:
             stops.setdefault(session, row["timestamp_ms"])
-    kinds = pa.array(["broker_starting", "broker_registered", "controlled_shutdown_started"])
-    lines = events.filter(pc.is_in(events["kind"], kinds))
+    lines = events.filter(pc.is_in(events["kind"], pa.array(_OF_SESSIONS)))
     lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
     anchors: list[_Anchor] = []
     registered: dict[tuple[int, str], int] = {}

@@ -62,7 +62,7 @@ class BootTracker:
 
     def _open(self, at: Row, begins_in_file: bool) -> None:
         self._markers = set()
-        row: Row = dict.fromkeys(("boot_id", "kafka_version", "start_time_ms", "zone_ms", "broker_epoch"))
+        row: Row = dict.fromkeys(("kafka_version", "start_time_ms", "zone_ms", "broker_epoch"))
         row |= dict.fromkeys(("incarnation_id", "previous_shutdown", "load_ms", "stopped", "stopped_at_ms"))
         row |= {"begins_in_file": begins_in_file, "clean_directories": [], "unclean_directories": []}
         row |= {"first_event_ms": at.get("logged_at_ms"), "first_position": at["position"]}

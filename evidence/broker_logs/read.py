@@ -61,7 +61,7 @@ def read_broker_logs(
     tried before the known ones.
 
     A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
-    file's lines name. Times in UTC are null where the text has no zone: anchors.py finds it.
+    file's lines name. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
     Errors: ValueError for a pattern that is not supported; CaptureError when a file cannot be read or has changed.
     """
     events: list[pa.RecordBatch] = []
@@ -106,6 +106,9 @@ def _scan(
             row = _row(line, scanner.layout)
             if row is not None:
                 row.update(place)
+                wall_ms, zone_ms = row["logged_at_ms"], file.log_utc_offset_ms
+                if row["logged_at_utc_ms"] is None and wall_ms is not None and zone_ms is not None:
+                    row["logged_at_utc_ms"] = wall_ms - zone_ms
                 _add(row, line, scanner, found)
 
     for chunk in stream:

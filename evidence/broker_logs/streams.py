@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,3 +88,21 @@ class TextStream:
 def codec_of(start: bytes) -> str | None:
     """gzip, zstd, or None for a text, by a file's first bytes."""
     return "gzip" if start[:2] == _GZIP else "zstd" if start[:4] == _ZSTD else None
+
+
+def lines_at(path: Path, positions: Iterable[int], most_bytes: int, chunk_bytes: int = CHUNK_BYTES) -> dict[int, bytes]:
+    """The line that begins at each position of a log's text, without its end: its first most_bytes bytes. Positions
+    after the text are left out."""
+    wanted, result = sorted(set(positions)), dict[int, bytes]()
+    begin, held = 0, b""
+    for chunk in TextStream(path, chunk_bytes):
+        held += chunk
+        while wanted and wanted[0] + most_bytes <= begin + len(held):
+            at = wanted.pop(0)
+            result[at] = held[at - begin :][:most_bytes]
+        keep = min(wanted[0] if wanted else begin + len(held), begin + len(held))
+        begin, held = keep, held[keep - begin :]
+        if not wanted:
+            break
+    result |= {at: held[at - begin :][:most_bytes] for at in wanted if at < begin + len(held)}
+    return {at: text.split(b"\n", 1)[0].rstrip(b"\r") for at, text in result.items()}

@@ -34,6 +34,7 @@ class EvidenceFile:
     clock and the controllers'. snapshot_duration_ms: how long copying took; None: use the settings. modified_ns: its
     modification time when it was hashed; None: `read` does not check it. modified: when the archive says that the copy
     was written; None for files that are not from an archive: their own time may be that of any later copy.
+    log_utc_offset_ms: the zone of the times in a node's own log, where it does not print one; None: unknown.
     """
 
     local: Path
@@ -47,6 +48,7 @@ class EvidenceFile:
     clock_error_ms: int = 0
     snapshot_duration_ms: int | None = None
     modified: Modified | None = None
+    log_utc_offset_ms: int | None = None
 
     def read_within_ms(self, assumed_ms: int) -> int | None:
         """The longest time between captured_at_ms and the read of the file, by the capturer's clock; None if the
@@ -260,6 +262,7 @@ def _placed(
         captured_at_ms=first("captured_at") if at is None else at,
         clock_error_ms=first("clock_error_ms") or 0,
         snapshot_duration_ms=first("snapshot_duration_ms"),
+        log_utc_offset_ms=first("log_utc_offset"),
     )
 
 

@@ -6,6 +6,7 @@ It is `capture.toml` or `capture.json` in the capture's top folder; docs/evidenc
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from evidence.errors import CaptureError
 from evidence.limits import MAX_DURATION_MS, MAX_TIME_MS
 
 NAMES = ("capture.toml", "capture.json")
+_OFFSET = re.compile(r"Z|[+-](?P<hours>0\d|1[0-4]):?(?P<minutes>[0-5]\d)")
 
 
 def _milliseconds(value: Any) -> Any:
@@ -37,8 +39,20 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _utc_offset(value: Any) -> Any:
+    """A zone's offset, `+05:30` or `Z`, in ms."""
+    found = _OFFSET.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError('a zone is its offset from UTC, e.g. "+05:30" or "Z"')
+    if value == "Z":
+        return 0
+    minutes = int(found["hours"]) * 60 + int(found["minutes"])
+    return (-minutes if value[0] == "-" else minutes) * 60_000
+
+
 Time = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=MAX_TIME_MS)]
 Duration = Annotated[int, Field(ge=0, le=MAX_DURATION_MS)]
+UtcOffset = Annotated[int, BeforeValidator(_utc_offset)]
 Configs = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -48,7 +62,8 @@ class _Facts(BaseModel):
     captured_at: when copying began (ms since the Unix epoch, or a date with a zone); a number of milliseconds in a
     file's path takes precedence. snapshot_duration_ms: how long one round of copying took. clock_error_ms: the largest
     difference from the controllers' clocks. Both are at most 365 days, and no time is after the year 9999. configs:
-    static configs; a captured server.properties takes precedence.
+    static configs; a captured server.properties takes precedence. log_utc_offset: the zone of the times in the nodes'
+    own logs, where those do not print it, as its offset from UTC ("+05:30"); in ms.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -57,6 +72,7 @@ class _Facts(BaseModel):
     snapshot_duration_ms: Duration | None = None
     clock_error_ms: Duration | None = None
     kafka_release: str | None = None
+    log_utc_offset: UtcOffset | None = None
     configs: Configs = {}
 
 

@@ -37,7 +37,7 @@ Info = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A URL that names a capture: a folder (all objects with that prefix), an archive or a single file.
+    """A URL: of a capture (a folder, which is all objects with that prefix, an archive or a single file) or of a lake.
 
     url: as fsspec takes it, with secrets: never show it.
     """

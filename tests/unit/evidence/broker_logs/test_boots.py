@@ -75,7 +75,6 @@ def test_what_a_process_says_of_itself(tmp_path: Path) -> None:
     )
     expected = {
         "node_id": 1,
-        "boot_id": None,
         "kafka_version": "4.0.2",
         "start_time_ms": 1795199399990,
         "zone_ms": INDIA,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,6 +173,16 @@ def test_a_pattern_of_the_site(tmp_path: Path) -> None:
     assert (row["logged_at_ms"], row["detail"]) == (AT, "4.0.2")
     with pytest.raises(ValueError, match="log pattern"):
         read(tmp_path, line.encode(), patterns=["%p"])
+
+
+@pytest.mark.parametrize(
+    ("line", "utc"), [("[2026-11-22 05:30:00,000] INFO ", "manifest"), ("2026-11-22T00:00:00.000Z INFO ", "Z")]
+)
+def test_the_zone_of_the_manifest_counts_where_a_line_prints_none(tmp_path: Path, line: str, utc: str) -> None:
+    text = f"{line}[KafkaRaftServer nodeId=1] Kafka Server started (kafka.server.KafkaRaftServer)\n".encode()
+    file = replace(log_file(tmp_path, text), log_utc_offset_ms=19_800_000)
+    (row,) = read_broker_logs("c", [file], ["%d %p %m (%c)%n"] if utc == "Z" else ()).events.to_pylist()
+    assert row["logged_at_utc_ms"] == 1795305600000
 
 
 def test_a_file_that_begins_with_a_long_dump(tmp_path: Path) -> None:

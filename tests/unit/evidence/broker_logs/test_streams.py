@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evidence.broker_logs import streams
-from evidence.broker_logs.streams import TextStream, codec_of
+from evidence.broker_logs.streams import TextStream, codec_of, lines_at
 
 TEXT = b"".join(b"[2026-11-21 00:00:00,%03d] INFO line %d (a.B)\n" % (i % 1000, i) for i in range(20_000))
 
@@ -76,3 +76,15 @@ def test_a_bomb_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(text) <= 1 << 20
     assert stream.broken_at == 0
     assert "unpacks to more than" in stream.reason
+
+
+@pytest.mark.parametrize("packed", [TEXT, gzip.compress(TEXT), zstd(TEXT)], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("chunk_bytes", [7, 1 << 12, 1 << 23])
+def test_lines_by_position(tmp_path: Path, packed: bytes, chunk_bytes: int) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(packed)
+    lines = TEXT.splitlines(keepends=True)
+    starts = {number: sum(map(len, lines[:number])) for number in (0, 1, 2, 700, 19_999)}
+    found = lines_at(path, [*starts.values(), starts[1], len(TEXT)], 100, chunk_bytes)
+    assert found == {at: lines[number].rstrip() for number, at in starts.items()}
+    assert lines_at(path, [0], 10, chunk_bytes) == {0: TEXT[:10]}

@@ -27,6 +27,7 @@ id = 3
 path = "left/b"
 captured_at = 1795221609120
 clock_error_ms = 500
+log_utc_offset = "-03:30"
 
 [nodes.configs]
 "min.insync.replicas" = 1
@@ -53,7 +54,7 @@ def test_a_manifest_adds_facts_that_the_files_lack(tmp_path: Path) -> None:
     files = {f.path: f for f in capture.files}
     left = files["left/b/t-0/leader-epoch-checkpoint"]
     assert (left.node_id, left.captured_at_ms, left.clock_error_ms) == (3, 1795221609120, 500)
-    assert left.snapshot_duration_ms == 3000
+    assert (left.snapshot_duration_ms, left.log_utc_offset_ms) == (3000, -12_600_000)
     right = files["right/t-0/leader-epoch-checkpoint"]
     assert (right.node_id, right.captured_at_ms, right.clock_error_ms) == (None, 1795168800000, 20)
     assert files["snapshots/1795221600000/left/b/t-0/leader-epoch-checkpoint"].captured_at_ms == 1795221600000
@@ -101,6 +102,9 @@ def test_of_nested_folders_the_innermost_counts() -> None:
         ("captured_at = '+292278994-08-17T07:12:55Z'", "captured_at: "),
         ("[[nodes]]\nid = 1\ncaptured_at = 1e300", "nodes.0.captured_at: "),
         ("[[nodes]]\nid = 1\nclock_error_ms = 31536000001", "nodes.0.clock_error_ms: "),
+        ("log_utc_offset = 'Asia/Kolkata'", "log_utc_offset: Value error, a zone is its offset from UTC"),
+        ("log_utc_offset = 19800000", "log_utc_offset: Value error, a zone is its offset from UTC"),
+        ("[[nodes]]\nid = 1\nlog_utc_offset = '+15:00'", "nodes.0.log_utc_offset: Value error"),
         ("[[nodes]]\npath = 'b'", "nodes.0.id: Field required"),
         ("[[nodes]]\nid = '3'", "nodes.0.id: Input should be a valid integer"),
         ("not toml", "the manifest cannot be read"),

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from evidence.capture.files import Capture, capture_name, open_capture
 from evidence.capture.remote import Remote, location, size_bytes
-from evidence.errors import CaptureError, KraftForensicsError
+from evidence.errors import CaptureError
+from jobs.lake.storage import LakeError
 from tests.support import s3, writer
 from tests.support.paths import ROOT, capture, unpacked
 
@@ -306,7 +307,7 @@ def test_a_wrong_url_is_reported_before_spark_starts(command: str, real: Path, t
         (words[:1] + words[2:], "s3://real/nowhere: no such object or folder."),
         (
             [command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"],
-            "s3://...: the lake must be a local or mounted folder",
+            "s3://real/lake: a lake's URL must hold no credentials",
         ),
     ):
         done = subprocess.run([sys.executable, "-m", "jobs.cli", *wrong], capture_output=True, text=True, check=False)
@@ -317,16 +318,37 @@ def test_a_wrong_url_is_reported_before_spark_starts(command: str, real: Path, t
     assert not (tmp_path / "lake").exists()
 
 
-def test_no_command_takes_a_url_for_the_lake(tmp_path: Path, client: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "lake",
+    [
+        "hdfs://host/lake",
+        "s3://key@real/lake",
+        "s3a://k:hunter2@real/lake",
+        "abfs://c:hunter2@a/l",
+        "gs://b/l?t=hunter2",
+    ],
+)
+def test_a_lake_at_a_url_that_cannot_be_used_is_refused_by_every_command(
+    lake: str, tmp_path: Path, client: pytest.MonkeyPatch
+) -> None:
     from jobs.cli import app
 
     client.chdir(tmp_path)
     for words in (["detect"], ["sql", "select 1"], ["explain", "abcdef", "--capture", "s3://real/sites"]):
-        result = CliRunner().invoke(app, [*words, "--lake", "s3a://real/lake"])
+        result = CliRunner().invoke(app, [*words, "--lake", lake])
         assert result.exit_code == 1
-        assert isinstance(result.exception, KraftForensicsError)
-        assert "docs/cluster.md" in str(result.exception)
-    assert list(tmp_path.glob("s3*")) == []
+        assert isinstance(result.exception, LakeError)
+        assert_no_secret(str(result.exception))
+    assert [path.name for path in tmp_path.iterdir()] == ["temp"]
+
+
+def test_a_lake_that_is_not_there(client: pytest.MonkeyPatch) -> None:
+    from jobs.cli import app
+
+    for words in (["detect"], ["windows"], ["sql", "select 1"]):
+        result = CliRunner().invoke(app, [*words, "--lake", "s3://real/no-lake"])
+        assert result.exit_code == 1
+        assert str(result.exception).startswith("s3://real/no-lake: no lake here.")
 
 
 def test_fsspec_is_imported_for_a_url_alone(tmp_path: Path) -> None:
