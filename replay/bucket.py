@@ -17,6 +17,7 @@ from replay.controller.transitions import Bucket
 from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
 from replay.findings.exposures import exposure_findings
 from replay.findings.kinds import HWM_REGRESSION, kind_of
+from replay.findings.log_lines import line_findings
 from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
@@ -49,14 +50,17 @@ class Detected:
     counterfactuals: pa.Table
 
 
-def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question) -> dict[str, pa.Table]:
+def judge(
+    history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question, events: pa.Table | None = None
+) -> dict[str, pa.Table]:
     """The tables JUDGED of a bucket.
 
-    history: its schemas.PARTITION_HISTORY rows; offsets: evidence.tables.LOG_END_OFFSETS rows of the same topics.
+    history: its schemas.PARTITION_HISTORY rows; offsets: evidence.tables.LOG_END_OFFSETS rows of the same topics;
+    events: see `detect`.
     """
     if not len(history):
         return {name: schema.empty_table() for name, schema in JUDGED.items()}
-    detected = detect(history, offsets, facts, question)
+    detected = detect(history, offsets, facts, question, events)
     checked = detected.checked
     assert checked is not None  # because there is a question
     violations = partition_violations(detected.bucket, checked.elections)
@@ -77,12 +81,20 @@ def judge(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Q
     }
 
 
-def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question | None = None) -> Detected:
+def detect(
+    history: pa.Table,
+    offsets: pa.Table,
+    facts: ClusterFacts,
+    question: Question | None = None,
+    events: pa.Table | None = None,
+) -> Detected:
     """Judge every window of a bucket.
 
     history: schemas.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id
     filled in. question None: changes are not compared with the rules, and only policies that just choose a leader
-    answer.
+    answer. events: evidence.tables.BROKER_LOG_EVENTS rows of the same topics with their topic_id filled in
+    (replay.offsets.topic_ids.events_with_topic_ids), in any order; rows about no topic are not used. None: no node's
+    log was captured.
     """
     bucket = Bucket(history, facts)
     elections, checked = build_elections(bucket.history, bucket.states, facts), None
@@ -91,7 +103,7 @@ def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: 
         elections = checked.elections
     truncated = truncations(bucket, offsets)
     against = Contradictions(truncated.unexplained, checked.offsets_against if checked else frozenset())
-    judged = list(judged_windows(bucket, offsets, against))
+    judged = list(judged_windows(bucket, offsets, against, events))
     ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
     answers = counterfactuals(judged, ids, bucket, question)
     windows = [
@@ -100,6 +112,7 @@ def detect(history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: 
         for row in window_findings(window, recorded_id, own, facts.cluster_id)
     ]
     findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), exposure_findings(bucket), truncated.findings]
+    findings.append(line_findings(bucket, events, facts.cluster_id))
     rows = [row for own in answers for row in own]
     return Detected(
         bucket=bucket,

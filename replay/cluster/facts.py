@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import CLUSTER_RECORDS, TOPIC_EVENTS
+from replay.cluster.boots import Boots
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
@@ -72,7 +73,8 @@ class ClusterFacts:
     offsets; None: only the values in the states themselves are known, and no other rules are simulated. cleared:
     offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
-    records: schemas.CLUSTER_RECORDS, the records that change something other than a partition.
+    records: schemas.CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
+    readings of its machine's boot id.
     """
 
     cluster_id: str
@@ -91,6 +93,7 @@ class ClusterFacts:
     unclean_restarts: Sequence[int] = ()
     broker_min_isr: Mapping[int, ConfigTimeline] = field(default_factory=dict)
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
+    boots: Boots = field(default_factory=dict)
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -131,11 +134,13 @@ def cluster_facts(
     log_end_ms: int | None,
     static: Mapping[int, Mapping[str, str]],
     unclean_restarts: Sequence[int] = (),
+    boots: Boots | None = None,
 ) -> ClusterFacts:
     """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
     static: node id -> its server.properties, for the nodes whose file was captured. A config that none of them names
-    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured.
+    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured. boots: from
+    `boots_of`.
     """
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
     timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
@@ -158,6 +163,7 @@ def cluster_facts(
         unclean_restarts=unclean_restarts,
         broker_min_isr=_broker_min_isr(state, static),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
+        boots=boots or {},
     )
 
 

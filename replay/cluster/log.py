@@ -82,6 +82,11 @@ class Run:
     snapshot: tuple[int, int] | None
 
 
+def is_complete(runs: Sequence[Run]) -> bool:
+    """Whether the log is known from its first record on without a gap: then every topic that ever was is known."""
+    return len(runs) == 1 and runs[0].start == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Hole:
     """A record that cannot be applied although its batch was captured; epoch: of its batch."""

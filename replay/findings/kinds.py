@@ -50,6 +50,7 @@ FAULTS = {
     "log_conflict": ("proven", "critical"),
     "snapshot_mismatch": ("proven", "critical"),
     "describe_mismatch": ("proven", "high"),
+    "log_line_mismatch": ("proven", "high"),
     "controller_divergence": ("proven", "low"),
     "broker_epoch_mismatch": ("proven", "medium"),
     "unknown_broker": ("proven", "medium"),
@@ -91,20 +92,21 @@ FILE_FAULTS = (
     "snapshot_name_mismatch",
 )
 
-_STATES, _OFFSETS = "partition_history", "log_end_offsets"
+_STATES, _OFFSETS, _LINES = "partition_history", "log_end_offsets", "broker_log_events"
 _FAULT_TABLES = {
     "log_conflict": ("log_batches",),
     "controller_divergence": ("log_batches",),
     "describe_mismatch": (_STATES, "described_partitions"),
+    "log_line_mismatch": (_STATES, _LINES),
     **dict.fromkeys(FILE_FAULTS, ("quarantine",)),
 }
 
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(HWM_REGRESSION, Section.WINDOWS, ("critical", "high", "medium", "info"), (_STATES, _OFFSETS)),
-        Kind(COUNTERFACTUAL, Section.OTHER_RULES, ("low",), (_STATES, _OFFSETS)),
-        Kind(DIVERGENCE, Section.OTHER_RULES, ("medium", "low"), (_STATES, _OFFSETS)),
+        Kind(HWM_REGRESSION, Section.WINDOWS, ("critical", "high", "medium", "info"), (_STATES, _OFFSETS, _LINES)),
+        Kind(COUNTERFACTUAL, Section.OTHER_RULES, ("low",), (_STATES, _OFFSETS, _LINES)),
+        Kind(DIVERGENCE, Section.OTHER_RULES, ("medium", "low"), (_STATES, _OFFSETS, _LINES)),
         Kind(LEADERLESS, Section.EXPOSURES, ("medium",), (_STATES,)),
         Kind(LAST_REPLICA, Section.EXPOSURES, ("medium", "low"), (_STATES,)),
         Kind(LOG_TRUNCATION, Section.CUT_LOGS, ("high", "medium", "low"), (_STATES, _OFFSETS)),

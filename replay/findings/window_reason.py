@@ -107,6 +107,8 @@ def _bounds(window: JudgedWindow) -> list[Row]:
         statements.append(statement("log_end" if least == most else "log_end_at_most", value=most))
     if least is not None and least != most:
         statements.append(statement("log_end_at_least", value=least))
+    if judgement.verdict == EXCLUDED and least and not judgement.by_protocol:
+        statements.append(statement("premise_epochs_written_once"))
     if floor.value is None and most is None and judgement.verdict != EXCLUDED:
         statements.append(statement("nothing_bounds"))
     return statements
@@ -145,7 +147,8 @@ def _missing(window: JudgedWindow) -> list[Row]:
     if judgement.log_end_max.value is None:
         statements.append(statement("missing_log_end", brokers=[election.leader], leader_epoch=election.leader_epoch))
     elif judgement.log_end_min.value is None and term is not None:
-        statements.append(statement("missing_word_of_process", brokers=[term.leader]))
+        doubted = next((d.brokers for d in election.doubts if d.brokers), (term.leader,))
+        statements.append(statement("missing_word_of_process", brokers=doubted))
     if judgement.ceiling.value is None and term is not None:
         statements.append(statement("missing_high_watermark_ceiling", brokers=[term.leader]))
     if judgement.floor.value is None:

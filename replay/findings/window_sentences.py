@@ -37,7 +37,8 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "premise_leaders_ran": (
         BOUND,
-        "Every leader that it can have followed since it joined was certainly the process that had been elected.",
+        "Every leader of the known history was certainly one process for its whole term, as far as that can have "
+        "changed this log.",
     ),
     "held_by_protocol": (
         ASSUMPTION,
@@ -85,6 +86,10 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         BOUND,
         "The log of broker {brokers} lost its end around that time, and no election explains it (see log_truncation).",
     ),
+    "contradicted_by_corruption": (
+        BOUND,
+        "Broker {brokers} cut damaged records off its log when it started, although its machine had not started again.",
+    ),
     "contradicted_by_high_watermark": (
         BOUND,
         "A high watermark above the new leader's log end was read before or around the election.",
@@ -102,10 +107,29 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "The high watermark had reached at least {value}: broker {brokers} was leader and alone in the ISR, not below "
         "min ISR, and its log ended there in two readings of one process.",
     ),
+    "floor_logged": (
+        BOUND,
+        "The high watermark had reached at least {value}: broker {brokers} logged it when it began to lead or to "
+        "follow, or went on to lead.",
+    ),
+    "floor_logged_truncation": (
+        BOUND,
+        "The high watermark had reached at least {value}: broker {brokers} logged that it truncated its log below it.",
+    ),
     "high_watermark_at_most": (BOUND, "The high watermark was at most {value}."),
     "ceiling_clean_stop": (
         BOUND,
         "Broker {brokers}, the previous leader, stopped cleanly, and its log ended at {value} then.",
+    ),
+    "ceiling_logged_high_watermark": (
+        BOUND,
+        "Broker {brokers}, the previous leader, logged its last high watermark, {value}, when it learned that it no "
+        "longer led.",
+    ),
+    "ceiling_logged_log_end": (
+        BOUND,
+        "The log of broker {brokers}, the previous leader, still ended at {value} when it logged that it did not lead; "
+        "until then it had neither truncated nor lost anything.",
     ),
     "ceiling_below_min_isr": (
         BOUND,
@@ -120,8 +144,17 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     "log_end": (BOUND, "The new leader's log ended at {value}."),
     "log_end_at_most": (BOUND, "The new leader's log ended at {value} at most."),
     "log_end_at_least": (BOUND, "The new leader's log matched the partition's log up to at least {value}."),
+    "premise_epochs_written_once": (
+        BOUND,
+        "Each leader epoch in that part of the new leader's log was certainly written by one process, or it is the "
+        "previous leader's own log: so the records are the same, too.",
+    ),
     "nothing_bounds": (BOUND, "No report of a high watermark or log end bounds the loss."),
-    "lost_at_least": (BOUND, "Proven: at least {value} acknowledged offsets are gone."),
+    "lost_at_least": (
+        BOUND,
+        "Proven: at least {value} acknowledged offsets are gone. Retention or compaction may have removed some of "
+        "their records before.",
+    ),
     "lost_at_most": (BOUND, "At most {value} acknowledged offsets are gone."),
     "lost_open": (BOUND, "No upper bound is known."),
     "first_lost": (BOUND, "The first lost offset is {value}."),
@@ -149,9 +182,8 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "missing_word_of_process": (
         FACT,
-        "Missing: evidence that one process of broker {brokers}, the previous leader, led for its whole term. The "
-        "cheapest evidence is a scrape with process_start_time_seconds from right before it went away, or its "
-        "server.log.",
+        "Missing: evidence that one process of broker {brokers} led for its whole term. The cheapest evidence is a "
+        "scrape with process_start_time_seconds from right before it went away, or its server.log.",
     ),
     "missing_high_watermark": (
         FACT,

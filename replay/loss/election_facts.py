@@ -17,20 +17,28 @@ from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
 from replay.loss.contradictions import Contradictions
 from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
+from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
-from replay.loss.premises import Membership, Premise, membership
+from replay.loss.premises import (
+    Membership,
+    Premise,
+    earlier_leaders_unknown,
+    may_have_restarted,
+    membership,
+)
 from replay.loss.verdict import Election
+from replay.offsets.broker_lines import NO_LINES, BrokerLines
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
     Bound,
     Evidence,
-    Leaders,
     Row,
-    exact_log_end,
+    higher,
     index_rows,
     read_by,
 )
+from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
 from replay.partitions.elections import States
 
@@ -65,18 +73,22 @@ def partition_elections(
     evidence: Evidence,
     against: Contradictions,
     around: tuple[ClusterFacts, Sessions, int],
-    directories: Sequence[Sequence[str] | None],
+    recorded: tuple[Sequence[Sequence[str] | None], Sequence[int]],
+    lines: BrokerLines = NO_LINES,
 ) -> list[ElectionFacts]:
     """The elections of one partition, ready to judge.
 
     span: the partition's rows in the history [first, end). rows: the elections to judge. against: what else in the lake
     contradicts an election. around: the cluster, its brokers' sessions, and the time after which no state is known.
-    directories: of the span's rows, ids in the order of the replicas.
+    recorded: of the span's rows, directory ids in the order of the replicas, and partition epochs. lines: what brokers
+    logged about the partition.
     """
     cluster, sessions, end_ms = around
     sessions = sessions.extended(evidence.scrapes, cluster.clock)
-    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped)
-    return _Partition(terms, evidence, against, directories).elections(list(rows))
+    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped, lines.corrupted)
+    directories, partition_epochs = recorded
+    reader = LineReader(terms, lines if terms.sound else NO_LINES, partition_epochs)
+    return _Partition(terms, evidence, against, directories, reader).elections(list(rows))
 
 
 class _Partition:
@@ -88,13 +100,13 @@ class _Partition:
         evidence: Evidence,
         against: Contradictions,
         directories: Sequence[Sequence[str] | None],
+        reader: LineReader,
     ) -> None:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
         self.evidence = evidence if terms.sound else index_rows([])
-        self.against, self.directories = against, directories
-        self.leaders: dict[int, Leaders] = {}
+        self.against, self.directories, self.reader = against, directories, reader
 
     def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states
@@ -110,7 +122,7 @@ class _Partition:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
         rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
-        return known + list(self._alone_in_isr())
+        return [*known, *self._alone_in_isr(), *self.reader.reports()]
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
@@ -184,7 +196,7 @@ class _Partition:
         last = bisect_right(terms.times, end_ms) - 1
         if (
             first < 0
-            or end_ms > terms.end_ms
+            or not terms.known_at(end_ms)
             or self.facts.anchored[self.first + first + 1 : self.first + last + 1].any()
         ):
             return None
@@ -206,23 +218,26 @@ class _Partition:
         leaderless = None if led == row - 1 else int(facts.timestamp_ms[max(led + 1, facts.stretch[row])])
         term = self.terms.last_term(row)
         winner, replicas = int(states.leader[row]), members_of(states.replicas[row])
-        memberships = {broker: membership(self.terms, broker, row, self._directory_of) for broker in replicas}
-        undisturbed = {broker for broker in replicas if term is None or self.terms.undisturbed(broker, term)}
+        # Kafka elects a last known leader that is no replica any more, after a cancelled reassignment.
+        concerned = {*replicas, winner}
+        memberships = {broker: membership(self.terms, broker, row, self._directory_of) for broker in concerned}
+        undisturbed = {broker for broker in replicas if term is None or self.terms.has_its_log(broker, term, row)}
+        log_end_min, doubts = self._shared_log(row)
         return ElectionFacts(
             row=row,
-            election=self._election(row, term, memberships[winner]),
+            election=self._election(row, term, memberships[winner], doubts),
             evidence=self.evidence,
             floor=floor,
-            log_end_min=self._log_end(row),
+            log_end_min=log_end_min,
             previous_leader=int(facts.previous_leader[row]),
             last_epoch=int(states.leader_epoch[led]) if led >= 0 else -1,
             leaderless_ms=leaderless,
             memberships=memberships,
-            sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in replicas},
+            sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
             undisturbed=frozenset(undisturbed),
         )
 
-    def _election(self, row: int, term: LeaderTerm | None, own: Membership) -> Election:
+    def _election(self, row: int, term: LeaderTerm | None, own: Membership, doubts: tuple[Premise, ...]) -> Election:
         facts, states = self.facts, self.states
         winner, batch = int(states.leader[row]), int(facts.batch[row])
         elected_ms, until_ms = int(facts.timestamp_ms[row]), int(facts.until_ms[row])
@@ -243,9 +258,11 @@ class _Partition:
             joined_ms=int(facts.timestamp_ms[joined]),
             term=None if term is None else self._last_term(row, term),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
-            unbroken_term=self._led(row, term) if term is not None and term.unbroken else None,
+            unbroken_term=self._led(row, term) if term is not None and term.kept else None,
             contradictions=tuple(self._contradictions(row, own)),
+            doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
+            logged=self.reader.bounds(row),
         )
 
     def _led(self, row: int, term: LeaderTerm) -> tuple[int, int, int]:
@@ -278,7 +295,9 @@ class _Partition:
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
-            took_over=led_ms[1] - led_ms[0] >= margin_ms or asked_ms >= led_ms[0] + PROPAGATION_MS,
+            # 4.0 elects brokers that are fenced, too (KAFKA-19522): nothing shows that such a one runs.
+            took_over=self.cluster.brokers.active(term.leader, int(facts.batch[term.first]))
+            and (led_ms[1] - led_ms[0] >= margin_ms or led_ms[0] + PROPAGATION_MS <= asked_ms <= led_ms[1]),
         )
 
     def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:
@@ -295,7 +314,11 @@ class _Partition:
             return False
         same = (states.replicas[rows] == states.replicas[last]).all()
         grown = (states.isr[rows][1:] & ~states.isr[rows][:-1]).any()
-        return bool(same and not grown and (facts.lowest_min_isr[rows] == states.min_isr[last]).all())
+        # A value that was in force in between may leave no row.
+        steady = (facts.lowest_min_isr[rows] == states.min_isr[last]) & (
+            facts.highest_min_isr[rows] == states.min_isr[last]
+        )
+        return bool(same and not grown and steady.all())
 
     def _contradictions(self, row: int, own: Membership) -> Iterable[Premise]:
         facts = self.facts
@@ -305,6 +328,12 @@ class _Partition:
         concerned = {int(self.states.leader[row]), *(r.leader for r in self.terms.terms_within(first, row))}
         if int(facts.offset[row]) in self.against.changes:
             yield Premise("contradicted_by_rules", False, offset=int(facts.offset[row]))
+        last = self.terms.last_term(row)
+        damaged = {b for b in concerned if self.terms.was_damaged(b, None, joined_ms, elected_ms)}
+        if last and self.terms.was_damaged(last.leader, last.session, last.begin_ms, elected_ms):
+            damaged.add(last.leader)
+        for broker in sorted(damaged):
+            yield Premise("contradicted_by_corruption", False, brokers=(broker,))
         for span in self.against.truncated.get(int(self.states.key[row]), ()):
             overlaps = span.begin_ms <= elected_ms and (span.end_ms is None or span.end_ms >= joined_ms)
             if overlaps and span.broker in concerned:
@@ -341,22 +370,26 @@ class _Partition:
             term_start = int(facts.term_start[facts.led[row - 1]])
             session = self.sessions.at(winner, int(facts.batch[row]))
             same = not self.sessions.begun(winner, int(facts.batch[term_start]), int(facts.batch[row]))
-            # It must be one process: another one, started after a crash within the session, may have less.
-            if same and session is not None and session.ran_until(at_ms):
+            # One process up to when it led: another one, started after a crash within the session, may have less.
+            if same and session is not None and session.ran_until(at_ms + PROPAGATION_MS):
                 return Step(epoch, at_ms, carries=True)
-        return Step(epoch, at_ms, carries=False, survives=self._log_end(row))
+        survives = higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
+        return Step(epoch, at_ms, carries=False, survives=survives)
 
-    def _log_end(self, row: int) -> Bound:
-        """Up to where the winner's log was the partition's. Open if its log, or that of the leader before, may have
-        been written by a process other than the one that was elected."""
-        stretch, winner = int(self.facts.stretch[row]), int(self.states.leader[row])
-        term = self.terms.last_term(row)
+    def _shared_log(self, row: int) -> tuple[Bound, tuple[Premise, ...]]:
+        """Up to where the winner's log was the partition's, and why that is open: the leaders that may have been more
+        than one process, so that logs may differ although their lines are the same."""
+        winner, term = int(self.states.leader[row]), self.terms.last_term(row)
+        stretch = int(self.facts.stretch[row])
+        if term is not None and self.facts.anchored[term.first]:
+            return OPEN, (earlier_leaders_unknown(self.facts, stretch),)
         if term is not None and not self.terms.undisturbed(winner, term):
-            return OPEN
-        if stretch not in self.leaders:
-            inside = np.arange(stretch, self.end)
-            inside = inside[self.facts.stretch[inside] == stretch]
-            opened = inside[(self.states.leader[inside] >= 0) & (self.facts.changes[inside] | (inside == stretch))]
-            epochs, brokers = self.states.leader_epoch[opened].tolist(), self.states.leader[opened].tolist()
-            self.leaders[stretch] = Leaders(epochs, brokers)
-        return exact_log_end(self.evidence, self.leaders[stretch], winner, int(self.states.leader_epoch[row]))
+            return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
+        leaders = self.terms.leaders(stretch)
+        end, doubted = shared_log(self.evidence, leaders, winner, int(self.states.leader_epoch[row]))
+        if doubted is None:
+            return end, ()
+        if doubted < leaders.known_from:
+            return end, (earlier_leaders_unknown(self.facts, stretch),)
+        began = stretch + int(np.searchsorted(self.states.leader_epoch[stretch:row], doubted))
+        return end, (may_have_restarted(self.facts, began, int(self.states.leader[began])),)

@@ -21,6 +21,7 @@ from replay.loss.election_facts import ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, facts_of
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
+from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of, keys_of
 from replay.partitions.elections import States
@@ -54,14 +55,19 @@ class JudgedWindow:
 
 
 def judged_windows(
-    bucket: Bucket, offsets: pa.Table, against: Contradictions = NO_CONTRADICTIONS
+    bucket: Bucket,
+    offsets: pa.Table,
+    against: Contradictions = NO_CONTRADICTIONS,
+    events: pa.Table | None = None,
 ) -> Iterator[JudgedWindow]:
-    """Judge every window of a bucket. offsets: LOG_END_OFFSETS rows with their topic_id filled in."""
+    """Judge every window of a bucket. offsets: LOG_END_OFFSETS rows with their topic_id filled in; events: see
+    `replay.bucket.detect`."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
+    suspicious[below_logged(history, states, events, np.flatnonzero(facts.changes & (states.leader >= 0)))] = True
     windows = build_windows(states, suspicious)
-    elections = _election_facts(history, states, facts, offsets, windows.election, cluster, against)
+    elections = _election_facts(history, states, facts, offsets, windows.election, cluster, against, events)
     state = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
     rows = zip(*(a.tolist() for a in (windows.start, windows.election, windows.end, windows.exposed)), strict=True)
     for start, election, end, exposed in rows:
@@ -129,12 +135,14 @@ def _election_facts(
     rows: Array,
     cluster: ClusterFacts,
     against: Contradictions,
+    events: pa.Table | None,
 ) -> dict[int, ElectionFacts]:
     """The elections to judge by row of the history. Uses only evidence of the judged partitions."""
     if not len(rows):
         return {}
     judged = np.unique(states.key[rows])
     evidence = evidence_of(history, states, offsets, judged)
+    lines = lines_of(history, states, events, judged)
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
@@ -142,10 +150,11 @@ def _election_facts(
     around = cluster, sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
     result = {}
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
-        directories = history["directories"].slice(first, end - first).to_pylist()
-        span = first, end
+        own = history.slice(first, end - first)
+        recorded = own["directories"].to_pylist(), own["partition_epoch"].to_pylist()
+        of_partition = lines.get(key, NO_LINES)
         for election in partition_elections(
-            facts, states, span, group.tolist(), evidence[key], against, around, directories
+            facts, states, (first, end), group.tolist(), evidence[key], against, around, recorded, of_partition
         ):
             result[election.row] = election
     return result
@@ -247,9 +256,9 @@ class Loss:
     by_leader: Mapping[int, tuple[int, int | None]]
 
 
-def losses(bucket: Bucket, offsets: pa.Table) -> list[Loss]:
-    """What electing each replica would have lost, for every judged window. offsets: as in `judged_windows`."""
-    return [_loss(window) for window in judged_windows(bucket, offsets)]
+def losses(bucket: Bucket, offsets: pa.Table, events: pa.Table | None = None) -> list[Loss]:
+    """What electing each replica would have lost, for every judged window. offsets, events: as in `judged_windows`."""
+    return [_loss(window) for window in judged_windows(bucket, offsets, events=events)]
 
 
 def _loss(window: JudgedWindow) -> Loss:

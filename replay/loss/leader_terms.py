@@ -13,10 +13,12 @@ from itertools import islice, takewhile
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
+from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.loss.facts import StateFacts
 from replay.loss.liveness import Session, Sessions
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
+from replay.offsets.shared_log import Leaders
 from replay.partitions.elections import States
 
 # A replica that has been in sync for this long, on a broker that ran all that time, follows its leader's log and has
@@ -29,7 +31,8 @@ class LeaderTerm:
     """A leader's time without a break: rows [first, end) of the history, and when it began and ended, in ms.
 
     session: the leader's session at the beginning; None if unknown. unbroken: one process led all that time; otherwise
-    a process that started after a crash may have led from `session.alive_until_ms` on.
+    a process that started after a crash may have led from `session.alive_until_ms` on. kept: whichever process led had
+    all that the leader had written: one process led, or its machine did not start again in that time.
     """
 
     leader: int
@@ -39,11 +42,12 @@ class LeaderTerm:
     end_ms: int
     session: Session | None
     unbroken: bool
+    kept: bool
 
 
 class LeaderTerms:
     """The leader terms of one partition, rows [first, end) of the bucket's facts and states. stopped:
-    `Evidence.stopped`."""
+    `Evidence.stopped`; corrupted: `BrokerLines.corrupted`."""
 
     def __init__(
         self,
@@ -54,12 +58,14 @@ class LeaderTerms:
         cluster: ClusterFacts,
         end_ms: int,
         stopped: Mapping[tuple[int, int], int],
+        corrupted: Mapping[int, Sequence[int | None]],
     ) -> None:
-        self.stopped = stopped
+        self.stopped, self.corrupted = stopped, corrupted
         self.facts, self.states, self.sessions, self.cluster = facts, states, sessions, cluster
         self.first, self.end = span
         self.end_ms = end_ms
         self.times: list[int] = np.maximum.accumulate(facts.timestamp_ms[self.first : self.end]).tolist()
+        self._leaders: dict[int, Leaders] = {}
         self._absences: dict[int, Array] = {}
         self._unsettled: dict[int, list[int]] = {}
 
@@ -101,7 +107,28 @@ class LeaderTerms:
             found_ms = self.stopped[leader, session.broker_epoch] - self.cluster.clock.error_ms
             unbroken |= found_ms >= end_ms
         begin_ms = int(facts.timestamp_ms[first])
-        return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, bool(unbroken))
+        kept = bool(unbroken) or (known and self.ran_on(leader, session, begin_ms, end_ms))
+        return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, bool(unbroken), kept)
+
+    def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
+        machine did not start again (SIGKILL leaves what was written in the page cache). The process of the session at
+        since_ms, if there is one, certainly ran up to its last sign of life."""
+        return self._same_boot(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
+
+    def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether only damage that a start cut off keeps `ran_on` from being true."""
+        return self._same_boot(broker, session, since_ms, until_ms) and self._cut_damage(broker, since_ms, until_ms)
+
+    def _same_boot(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
+        readings = self.cluster.boots.get(broker, ())
+        return is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, self.cluster.clock.error_ms)
+
+    def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        error = self.cluster.clock.error_ms + PROPAGATION_MS
+        times = self.corrupted.get(broker, ())
+        return any(at is None or since_ms - error <= at <= until_ms + error for at in times)
 
     def last_term(self, row: int) -> LeaderTerm | None:
         """The last term that began before a row and within the row's stretch."""
@@ -117,19 +144,23 @@ class LeaderTerms:
 
     @cached_property
     def _broken(self) -> list[LeaderTerm]:
-        return [term for term in self.all_terms if not term.unbroken]
+        return [term for term in self.all_terms if not term.kept]
 
     def broken_within(self, row: int) -> Iterator[LeaderTerm]:
-        """The terms that more than one process may have led, in the stretch of known states before a row."""
+        """The terms in which a later process may have led with less than an earlier one, in the stretch of known states
+        before a row."""
         first = int(self.facts.stretch[row])
         low = bisect_right(self._broken, first, key=lambda r: r.end)
         return takewhile(lambda term: term.first < row, islice(self._broken, low, None))
 
     def undisturbed(self, broker: int, term: LeaderTerm) -> bool:
         """Whether the broker's log was certainly neither truncated to, nor written by, a process other than the elected
-        one: the elected one led all the time, or the broker stopped while it certainly still ran and came back later.
+        one, or a later one that had no less: the elected one led all the time, or the broker stopped while it certainly
+        still ran and came back later.
         """
-        if term.unbroken:
+        if self.facts.anchored[term.first]:
+            return False  # what happened in this term before the snapshot is not known
+        if term.kept:
             return True
         session = term.session
         if session is None or broker == term.leader:
@@ -140,6 +171,30 @@ class LeaderTerms:
             return False
         after = self.sessions.begun(broker, own[-1].begin_batch)
         return not after or after[0].begin_ms - PROPAGATION_MS >= term.end_ms
+
+    def has_its_log(self, broker: int, term: LeaderTerm, row: int) -> bool:
+        """Whether equal lines mean equal records in the broker's log and in that of the last term before a row: it is
+        the leader's own log, or no process but the elected ones can have written any of its records."""
+        if not self.undisturbed(broker, term):
+            return False
+        earlier = (t for t in self.broken_within(row) if t is not term)
+        return broker == term.leader or not (self.facts.anchored[self.facts.stretch[row]] or any(earlier))
+
+    def leaders(self, stretch: int) -> Leaders:
+        """The leaders of the stretch of known states that begins with that row."""
+        if stretch not in self._leaders:
+            states, facts = self.states, self.facts
+            rows = np.arange(stretch, self.end)
+            rows = rows[facts.stretch[rows] == stretch]
+            opened = rows[(states.leader[rows] >= 0) & (facts.changes[rows] | (rows == stretch))]
+            broken = self.broken_within(int(rows[-1]))
+            self._leaders[stretch] = Leaders(
+                states.leader_epoch[opened].tolist(),
+                states.leader[opened].tolist(),
+                known_from=int(states.leader_epoch[stretch]) + int(facts.anchored[stretch]),
+                written_twice=frozenset(e for t in broken for e in states.leader_epoch[t.first : t.end].tolist()),
+            )
+        return self._leaders[stretch]
 
     def absent(self, broker: int) -> Array:
         """For every row of the partition, the number of the last row up to it in which the broker was no member; -1 for
@@ -169,11 +224,19 @@ class LeaderTerms:
         """The leader epoch at begin_ms if from then to end_ms the metadata log shows the broker running and in the ISR,
         under a leader; None if it does not."""
         first, last = bisect_right(self.times, begin_ms) - 1, bisect_right(self.times, end_ms) - 1
-        if first < 0 or self.breaks(broker)[last] >= first:
+        if first < 0 or self.breaks(broker)[last] >= first or not self.known_at(end_ms):
             return None
         if not self.cluster.brokers.steady(broker, begin_ms, end_ms):
             return None
         return int(self.states.leader_epoch[self.first + first])
+
+    def known_at(self, timestamp_ms: int) -> bool:
+        """Whether the partition's state at a time is known: it is not if the log ended before, or if the next row is a
+        snapshot's, which follows a hole in the log."""
+        following = bisect_right(self.times, timestamp_ms)
+        if following == len(self.times):
+            return timestamp_ms <= self.end_ms
+        return not self.facts.anchored[self.first + following] or timestamp_ms <= self.times[following - 1]
 
     def breaks(self, broker: int) -> list[int]:
         """For every row of the partition (counted from its first), the last one up to it without a leader, without the

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.partitions.reducer import MIGRATING
@@ -60,8 +61,8 @@ def membership(terms: LeaderTerms, broker: int, row: int, directory_of: Callable
     """
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
-        # Only a leader requests that, and the controller knows the leader's session (AlterPartition).
-        return Membership(None, [_not_marked(terms, row), _alive(terms, broker, row)], taken_in=True)
+        premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
+        return Membership(None, premises, taken_in=True)
     before = row - 1
     while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
         before -= 1
@@ -151,7 +152,7 @@ def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
     """
     first = int(terms.facts.stretch[row])
     if terms.facts.anchored[first]:
-        return Premise("not_held_earlier_leaders_unknown", False, offset=int(terms.facts.offset[first]))
+        return earlier_leaders_unknown(terms.facts, first)
     known = terms.terms_within(first, row)
     last_other = next((term for term in reversed(known) if term.leader != broker), None)
     for term in terms.broken_within(row):
@@ -160,6 +161,32 @@ def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
         else:
             sound = term.end > joined and terms.undisturbed(broker, term)
         if not sound:
-            offset = int(terms.facts.offset[term.first])
-            return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(term.leader,))
+            return may_have_restarted(terms.facts, term.first, term.leader)
     return Premise("premise_leaders_ran", True)
+
+
+def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:
+    """The premise that the leader that took it in was one process for its whole term.
+
+    Only a leader requests that, and the controller knows the leader's session (AlterPartition): so the process that had
+    registered runs. If the leader led before that, another process of it may have lost what it wrote.
+    """
+    term, facts = terms.last_term(row), terms.facts
+    if term is None or facts.anchored[term.first]:
+        return earlier_leaders_unknown(facts, int(facts.stretch[row]))
+    now = terms.sessions.at(term.leader, int(facts.batch[row]))
+    same = now is not None and term.session is not None and now.begin_batch == term.session.begin_batch
+    if same or term.kept:
+        return Premise("premise_leaders_ran", True)
+    return may_have_restarted(facts, term.first, term.leader)
+
+
+def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:
+    """Leaders before that row of the history, a snapshot's, may have been more than one process each."""
+    return Premise("not_held_earlier_leaders_unknown", False, offset=int(facts.offset[row]))
+
+
+def may_have_restarted(facts: StateFacts, row: int, leader: int) -> Premise:
+    """The leader from that row of the history on may have been more than one process."""
+    offset = int(facts.offset[row])
+    return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(leader,))

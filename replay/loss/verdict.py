@@ -10,10 +10,11 @@ rules with a case for each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replay.cluster.facts import Clock
 from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
+from replay.loss.line_bounds import LineBounds
 from replay.loss.liveness import Session
 from replay.loss.premises import NO_MEMBER, Membership, Premise
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
@@ -23,14 +24,16 @@ from replay.offsets.evidence import (
     Bound,
     Evidence,
     Row,
+    higher,
     last_seen,
     log_end_ceiling,
+    lower,
     old_log_floor,
     read_by,
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 2
+RULE_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ class Election:
     another registration. closed: the log shows how its leader epoch ended. session: the winner's. membership: the
     winner's, right before the election. term: the last leader's term before it, None if there was no leader.
     unbroken_term: (leader, begin, end) of that term, up to the election or the leader's restart; None unless one
-    process led all of it. contradictions: what else in the lake contradicts the winner's log. likely_floor: see
-    `watermark_floor.likely_floor`.
+    process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
+    differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
+    logged: what brokers' own log lines say of it.
     """
 
     leader: int
@@ -57,7 +61,9 @@ class Election:
     term: LastTerm | None = None
     unbroken_term: tuple[int, int, int] | None = None
     contradictions: tuple[Premise, ...] = ()
+    doubts: tuple[Premise, ...] = ()
     likely_floor: Bound = OPEN
+    logged: LineBounds = field(default_factory=LineBounds)
 
     @property
     def elected_clean(self) -> bool:
@@ -108,8 +114,10 @@ class Judgement:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether evidence shows that the election lost records, or contradicts that it lost none."""
-        return self.verdict == PROVEN or any(p.code.startswith("contradicted") for p in self.against)
+        """Whether evidence shows that the election lost records, or contradicts that it lost none. Damage that a start
+        cut off only voids what a boot id shows."""
+        codes = {p.code for p in self.against} - {"contradicted_by_corruption"}
+        return self.verdict == PROVEN or any(code.startswith("contradicted") for code in codes)
 
     @property
     def first_lost_offset(self) -> int | None:
@@ -121,9 +129,9 @@ class Judgement:
 def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bound, clock: Clock) -> Judgement:
     """Judge an election.
 
-    floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `exact_log_end`.
+    floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `shared_log`.
     """
-    ceiling = high_watermark_ceiling(evidence, election.term, clock)
+    ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
     if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
         ceiling = OPEN  # it contradicts the floor, so it bounds nothing
     log_end_max = log_end_ceiling(
@@ -134,6 +142,8 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
         lambda row: election.of_its_process(row, clock),
         clock,
     )
+    log_end_max = higher(log_end_max, election.logged.log_end)
+    log_end_min = higher(log_end_min, election.logged.shared)
     if log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value:
         log_end_min = OPEN
     loss_min = 0
@@ -158,7 +168,9 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
         loss_max = None  # something contradicts it
     bounds = (floor, ceiling, log_end_min, log_end_max)
     judgement = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
-    failing = tuple(p for p in election.membership.premises if not p.holds)
+    failing = [p for p in election.membership.premises if not p.holds]
+    if verdict != EXCLUDED and log_end_min.value is None:
+        failing += [doubt for doubt in election.doubts if doubt not in failing]
     return replace(judgement, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
 
 
@@ -185,7 +197,7 @@ def _unacked(
     """
     floor, _, log_end_min, log_end_max = bounds
     observed = old_log_floor(evidence, election.unbroken_term, clock)
-    ended = old_log_end(evidence, election.term, clock)
+    ended = lower(old_log_end(evidence, election.term, clock), election.logged.old_log_end)
     reached = max((b for b in (observed, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
     if reached.value is not None and ended.value is not None and ended.value < reached.value:
         ended = OPEN  # it contradicts the lower bound
@@ -204,6 +216,8 @@ def _observed_below_floor(election: Election, evidence: Evidence, floor: Bound, 
         return False
     replica = last_seen(evidence, election.leader, election.elected_ms, clock)
     if replica is None or floor.value is None or floor.row is None or replica.log_end_offset >= floor.value:
+        return False
+    if floor.row["captured_at_ms"] is None:
         return False
     reported_ms = read_by(floor.row) + clock.error_ms
     return clock.surely_after(replica.row, max(reported_ms, election.joined_ms + PROPAGATION_MS))

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 from replay.cluster.facts import Clock, read_by
@@ -37,6 +37,16 @@ class Bound:
 
 
 OPEN = Bound()
+
+
+def lower(first: Bound, second: Bound) -> Bound:
+    """The lower of two bounds; of equal ones the first. An open one does not count."""
+    return min((b for b in (first, second) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
+
+
+def higher(first: Bound, second: Bound) -> Bound:
+    """The higher of two bounds; of equal ones the first. An open one does not count."""
+    return max((b for b in (first, second) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,48 +245,6 @@ def _scrapes(rows: Iterable[Row]) -> list[Scrape]:
 
 
 _GAUGES = ("process_start_ms", "in_sync_replicas_count", "under_min_isr")
-
-
-@dataclass(frozen=True, slots=True)
-class Leaders:
-    """The leaders of a partition by leader epoch, ascending, as far as states are known without a break."""
-
-    epochs: Sequence[int]
-    brokers: Sequence[int]
-
-
-def exact_log_end(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> Bound:
-    """Up to where the winner's log was the partition's log when it was elected; open if unknown.
-
-    A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
-    before it show where the two logs diverge: the same offset means the same record only within the same epoch
-    (KIP-101, KIP-279), and only if one process wrote that epoch.
-    """
-    led = bisect_left(leaders.epochs, leader_epoch) - 1
-    ends: list[tuple[int, Row]] = []
-    earlier = own_lines(evidence, leaders.brokers[led], leaders.epochs[led]) if led >= 0 else []
-    for entry in own_lines(evidence, leader, leader_epoch):
-        if entry.start_offset == 0:
-            ends.append((0, entry.row))
-        elif led >= 0 and entry.lines[entry.number - 1][0] == leaders.epochs[led]:
-            ends.append((entry.start_offset, entry.row))
-        elif led >= 0:
-            diverging = [_divergence(entry, other) for other in earlier]
-            ends += [(end, entry.row) for end in diverging if end is not None]
-    end, row = min(ends, key=lambda pair: pair[0], default=(None, None))
-    return Bound(end, row)
-
-
-def _divergence(entry: EpochEntry, leader: EpochEntry) -> int | None:
-    """The offset at which the log before the entry diverges from the leader's log, whose end is open; None if the files
-    share no epoch."""
-    mine = [*entry.before, (-1, entry.start_offset)]
-    ends = {epoch: end for (epoch, _), (_, end) in pairwise(mine)}
-    theirs = leader.lines[: leader.number + 1]
-    shared = [epoch for epoch, _ in theirs if epoch in ends]
-    if not shared:
-        return None
-    return min([ends[shared[-1]], *(start for epoch, start in theirs if epoch > shared[-1])])
 
 
 def own_lines(evidence: Evidence, broker: int, leader_epoch: int) -> list[EpochEntry]:

@@ -11,6 +11,11 @@ LIFETIMES = pa.schema(
     [pa.field("topic_id", pa.string()), pa.field("topic", pa.string()), pa.field("created_ms", pa.int64())]
 )
 
+# What `lifetimes_of` reads of a history.
+LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
+# A partition's lines in one file.
+_ONE_PLACE = ("capture", "path", "topic", "partition")
+
 
 def lifetimes_of(history: pa.Table) -> pa.Table:
     """LIFETIMES of the topics in schemas.PARTITION_HISTORY rows (columns topic_id, topic, timestamp_ms)."""
@@ -36,4 +41,41 @@ def with_topic_ids(offsets: pa.Table, lifetimes: pa.Table) -> pa.Table:
     ids[rows[count == 1]] = matched["topic_id"].to_numpy(zero_copy_only=False)[first[count == 1]]
     column = offsets.schema.get_field_index("topic_id")
     table = offsets.set_column(column, offsets.schema.field("topic_id"), pa.array(ids, pa.string()))
+    return table.filter(table["topic_id"].is_valid())
+
+
+def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bool) -> pa.Table:
+    """Events of brokers' own logs that are about a topic, with its id. Rows whose topic is not certain are left out.
+
+    It is the line's own id; else the id that the last line before it and the next line after it, in the same file and
+    about the same partition, both have, since a topic that was deleted never comes back; else, if is_complete, that of
+    the only topic that ever had the name.
+
+    events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster; is_complete: the
+    log is known from its first record on, so that no other topic can have had the name.
+    """
+    events = events.filter(pc.and_(pc.is_valid(events["topic"]), pc.is_valid(events["partition"])))
+    events = events.sort_by([(name, "ascending") for name in (*_ONE_PLACE, "position")]).combine_chunks()
+    count = len(events)
+    ids = events["topic_id"].to_numpy(zero_copy_only=False).astype(object)
+    begins = np.zeros(count, dtype=bool)
+    begins[:1] = True
+    for name in _ONE_PLACE:
+        values = events[name].to_numpy(zero_copy_only=False)
+        begins[1:] |= values[1:] != values[:-1]
+    index, named = np.arange(count), np.array([i is not None for i in ids], dtype=bool)
+    first = np.maximum.accumulate(np.where(begins, index, 0))
+    last = np.minimum.accumulate(np.where(np.append(begins[1:], True)[:count], index, count)[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(named, index, -1))
+    after = np.minimum.accumulate(np.where(named, index, count)[::-1])[::-1]
+    between = (before >= first) & (after <= last)
+    between[between] = ids[before[between]] == ids[after[between]]
+    found = np.where(between, ids[np.where(between, before, 0)], None) if count else ids
+    if is_complete:
+        names = lifetimes.group_by("topic").aggregate([("topic_id", "count_distinct"), ("topic_id", "max")]).to_pylist()
+        only = {row["topic"]: row["topic_id_max"] for row in names if row["topic_id_count_distinct"] == 1}
+        topics = events["topic"].to_pylist()
+        found = np.array([i or only.get(t) for i, t in zip(found, topics, strict=True)], dtype=object)
+    column = events.schema.get_field_index("topic_id")
+    table = events.set_column(column, events.schema.field("topic_id"), pa.array(found, pa.string()))
     return table.filter(table["topic_id"].is_valid())

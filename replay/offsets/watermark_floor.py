@@ -35,13 +35,15 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Report:
     """A high watermark that the log of `leader_epoch` or of a later epoch had reached, read by end_ms. inference: as in
-    `evidence.Bound`."""
+    `evidence.Bound`. before_epoch: it was reached before the election of that leader epoch or a later one, whenever it
+    was read; None: only end_ms shows when."""
 
     value: int
     end_ms: int
     leader_epoch: int
     row: Row
     inference: str | None = None
+    before_epoch: int | None = None
 
 
 class EpochsShown:
@@ -140,7 +142,7 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
 def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     """For every step, the largest high watermark that the partition's log had certainly reached before it.
 
-    steps: in offset order, leader epochs ascending. A report counts for a step if it was certainly read before it,
+    steps: in offset order, leader epochs ascending. A report counts for a step if it was certainly reached before it,
     capped by every step in between, from the report's own leader epoch on.
     """
     epochs = [s.leader_epoch for s in steps]
@@ -148,7 +150,10 @@ def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
     waiting: dict[int, list[tuple[int, Report]]] = defaultdict(list)
     for report in known:
         slot = bisect_right(epochs, report.leader_epoch)
-        waiting[max(slot, bisect_right(times, report.end_ms))].append((slot, report))
+        timely = bisect_right(times, report.end_ms)
+        if report.before_epoch is not None:
+            timely = bisect_left(epochs, report.before_epoch)
+        waiting[max(slot, timely)].append((slot, report))
     # A report of slot i passes through steps i, i + 1, ... Slots that the same step limits most form a group: `lasts`
     # has each group's last slot, `caps` its limit.
     lasts: list[int] = []

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 
-lake = LakeFiles(Path(sys.argv[1]))
+lake = Lake(Path(sys.argv[1]))
 cluster = lake.clusters()[0]
 lake.captures(cluster)
 lake.count("evidence_files", cluster)

@@ -319,6 +319,14 @@ def test_a_report_of_a_replica_long_in_sync_counts_although_it_never_changed() -
     assert verdict(late, "150 b2 hw=100", shorter, at=210, brokers=bounced) == ("possible", 0, None)
 
 
+def test_a_report_from_a_hole_in_the_log_is_not_of_a_replica_long_in_sync() -> None:
+    """The log shows broker 2 in sync up to 60 s and again from the snapshot at 160 s on, and nothing in between."""
+    hole = (*UNCLEAN, "160 checkpoint isr=2,3 leader=2 epoch=2", "300 isr= elr=2 leader=-1", "310 isr=3 leader=3")
+    shorter = "315 b3 e0@0 e2@80 e4@85"
+    assert verdict(hole, "150 b2 hw=100", shorter, at=310) == ("possible", 0, None)
+    assert verdict(hole, "250 b2 hw=100", shorter, at=310) == ("proven", 15, None)
+
+
 def test_a_clean_election_with_a_gap_in_the_evidence_lets_old_reports_fade() -> None:
     """Nothing shows how much the leader of epoch 1 had: what was reported before it is not held against epoch 3."""
     lines = ("10 isr=1,2,3 leader=1", "20 isr=1,2 leader=2", "30 isr= elr=1,2 leader=-1", "40 isr=3 elr= leader=3")
@@ -358,6 +366,13 @@ def test_a_log_that_begins_with_a_snapshot() -> None:
 def test_leader_epochs_that_are_used_twice_make_evidence_ambiguous() -> None:
     mixed = (*UNCLEAN, "70 isr=3 leader=3 epoch=1", "80 isr=1 leader=1 epoch=2")
     assert verdict(mixed, *LOST) == ("undetermined", 0, None)
+
+
+def test_a_leader_that_is_no_replica_is_judged_too() -> None:
+    """After a cancelled reassignment Kafka may elect a last known leader that is no replica any more."""
+    elected = ("10 replicas=1,2,3 isr=1 leader=1", "30 isr= leader=-1", "40 isr=4 leader=4 recovering")
+    own = "50 b4 e0@0 e2@80"
+    assert verdict(elected, "25 b1 hw=150 e0@0", own, brokers=running(1, 2, 3, 4)) == ("proven", 70, None)
 
 
 def test_a_file_with_a_line_missing_gives_no_exact_log_end() -> None:

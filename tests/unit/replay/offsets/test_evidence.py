@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from replay.cluster.facts import Clock
-from replay.offsets.evidence import PROPAGATION_MS, Leaders, exact_log_end, index_rows, last_seen, log_end_ceiling
+from replay.offsets.evidence import PROPAGATION_MS, index_rows, last_seen, log_end_ceiling
 from tests.support.scenario import UNCERTAINTY_MS, evidence, ms
 
 EXACT = Clock(0)
@@ -46,67 +46,6 @@ def test_a_value_without_a_time_is_neither_before_nor_after() -> None:
 
 def test_an_unknown_uncertainty_is_none() -> None:
     assert EXACT.surely_before(row(10_000, None), 10_001)
-
-
-# The winner's log end: exactly.
-
-LED = Leaders([0, 2, 4], [1, 2, 3])
-
-
-def exact(*lines: str, leaders: Leaders = LED, leader: int = 3, epoch: int = 4) -> int | None:
-    return exact_log_end(index_rows(evidence(*lines)), leaders, leader, epoch).value
-
-
-def test_a_leaders_own_line_is_its_log_end_where_it_had_records_of_the_leader_before() -> None:
-    assert exact("9 b3 e0@0 e2@50 e4@80") == 80
-
-
-def test_own_lines_count_from_any_later_copy_even_one_without_a_time() -> None:
-    assert exact("? b3 e0@0 e2@50 e4@80 e7@120") == 80
-
-
-def test_another_replicas_line_is_not_exact() -> None:
-    assert exact("9 b2 e0@0 e2@50 e4@80") is None
-
-
-def test_the_first_line_is_not_exact_since_deleting_old_records_moves_it() -> None:
-    assert exact("9 b3 e4@80") is None
-    assert exact("9 b3 e4@0") == 0
-
-
-def test_where_logs_part_only_what_both_have_counts() -> None:
-    """Broker 3 has 80 records, the last 30 of them of epoch 0; the leader of epoch 2 went on from offset 50."""
-    assert exact("9 b3 e0@0 e4@80", "9 b2 e0@0 e2@50") == 50
-    assert exact("9 b3 e0@0 e4@40", "9 b2 e0@0 e2@50") == 40
-
-
-def test_where_logs_parted_further_back() -> None:
-    """Broker 3 led epoch 1, cut off, and wrote from offset 20 on; nobody else has that."""
-    leaders = Leaders([0, 1, 2, 4], [1, 3, 2, 3])
-    assert exact("9 b3 e0@0 e1@20 e4@30", "9 b2 e0@0 e2@50", leaders=leaders) == 20
-
-
-def test_without_the_leaders_file_it_is_not_known_where_logs_part() -> None:
-    assert exact("9 b3 e0@0 e4@80") is None
-    assert exact("9 b3 e0@0 e4@80", "9 b1 e0@0 e2@50") is None
-    assert exact("9 b3 e1@10 e4@80", "9 b2 e2@50") is None
-    assert exact("9 b3 e1@0 e4@80", "9 b2 e0@0 e2@50") is None
-
-
-def test_before_the_first_known_leader_nothing_is_known() -> None:
-    assert exact("9 b3 e0@0 e4@80", leaders=Leaders([4], [3])) is None
-
-
-def test_a_file_with_a_missing_line_is_not_exact() -> None:
-    rows = evidence("9 b3 e0@0 e1@20 e4@80", "9 b2 e0@0 e2@50")
-    lacking = [r for r in rows if r["leader_epoch"] != 1]
-    leaders = Leaders([0, 1, 2, 4], [1, 3, 2, 3])
-    assert exact_log_end(index_rows(rows), leaders, 3, 4).value == 20
-    assert exact_log_end(index_rows(lacking), leaders, 3, 4).value is None
-
-
-def test_of_contradicting_copies_the_smaller_counts() -> None:
-    assert exact("9 b3 e0@0 e2@50 e4@80", "12 b3 e0@0 e2@50 e4@70") == 70
 
 
 # The winner's log end: at most.

@@ -1,0 +1,241 @@
+"""Bounds on an election that lines of brokers' own logs give. docs/findings.md has the rules (L1 to L8).
+
+Lines are joined with the metadata log by partition epoch and leader epoch, never by time. What a line says holds
+for the process that logged it. Which process that was must follow from the line itself, from the metadata log (it ran
+on), or must not matter (its machine did not start again, so that no process had less than the one before).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from replay.arrow.ragged import Array, mask_of
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
+from replay.offsets.broker_lines import SOON_MS, BrokerLines, Cut, Said
+from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound
+from replay.offsets.watermark_floor import Report
+
+LOGGED_FLOOR, LOGGED_CUT = "floor_logged", "floor_logged_truncation"
+LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
+
+
+@dataclass(frozen=True, slots=True)
+class LineBounds:
+    """What lines say of an election. log_end: the winner's exact log end. shared: up to where its log certainly was the
+    partition's. ceiling: of the high watermark that the last leader reached. old_log_end: the last leader's exact log
+    end."""
+
+    log_end: Bound = OPEN
+    shared: Bound = OPEN
+    ceiling: Bound = OPEN
+    old_log_end: Bound = OPEN
+
+
+class LineReader:
+    """Reads the lines of one partition against its leader terms."""
+
+    def __init__(self, terms: LeaderTerms, lines: BrokerLines, partition_epochs: Sequence[int]) -> None:
+        """partition_epochs: of the partition's rows, in order."""
+        self.terms, self.lines = terms, lines
+        self.facts, self.states = terms.facts, terms.states
+        self.row_of = {epoch: terms.first + i for i, epoch in enumerate(partition_epochs)}
+        # By broker, its lines that show a log end, in order of the rows that they are about.
+        self._ends: dict[int, list[tuple[int, Said]]] = defaultdict(list)
+        for line in lines.ends:
+            self._ends[line.broker].append((self.row_of[line.partition_epoch], line))
+        for own in self._ends.values():
+            own.sort(key=lambda pair: pair[0])
+        # A removed partition has no leader epoch: it keeps the last one here.
+        self._epochs = np.maximum.accumulate(self.states.leader_epoch[terms.first : terms.end])
+        self._agreements: dict[int, Array] = {}
+
+    def reports(self) -> list[Report]:
+        """High watermarks that a log had certainly reached, each before the elections of later leader epochs."""
+        anchored = bool(self.facts.anchored[self.terms.first])
+        created = -1 if anchored else int(self.states.leader_epoch[self.terms.first])
+        result = []
+        for line in self.lines.led:
+            own = line.leader_epoch
+            result.append(Report(line.high_watermark, 0, own, line.row, LOGGED_FLOOR, before_epoch=own + 1))
+        for line in self.lines.followed:
+            # The first line of a process may repeat what an earlier one learned in that epoch.
+            before = line.leader_epoch if line.came_from else line.leader_epoch + 1
+            since = max(created, self._led_before(line))
+            result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
+        for cut in self.lines.cuts:
+            epoch = self._cut_in(cut)
+            if epoch is not None:
+                led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
+                since = max([created, *led])
+                result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
+        return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
+
+    def _led_before(self, line: Said) -> int:
+        """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
+        epoch's. Else -1."""
+        at = self.row_of[line.partition_epoch]
+        begin = self._begin_of_epoch(at)
+        led = int(self.facts.led[begin - 1]) if begin > int(self.facts.stretch[at]) else -1
+        is_its = led >= 0 and int(self.states.leader[led]) == line.broker
+        return int(self.states.leader_epoch[led]) if is_its else -1
+
+    def _cut_in(self, cut: Cut) -> int | None:
+        """The leader epoch before which the replica's high watermark was above the cut; None if that is unknown.
+
+        It followed a leader of which it had no record yet, and its high watermark was above that leader's first log
+        end. So it does not have it from that leader. Which of the leader's epochs that was, the line before says; else
+        the last one is sure.
+        """
+        later = [epoch for epoch in self._epochs_led_by(cut.leader) if epoch > cut.latest_epoch]
+        followed = {line.leader_epoch for line in self.lines.followed if self._cut_after(line) is cut}
+        epoch = followed.pop() if len(followed) == 1 else max(later, default=-1)
+        began = self.lines.began.get((cut.leader, epoch))
+        if epoch not in later or began is None or cut.high_watermark <= (began.log_end or 0):
+            return None
+        return epoch
+
+    def _epochs_led_by(self, broker: int) -> set[int]:
+        terms = [term for term in self.terms.all_terms if term.leader == broker]
+        return {int(e) for term in terms for e in self.states.leader_epoch[term.first : term.end]}
+
+    def bounds(self, row: int) -> LineBounds:
+        """What lines say of the election in that row of the history."""
+        began = self.lines.began.get((int(self.states.leader[row]), int(self.states.leader_epoch[row])))
+        end = OPEN if began is None else Bound(began.log_end, began.row)
+        ceiling, old = self._last_of_old_leader(row)
+        return LineBounds(end, self._shared(row, end), ceiling, old)
+
+    def _shared(self, row: int, end: Bound) -> Bound:
+        """Up to where the winner's log is the last leader's.
+
+        While it followed, it had what its leader had. Since then it may have kept a tail that later leaders replaced:
+        it agrees with them below the first log end of each (KIP-101). That holds if no epoch was written twice: whoever
+        led lost nothing of it.
+        """
+        winner, term = int(self.states.leader[row]), self.terms.last_term(row)
+        if end.value is None or term is None:
+            return OPEN
+        if term.leader == winner:
+            return end if term.kept and not self.facts.anchored[term.first] else OPEN
+        if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
+            return OPEN
+        since = self._in_agreement(winner, row)
+        values = [end.value]
+        for later in self.terms.terms_within(since + 1, row):
+            rows = range(max(later.first, since + 1), min(later.end, row))
+            for epoch in {int(self.states.leader_epoch[r]) for r in rows} - {int(self.states.leader_epoch[since])}:
+                began = self.lines.began.get((later.leader, epoch))
+                if began is None or began.log_end is None:
+                    return OPEN
+                values.append(began.log_end)
+        return Bound(min(values), end.row)
+
+    def _in_agreement(self, winner: int, row: int) -> int:
+        """The last row before the election in which the winner's log was certainly its leader's as far as it went: it
+        led, or its leader had just taken it into the ISR. The partition's first row if there is none: logs begin
+        empty."""
+        if winner not in self._agreements:
+            inside = slice(self.terms.first, self.terms.end)
+            leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
+            in_isr = (
+                mask_of(self.states.replicas[inside], np.full(len(leader), winner)) & self.states.isr[inside]
+            ) != 0
+            agreed = leader == winner
+            agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
+            rows = np.where(agreed, np.arange(len(leader)), 0)
+            self._agreements[winner] = np.maximum.accumulate(rows) + self.terms.first
+        return int(self._agreements[winner][row - 1 - self.terms.first])
+
+    def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
+        """(ceiling, old_log_end) by what the last leader logged when it first followed again."""
+        term = self.terms.last_term(row)
+        if term is None or term.end > row:
+            return OPEN, OPEN
+        lines = self._ends.get(term.leader, [])
+        found = []
+        for at, line in islice(lines, bisect_left(lines, term.end, key=lambda pair: pair[0]), None):
+            if self.facts.stretch[at] != self.facts.stretch[term.first] or not self._is_first_after(term, at):
+                break
+            pair = self._last_word(term, line, at)
+            found += [pair] if pair else []
+        if len({end.value for _, end in found}) != 1:
+            return OPEN, OPEN
+        return min((ceiling for ceiling, _ in found), key=lambda b: b.value or 0), found[0][1]
+
+    def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
+        """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if
+        it may not. Nobody else led between.
+
+        No process of the leader may have followed the new one before, and it must have acted as leader: else the leader
+        before it would have gone on.
+        """
+        replica = mask_of(self.states.replicas[term.end : at + 1], np.full(at + 1 - term.end, line.broker))
+        if not replica.all():
+            return None  # it was no replica for a while: its log was deleted
+        last_epoch, came_from = int(self.states.leader_epoch[term.end - 1]), line.came_from
+        began = self.lines.began.get((term.leader, last_epoch))
+        start = None if began is None else began.log_end
+        if term.first == self.terms.first and not self.facts.anchored[term.first]:
+            start = 0 if last_epoch == int(self.states.leader_epoch[term.first]) else start
+        led = came_from == (term.leader, last_epoch)
+        if not led and start is None:
+            return None
+        knew = came_from is not None and came_from[1] >= last_epoch
+        followed = self._is_of_its_process(term, at)
+        end = Bound(line.log_end, line.row, inference=LAST_LOG_END)
+        if term.unbroken and (led or followed):
+            # What earlier leaders had promised is in its log too, below where its epoch begins.
+            exact = start is not None and start <= line.high_watermark
+            return Bound(line.high_watermark, line.row, inference=LAST_HIGH_WATERMARK) if exact else end, end
+        if knew or line.leader in (-1, line.broker) or self._cut_after(line) is not None:
+            return (end, end) if self._kept_until(term, at, knew) else None
+        return None
+
+    def _is_first_after(self, term: LeaderTerm, at: int) -> bool:
+        """Whether nobody led after the term before the leader epoch of that row."""
+        begin = self._begin_of_epoch(at)
+        return begin <= term.end or int(self.facts.led[begin - 1]) < term.end
+
+    def _begin_of_epoch(self, at: int) -> int:
+        """The first row of that row's leader epoch."""
+        return self.terms.first + int(np.searchsorted(self._epochs, self._epochs[at - self.terms.first]))
+
+    def _is_of_its_process(self, term: LeaderTerm, at: int) -> bool:
+        """Whether the process that led certainly logged a line about that row: it ran on after the state had gone. One
+        that starts later begins with a later state."""
+        if not term.unbroken or term.session is None or at + 1 >= self.terms.end:
+            return False
+        return term.session.ran_until(int(self.facts.timestamp_ms[at + 1]) + PROPAGATION_MS)
+
+    def _kept_until(self, term: LeaderTerm, at: int, knew: bool) -> bool:
+        """Whether no process of the leader had less than the one before, up to the one that logged about that row: its
+        machine did not start again before the state had gone. A process that knew an earlier leader epoch (knew) began
+        before this one."""
+        gone = max(term.end, self._begin_of_epoch(at)) if knew else at + 1
+        if gone >= self.terms.end:
+            return False
+        until = int(self.facts.timestamp_ms[gone])
+        return self.terms.ran_on(term.leader, term.session, term.begin_ms, until)
+
+    def _cut_after(self, line: Said) -> Cut | None:
+        """The truncation of the replica soon after that line, when it had no record of the new leader's: so no earlier
+        process of it had truncated for that leader, and its high watermark is not from it. It ended above the new
+        leader's first log end: otherwise that leader may have led again with less, and made it truncate twice."""
+        began = self.lines.began.get((line.leader, line.leader_epoch))
+        if began is None or (line.log_end or 0) <= (began.log_end or 0):
+            return None
+        for cut in self.lines.cuts:
+            same = (cut.broker, cut.leader, cut.high_watermark) == (line.broker, line.leader, line.high_watermark)
+            if not same or cut.latest_epoch >= line.leader_epoch or cut.to >= (line.log_end or 0):
+                continue
+            if line.logged_at_ms is None or cut.logged_at_ms is None:
+                continue
+            if 0 <= cut.logged_at_ms - line.logged_at_ms <= SOON_MS:
+                return cut
+        return None

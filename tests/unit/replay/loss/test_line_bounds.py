@@ -1,0 +1,317 @@
+"""Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L8): what a line proves, and when not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from replay.bucket import detect
+from replay.cluster.boots import BootReading
+from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import Clock, ClusterFacts
+from tests.support.broker_log_lines import logged
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, sessions, states
+
+Row = dict[str, Any]
+
+TIMEOUT_MS = 2_000
+UP = tuple(f"{b} register {b} i{b}" for b in (1, 2, 3)) + tuple(f"{b + 3} unfence {b}" for b in (1, 2, 3))
+# Broker 1 led, nobody did, and broker 2 was elected uncleanly at 60. Partition epochs 0 to 4, leader epochs 0, 1, 2.
+UNCLEAN = ("10 isr=1,2,3", "20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering", "80 isr=2,3 recovered")
+WON = "b2 leads e2 p3 at=80 hw=80 from=-1/1"
+# The process of broker 1 that led was fenced, and unfenced later without a new registration.
+FROZEN = sessions(*UP, "50 fence 1", "70 unfence 1")
+# It was fenced, and another process registered.
+KILLED = sessions(*UP, "50 fence 1", "90 register 1 j1")
+LEFT = sessions(*UP, "49 shutdown 1", "51 fence 1")
+
+
+def boots(*readings: str) -> dict[int, list[BootReading]]:
+    """ "1 a@5 a@90": broker 1's machine had boot id a at seconds 5 and 90."""
+    found = {}
+    for line in readings:
+        broker, *words = line.split()
+        pairs = [word.split("@") for word in words]
+        found[int(broker)] = [BootReading(boot, ms(float(at)), ms(float(at))) for boot, at in pairs]
+    return found
+
+
+SAME = boots("1 a@8 a@95", "2 b@8 b@95", "3 c@8 c@95")
+
+
+def window(
+    lines: pa.Table,
+    brokers: BrokerTimeline = FROZEN,
+    *offsets: str,
+    history: tuple[str, ...] = UNCLEAN,
+    machines: dict[int, list[BootReading]] | None = None,
+    at: int = 60,
+) -> Row:
+    cluster = ClusterFacts(
+        "c",
+        brokers,
+        elr_levels(False),
+        Clock(0),
+        ms(1_000),
+        session_timeout_ms=TIMEOUT_MS,
+        checkpoint_interval_ms=1_000,
+        boots=machines or {},
+    )
+    found = detect(states(*history), offsets_table(evidence(*offsets)), cluster, None, lines).findings.to_pylist()
+    (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
+    return finding
+
+
+def codes(finding: Row) -> set[str]:
+    return {s["code"] for s in finding["reason"]}
+
+
+# L1: the exact log end of the new leader.
+
+
+def test_the_line_of_a_new_leader_is_its_exact_log_end() -> None:
+    found = window(logged(WON, "b1 stays e0 p1 hw=150"))
+    assert (found["verdict"], found["loss_min"], found["loss_max"]) == ("proven", 70, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # A process that knew nothing before may have started after a crash inside the session.
+        "b2 leads e2 p3 at=80 hw=80",
+        # Of another leader epoch, another broker, another state.
+        "b2 leads e1 p3 at=80 hw=80 from=-1/0",
+        "b3 leads e2 p3 at=80 hw=80 from=-1/1",
+        "b2 leads e2 p9 at=80 hw=80 from=-1/1",
+        "b2 leads e2 p2 at=80 hw=80 from=-1/1",
+    ],
+)
+def test_what_is_no_first_line_of_the_new_leader(line: str) -> None:
+    found = window(logged(line, "b1 stays e0 p1 hw=150"))
+    assert found["verdict"] == "possible"
+
+
+def test_first_lines_that_differ_are_none() -> None:
+    lines = logged(WON, "b2 leads e2 p3 at=70 hw=70 from=-1/1", "b1 stays e0 p1 hw=150")
+    assert window(lines)["verdict"] == "possible"
+
+
+# L2, L3: floors of the high watermark.
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "b1 stays e0 p1 hw=150",
+        "b1 leads e0 p0 at=150 hw=150",
+        # The process knew that it led, or nobody did, when it learned of the new leader.
+        "b1 follows 2 e2 p3 at=150 hw=150 from=1/0",
+        "b1 follows 2 e2 p4 at=150 hw=150 from=-1/1",
+        "b1 follows -1 e1 p2 at=150 hw=150 from=1/0",
+        # It follows nobody, so it has that from before.
+        "b1 follows -1 e1 p2 at=150 hw=150",
+    ],
+)
+def test_a_high_watermark_that_was_logged_is_a_floor(line: str) -> None:
+    found = window(logged(WON, line))
+    assert (found["verdict"], found["loss_min"]) == ("proven", 70)
+    assert "floor_logged" in codes(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # What a process logs first may be what an earlier one learned from the new leader.
+        "b1 follows 2 e2 p3 at=150 hw=150",
+        # Up to 4.1 the previous leader is not printed.
+        "b1 follows 2 e2 p3 at=150 hw=150 old",
+        # Of the new leader itself, and of its followers.
+        "b2 stays e2 p4 hw=150",
+        "b3 follows 2 e2 p4 at=150 hw=150",
+    ],
+)
+def test_a_high_watermark_that_may_be_the_new_leaders_is_no_floor(line: str) -> None:
+    found = window(logged(WON, line))
+    assert (found["verdict"], found["loss_min"]) == ("possible", 0)
+
+
+def test_a_floor_passes_an_election_only_as_far_as_its_winner_had_it() -> None:
+    again = (*UNCLEAN[:4], "80 isr= leader=-1", "90 isr=3 leader=3 recovering", "95 isr=3,1")
+    lines = logged(WON, "b1 stays e0 p1 hw=150", "b3 leads e4 p5 at=60 hw=60 from=-1/3")
+    assert window(lines, history=again, at=90)["loss_min"] == 20
+
+
+# L4: a truncation below the high watermark.
+
+
+@pytest.mark.parametrize("what", ["cuts", "cuts-old"])
+def test_a_truncation_below_the_high_watermark_is_a_floor(what: str) -> None:
+    begins = "b1 follows 2 e2 p4 at=150 hw=150 t=40"
+    begins = f"{begins} old" if what == "cuts-old" else begins
+    found = window(logged(WON, begins, f"b1 {what} 2 r0 to=80 hw=150 t=40.1"), KILLED)
+    assert (found["verdict"], found["loss_min"]) == ("proven", 70)
+    assert "floor_logged_truncation" in codes(found)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        # It has records of the new leader, so its high watermark may be from it.
+        "b1 cuts 2 r2 to=80 hw=150 t=40.1",
+        # Its high watermark is not above what the new leader began with.
+        "b1 cuts 2 r0 to=60 hw=80 t=40.1",
+    ],
+)
+def test_what_is_no_truncation_below_an_earlier_high_watermark(cut: str) -> None:
+    found = window(logged(WON, "b1 follows 2 e2 p4 at=150 hw=80 t=40", cut), KILLED)
+    assert (found["verdict"], found["loss_min"]) == ("possible", 0)
+
+
+def test_a_high_watermark_set_back_later_than_the_truncation_shows_nothing() -> None:
+    """A new leader's high watermark may lag: 150 to 80 some seconds later is no loss."""
+    rows = logged(WON, "b1 follows 2 e2 p4 at=150 hw=150 t=40 old", "b1 cuts-old 2 r0 to=80 hw=150 t=40.1").to_pylist()
+    late = [{**r, "logged_at_ms": ms(44)} if r["kind"] == "high_watermark_set_back" else r for r in rows]
+    found = window(pa.Table.from_pylist(late, schema=logged(WON).schema), KILLED)
+    assert found["loss_min"] == 0
+
+
+# L5: the last word of the old leader.
+
+
+def test_the_same_process_bounds_the_high_watermark_when_it_learns_that_it_no_longer_leads() -> None:
+    found = window(logged(WON, "b1 follows 2 e2 p3 at=160 hw=150 from=1/0"))
+    assert (found["loss_min"], found["loss_max"], found["unacked_min"]) == (70, 70, 70)
+    assert found["reason"][[s["code"] for s in found["reason"]].index("high_watermark_at_most")]["value"] == 150
+    assert "ceiling_logged_high_watermark" in codes(found)
+
+
+def test_an_old_leader_that_lost_nothing_bounds_the_loss_exactly() -> None:
+    lines = logged(WON, "b1 follows 2 e2 p3 at=160 hw=150 from=1/0", "b2 follows 1 e0 p0 at=0 hw=0")
+    found = window(lines, machines=SAME)
+    assert (found["verdict"], found["loss_min"], found["loss_max"], found["first_lost_offset"]) == (
+        "proven",
+        70,
+        70,
+        80,
+    )
+    assert (found["unacked_min"], found["unacked_max"]) == (70, 80)
+
+
+def test_bounds_of_lines_exclude() -> None:
+    lines = logged("b2 leads e2 p3 at=150 hw=150 from=-1/1", "b1 follows 2 e2 p3 at=150 hw=150 from=1/0")
+    assert window(lines, machines=SAME)["verdict"] == "excluded"
+
+
+def test_a_high_watermark_that_lags_at_the_begin_of_the_term_is_no_ceiling() -> None:
+    """Broker 1 led from 100 on, and its high watermark never came that far: what its predecessor had promised may be
+    above it."""
+    history = (
+        "10 isr=1,2,3",
+        "20 isr=1,2 leader=2",
+        "30 isr=1 leader=1",
+        "50 isr= leader=-1",
+        "60 isr=3 leader=3 recovering",
+    )
+    lines = logged(
+        "b1 leads e2 p2 at=100 hw=80 from=2/1",
+        "b1 follows 3 e4 p4 at=110 hw=90 from=1/2",
+        "b3 leads e4 p4 at=90 hw=80 from=-1/3",
+    )
+    found = window(lines, history=history)
+    assert "ceiling_logged_log_end" in codes(found)
+    assert found["verdict"] == "possible"
+
+
+# L6: a log end after a restart of the process, with the same boot id (I8).
+
+CAME_BACK = "b1 follows -1 e1 p2 at=80 hw=80"
+
+
+def test_a_machine_that_ran_on_kept_the_log_of_a_killed_leader() -> None:
+    found = window(logged(WON, CAME_BACK), KILLED, machines=SAME)
+    assert found["verdict"] == "excluded"
+    assert "ceiling_logged_log_end" in codes(found)
+
+
+@pytest.mark.parametrize(
+    "machines",
+    [
+        {},
+        boots("1 a@8 b@95", "2 b@8 b@95", "3 c@8 c@95"),
+        # Nothing from before it was last heard of, nothing from after.
+        boots("1 a@55 a@95", "2 b@8 b@95", "3 c@8 c@95"),
+        boots("1 a@8 a@55", "2 b@8 b@95", "3 c@8 c@95"),
+        # Another id between.
+        boots("1 a@8 b@55 a@95", "2 b@8 b@95", "3 c@8 c@95"),
+    ],
+)
+def test_a_machine_that_may_have_started_again_bounds_nothing(machines: dict[int, list[BootReading]]) -> None:
+    found = window(logged(WON, CAME_BACK), KILLED, machines=machines)
+    assert found["verdict"] == "possible"
+    assert not codes(found) & {"ceiling_logged_log_end", "ceiling_logged_high_watermark"}
+
+
+def test_an_old_leader_that_came_back_to_a_new_one_may_have_truncated_before() -> None:
+    """An earlier process of it may have followed broker 2: only what it truncates itself shows that none had."""
+    back = "b1 follows 2 e2 p4 at=80 hw=80 t=40"
+    assert window(logged(WON, back), KILLED, machines=SAME)["verdict"] == "possible"
+    lines = logged(WON, "b1 follows 2 e2 p3 at=150 hw=120 t=40", "b1 cuts 2 r0 to=80 hw=120 t=40.1")
+    found = window(lines, KILLED, machines=SAME)
+    assert (found["loss_min"], found["loss_max"]) == (40, 70)
+
+
+def test_who_is_elected_again_by_the_process_that_led_lost_nothing() -> None:
+    history = (*UNCLEAN[:3], "60 isr=1 leader=1")
+    lines = logged("b1 leads e2 p3 at=90 hw=90 from=1/0")
+    assert window(lines, sessions(*UP, "50 fence 1", "60 unfence 1"), history=history)["verdict"] == "excluded"
+    assert window(logged("b1 leads e2 p3 at=90 hw=90"), history=history)["verdict"] != "excluded"
+
+
+# L7: which records two logs share.
+
+
+def test_a_tail_that_later_leaders_replaced_is_not_shared() -> None:
+    """Broker 3 was away while broker 2 led from 60 on; its own log ended at 90."""
+    history = ("10 isr=1,2,3", "20 isr=1,2", "30 isr=2 leader=2", "50 isr= leader=-1", "60 isr=3 leader=3 recovering")
+    lines = logged(
+        "b2 leads e1 p2 at=60 hw=60 from=1/0",
+        "b2 follows 3 e3 p4 at=100 hw=100 from=2/1",
+        "b3 leads e3 p4 at=90 hw=50 from=-1/2",
+    )
+    brokers = sessions(*UP, "29 fence 1", "50 fence 2", "70 unfence 2")
+    found = window(lines, brokers, history=history, machines=SAME)
+    assert (found["loss_min"], found["loss_max"]) == (10, 40)
+    assert found["first_lost_offset"] is None
+
+
+# H7: whose leaders may have been two processes.
+
+
+def test_a_leader_whose_machine_ran_on_was_as_good_as_one_process() -> None:
+    stays = logged(WON, "b1 stays e0 p1 hw=80")
+    line = "70 b2 e0@0 e2@80"
+    without = window(stays, KILLED, line)
+    assert "missing_word_of_process" in codes(without)
+    assert "log_end" in codes(window(stays, KILLED, line, machines=SAME))
+
+
+@pytest.mark.parametrize(("damaged", "verdict"), [("b1 damaged", "possible"), ("b1 damaged utc=55", "possible")])
+def test_damage_found_at_a_start_voids_what_a_boot_id_shows(damaged: str, verdict: str) -> None:
+    found = window(logged(WON, CAME_BACK, damaged), KILLED, machines=SAME)
+    assert found["verdict"] == verdict
+    assert "contradicted_by_corruption" in codes(found)
+
+
+def test_damage_found_long_after_voids_nothing() -> None:
+    assert window(logged(WON, CAME_BACK, "b1 damaged utc=900"), KILLED, machines=SAME)["verdict"] == "excluded"
+
+
+# Windows that only lines show.
+
+
+def test_a_clean_election_is_judged_when_lines_speak_against_it() -> None:
+    history = ("10 isr=1,2,3", "60 isr=2,3 leader=2")
+    lines = logged("b2 leads e1 p1 at=80 hw=80 from=1/0", "b1 follows 2 e1 p1 at=150 hw=150 from=1/0")
+    assert window(lines, history=history)["verdict"] == "proven"

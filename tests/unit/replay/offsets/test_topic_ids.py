@@ -1,0 +1,51 @@
+"""Which topic a line of a broker's log is about that names the topic alone."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evidence.tables import BROKER_LOG_EVENTS
+from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids
+
+OLD, NEW = "O" * 22, "N" * 22
+
+
+def lifetimes(*ids: str) -> pa.Table:
+    return pa.table({"topic_id": ids, "topic": ["t"] * len(ids), "created_ms": [0] * len(ids)}, schema=LIFETIMES)
+
+
+def events(*lines: tuple[str, int, str | None]) -> pa.Table:
+    """(path, position, topic id) of lines about t-0."""
+    rows = [
+        {"capture": "c", "path": path, "position": position, "topic": "t", "partition": 0, "topic_id": topic_id}
+        for path, position, topic_id in lines
+    ]
+    return pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
+
+
+def found(table: pa.Table) -> list[tuple[int, str]]:
+    return sorted((r["position"], r["topic_id"]) for r in table.to_pylist())
+
+
+def test_between_two_lines_with_one_id_a_line_has_it() -> None:
+    lines = events(("a", 1, OLD), ("a", 2, None), ("a", 3, OLD), ("a", 4, None), ("a", 5, NEW), ("a", 6, None))
+    both = lifetimes(OLD, NEW)
+    assert found(events_with_topic_ids(lines, both, True)) == [(1, OLD), (2, OLD), (3, OLD), (5, NEW)]
+
+
+def test_another_files_lines_do_not_count() -> None:
+    lines = events(("a", 1, OLD), ("b", 2, None), ("a", 3, OLD))
+    assert found(events_with_topic_ids(lines, lifetimes(OLD, NEW), True)) == [(1, OLD), (3, OLD)]
+
+
+def test_the_only_topic_that_ever_had_the_name() -> None:
+    lines = events(("a", 1, None), ("a", 2, OLD))
+    assert found(events_with_topic_ids(lines, lifetimes(OLD), True)) == [(1, OLD), (2, OLD)]
+    assert found(events_with_topic_ids(lines, lifetimes(OLD), False)) == [(2, OLD)]
+
+
+def test_lines_about_no_topic_are_left_out() -> None:
+    rows = [{**events(("a", 1, None)).to_pylist()[0], "topic": None, "partition": None}]
+    table = pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
+    assert not len(events_with_topic_ids(table, lifetimes(OLD), True))
+    assert not len(events_with_topic_ids(table.slice(0, 0), lifetimes(OLD), True))
