@@ -13,7 +13,8 @@ from tests.simulator.truth import Reign
 class Disk:
     """What outlives a process. marks: replication-offset-checkpoint, by topic name only (None: the file is lost; -1: it
     has no line of the topic). recovery_point: likewise. marker: the epoch in .kafka_cleanshutdown, None without one.
-    log: of the topic that topic_id names. directory: the id of the log directory."""
+    log: of the topic that topic_id names. directory: the id of the log directory. torn: the machine crashed and took
+    the log's end with it."""
 
     directory: str
     directories: tuple[str, ...]
@@ -22,6 +23,7 @@ class Disk:
     marks: int | None = -1
     recovery_point: int = -1
     marker: int | None = None
+    torn: bool = False
 
 
 @dataclass(slots=True)
@@ -42,7 +44,8 @@ class Leading:
 @dataclass(slots=True)
 class Process:
     """incarnation: of the broker; broker_epoch: of its registration, None before that. view: the partition as it last
-    heard of it. loaded: its log is. quiet: it has all that its leader has, and keeps fetching."""
+    heard of it. known: (leader, leader epoch) that it last led or followed. loaded: its log is. quiet: it has all that
+    its leader has, and keeps fetching."""
 
     incarnation: int
     started_ms: int
@@ -52,6 +55,7 @@ class Process:
     frozen: bool = False
     stopping: bool = False
     view: State | None = None
+    known: tuple[int, int] | None = None
     min_isr: int = 1
     high_watermark: int = 0
     leading: Leading | None = None
@@ -63,7 +67,7 @@ class Process:
 
 @dataclass(slots=True)
 class Broker:
-    """place: among Setup.brokers. reachable: by the controller."""
+    """place: among Setup.brokers. reachable: by the controller. boots: how often its machine was started."""
 
     id: int
     place: int
@@ -71,6 +75,7 @@ class Broker:
     process: Process | None = None
     reachable: bool = True
     incarnations: int = 0
+    boots: int = 0
 
     @property
     def running(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from evidence.tables import LOG_END_OFFSETS
 from tests.simulator.broker import Broker, Process
+from tests.simulator.node_logs import Reading
 from tests.simulator.sessions import Sessions
 from tests.simulator.setup import Setup
 
@@ -22,11 +23,12 @@ DISK_COPY_MS = 1_500
 
 
 class Captures(Sessions):
-    """rows: everything that was read so far."""
+    """rows: everything that was read so far. readings: of boot ids."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.rows: list[Row] = []
+        self.readings: list[Reading] = []
         self._rounds = 0
 
     def capture(self, takes_ms: int) -> None:
@@ -36,6 +38,7 @@ class Captures(Sessions):
         for broker in self.brokers.values():
             at = [self.random(0, takes_ms) for _ in range(5)]
             after = self.events.after
+            after(int(self.own_rng.random() * takes_ms), self._read_boot_id, broker, common)
             after(at[0], self._read_marks, broker, common)
             after(at[1], self._read_epochs, broker, common)
             after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
@@ -69,6 +72,12 @@ class Captures(Sessions):
         row["path"] = f"{common['path']}/b{broker.id}/{source}"
         self.rows.append(row)
         return row
+
+    def _read_boot_id(self, broker: Broker, common: Row) -> None:
+        """The machine may run without the process, or be off until somebody starts both."""
+        if broker.process is not None or self.own_rng.random() < 0.5:
+            boot_id = f"{broker.id}-{broker.boots}"
+            self.readings.append(Reading(broker.id, boot_id, common["captured_at_ms"], common["uncertainty_ms"]))
 
     def _read_marks(self, broker: Broker, common: Row) -> None:
         marks = broker.disk.marks

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from replay.controller.profiles import PROFILES
 from tests.simulator.life import Life, Thinning
+from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step
 
 # Broker ids and metadata offsets of one life are within so many; lives that share a cluster, and so its controllers'
@@ -78,7 +79,17 @@ def life(fault: str, seed: int, number: int | None = None) -> Life:
     kind, rng = FAULTS[fault], random.Random(f"{fault} {seed}")
     shared = random.Random(f"{fault} {seed // SHARED}")
     setup = _setup(kind, rng, shared, seed % SHARED if number is None else number, seed)
-    return Life(setup, _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng), fault, seed)
+    steps, thinning = _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng)
+    return Life(setup, steps, thinning, fault, seed, logs=_logs(random.Random(f"logs {fault} {seed}")))
+
+
+def _logs(rng: random.Random) -> LogThinning | None:
+    """Half of the lives have brokers' logs, most of them not all."""
+    if rng.random() < 0.5:
+        return None
+    share, missing, silent = rng.choice((0, 0, 0.1, 0.4)), rng.choice((0, 0, 0.2, 0.6)), rng.choice((0, 0, 0.2))
+    utc_off, stepped, copied = rng.random() < 0.5, rng.random() < 0.2, rng.random() < 0.2
+    return LogThinning(share, missing, silent, utc_off, stepped, copied, rng.randrange(2**31))
 
 
 def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, seed: int) -> Setup:

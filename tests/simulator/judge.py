@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.bucket import detect
-from tests.simulator.life import Life, alike, together
+from tests.simulator.detection import detected
+from tests.simulator.life import Life, alike
 from tests.simulator.truth import Truth
 from tests.support.detection import windows
 
@@ -87,8 +87,8 @@ def groups(lives: Iterable[Life]) -> list[list[Life]]:
 
 def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row]]]:
     """(life, its judged windows, the policies' answers)."""
-    detected = detect(*together(group))
-    judged_windows, answers = _by_topic(windows(detected.findings)), _by_topic(detected.counterfactuals.to_pylist())
+    of_group = detected(group)
+    judged_windows, answers = _by_topic(windows(of_group.findings)), _by_topic(of_group.counterfactuals.to_pylist())
     for each in group:
         ids = each.world.topic_ids
         yield each, [f for i in ids for f in judged_windows[i]], [a for i in ids for a in answers[i]]

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from copy import copy
 
-from replay.bucket import detect
+from tests.simulator.detection import detected
 from tests.simulator.faults import life
 from tests.simulator.judge import groups
-from tests.simulator.life import Life, Row, together
+from tests.simulator.life import Life, Row
 from tests.support.detection import Found, claims
 
 
@@ -29,6 +29,15 @@ def some(each: Life, part: int) -> list[Row]:
     return [r for r in each.evidence if rng.random() < shares.get(r["broker_id"], share)]
 
 
+def fewer_rows(each: Life, part: int) -> Life:
+    """The life with shares of its rows, of what its brokers logged, and of the readings of boot ids."""
+    other, rng = with_evidence(each, some(each, part)), random.Random(f"lines {each.fault} {each.seed} {part}")
+    share = rng.choice([0, rng.random(), 1])
+    other.kept_lines = [row for row in each.lines if rng.random() < share]
+    other.kept_readings = [r for r in each.readings if rng.random() < share]
+    return other
+
+
 def shuffled(each: Life) -> list[Row]:
     rows = list(each.evidence)
     random.Random(f"{each.fault} {each.seed}").shuffle(rows)
@@ -44,10 +53,10 @@ def surer_with_less(chunk: tuple[str, int, int, int]) -> list[str]:
 
 
 def _surer(group: list[Life], parts: int) -> Iterator[str]:
-    full = Found.of(detect(*together(group)))
+    full = Found.of(detected(group))
     seeds = {topic_id: each.seed for each in group for topic_id in each.world.topic_ids}
     for part in range(parts):
-        less = Found.of(detect(*together([with_evidence(each, some(each, part)) for each in group])))
+        less = Found.of(detected([fewer_rows(each, part) for each in group]))
         for topic_id in {key[0] for key in (*less.windows, *less.answers)}:
             for text in claims(less.of_topic(topic_id, topic_id), full):
                 yield f"{group[0].fault}, seed {seeds[topic_id]}, part {part}: {text}"

@@ -14,12 +14,15 @@ import pyarrow as pa
 
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
+from replay.cluster.boots import boots_of
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
 from replay.cluster.configs import ConfigSteps, ConfigTimeline, ElectionConfigs
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
 from tests.simulator.controller import State
+from tests.simulator.node_logs import NO_LINE, LogThinning, Reading
+from tests.simulator.node_logs import rows as lines_left
 from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth
 from tests.simulator.world import World
@@ -46,7 +49,9 @@ class Thinning:
 
 @dataclass
 class Life:
-    """kept: rows of evidence that are left, as made by an earlier run (None: what the thinning leaves)."""
+    """kept, kept_lines, kept_readings: what is left of the rows of evidence, of the brokers' lines and of the readings
+    of boot ids, as made by an earlier run (None: what the thinning leaves). logs: None if no node's log was captured.
+    """
 
     setup: Setup
     steps: Sequence[Step]
@@ -54,6 +59,9 @@ class Life:
     fault: str = ""
     seed: int = 0
     kept: list[Row] | None = None
+    logs: LogThinning | None = None
+    kept_lines: list[Row] | None = None
+    kept_readings: list[Reading] | None = None
     whole_log: bool = False
 
     @cached_property
@@ -228,6 +236,21 @@ class Life:
                 kept.append(row)
         return kept
 
+    @property
+    def lines(self) -> list[Row]:
+        """BROKER_LOG_EVENTS rows that are left."""
+        if self.kept_lines is not None or self.logs is None:
+            return self.kept_lines or []
+        return lines_left(self.world.logged, self.world.crashes, self.setup, self.logs)
+
+    @property
+    def readings(self) -> list[Reading]:
+        """Readings of boot ids that are left."""
+        if self.kept_readings is not None or self.logs is None:
+            return self.kept_readings or []
+        rng = random.Random(self.logs.seed + 1)
+        return [r for r in self.world.readings if rng.random() >= self.logs.share]
+
     def cluster(self) -> ClusterFacts:
         return together([self])[2]
 
@@ -240,6 +263,8 @@ class Life:
             "steps": [list(s) for s in self.steps],
             "gap": list(self.thinning.gap) if self.thinning.gap and not self.whole_log else None,
             "rows": [{k: v for k, v in r.items() if v is not None} for r in self.evidence],
+            "lines": [{k: v for k, v in r.items() if v is not None} for r in self.lines],
+            "readings": [list(r) for r in self.readings],
         }
 
 
@@ -249,7 +274,10 @@ def from_json(data: Row) -> Life:
     known = {k: tuple(map(_tuples, v)) if isinstance(v, list) else v for k, v in data["setup"].items()}
     thinning = Thinning(gap=tuple(data["gap"]) if data["gap"] else None)  # type: ignore[arg-type]
     rows = [{**no_row, **r} for r in data["rows"]]
-    return Life(Setup(**known), [Step(*s) for s in data["steps"]], thinning, data["fault"], data["seed"], rows)
+    lines = [{**NO_LINE, **r} for r in data.get("lines", [])]
+    readings = [Reading(*r) for r in data.get("readings", [])]
+    steps = [Step(*s) for s in data["steps"]]
+    return Life(Setup(**known), steps, thinning, data["fault"], data["seed"], rows, None, lines, readings)
 
 
 def _tuples(value: Any) -> Any:
@@ -278,8 +306,13 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         fail_overs=setup.fail_overs,
         checkpoint_interval_ms=setup.checkpoint_interval_ms,
         configs=_configs(lives),
+        boots=boots_of(reading for each in lives for reading in _boot_rows(each)),
     )
     return history.sort_by(order).combine_chunks(), offsets, cluster
+
+
+def _boot_rows(each: Life) -> list[Row]:
+    return [{"node_id": r.broker, **r._asdict()} for r in each.readings]
 
 
 def _gone(each: Life) -> list[Row]:

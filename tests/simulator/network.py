@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from tests.simulator.broker import Broker, Disk, Process
 from tests.simulator.controller import Controller, State
 from tests.simulator.events import Events
 from tests.simulator.logs import Log
+from tests.simulator.node_logs import Line, is_new, release
 from tests.simulator.setup import BEGIN_MS, Setup
 from tests.simulator.truth import Ledger
 
 
 class Network:
     """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
-    happened)."""
+    happened). logged: what brokers logged. crashes: (ms, broker) of their machines. own_rng: for what must not change
+    the course of a life."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -38,6 +41,10 @@ class Network:
         self.ledgers: dict[str, Ledger] = {}
         self._records = 0
         self.notes: list[tuple[int, str]] = []
+        self.logged: list[Line] = []
+        self.crashes: list[tuple[int, int]] = []
+        self.own_rng = random.Random(f"logs {setup.seed}")
+        self._new = {b: is_new(release(setup, place)) for place, b in enumerate(setup.brokers)}
 
     def random(self, low: int, high: int) -> int:
         return low + int(self.rng.random() * (high - low))
@@ -45,6 +52,13 @@ class Network:
     def note(self, text: str) -> None:
         """For whoever reads a life: what a process did that no evidence may show."""
         self.notes.append((self.events.now, text))
+
+    def log(self, broker: Broker, kind: str, **values: Any) -> None:
+        """The broker's process logs a line about the partition. values: columns of BROKER_LOG_EVENTS."""
+        self.logged.append(Line(self.events.now, broker.id, kind, broker.disk.topic_id, values))
+
+    def prints_as_4_2(self, broker: Broker) -> bool:
+        return self._new[broker.id]
 
     def new_records(self, count: int) -> list[int]:
         self._records += count

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tests.simulator.broker import Broker, Leading, Process
 from tests.simulator.controller import State
+from tests.simulator.lines import Lines
 from tests.simulator.logs import Log, diverging, follow, truncate
-from tests.simulator.network import Network
 
 
-class Replication(Network):
+class Replication(Lines):
     """The brokers' side of the protocol. Every method takes the broker that does something."""
 
     # Metadata arrives.
@@ -38,10 +38,15 @@ class Replication(Network):
             self._stop_leading(process)
             self._new_log(broker, state)
             leader_epoch = -1
+        if leader_epoch < 0:
+            process.known = None
+            self.log_partition(broker, process)
         if state.leader_epoch > leader_epoch:
             self._new_epoch(broker, process, state)
-        elif process.leading and state.partition_epoch > process.leading.partition_epoch:
-            leading = process.leading
+        else:
+            self.log_state(broker, process, state)
+        leading = process.leading
+        if leading and state.leader_epoch <= leader_epoch and state.partition_epoch > leading.partition_epoch:
             leading.isr, leading.pending, leading.partition_epoch = state.isr, None, state.partition_epoch
             leading.replicas = state.replicas
             self.advance(broker)
@@ -77,12 +82,16 @@ class Replication(Network):
     def _new_epoch(self, broker: Broker, process: Process, state: State) -> None:
         self._stop_leading(process)
         process.quiet = False
+        self.log_epoch(broker, process, state)
         if state.leader != broker.id:
             return
         log = broker.log
         log.assign(state.leader_epoch, log.end)
         self.note(f"broker {broker.id} leads epoch {state.leader_epoch} from {log.end}, hw {process.high_watermark}")
-        reign = self.ledger(state.topic_id).leads(broker.id, state.leader_epoch, log)
+        ledger = self.ledger(state.topic_id)
+        reign = ledger.leads(broker.id, state.leader_epoch, log)
+        # What is below its high watermark is committed, whoever wrote it. Offsets count that retention deleted, too.
+        ledger.promise(state.leader_epoch, 0, log.records[: process.high_watermark])
         now = self.events.now
         caught_up = {b: now if b in state.isr else 0 for b in state.replicas if b != broker.id}
         process.leading = Leading(
@@ -132,7 +141,10 @@ class Replication(Network):
         if mark > begin:
             state = process.view
             assert state is not None
-            self.ledger(state.topic_id).promise(leading.epoch, begin, log.records[begin:mark])
+            ledger = self.ledger(state.topic_id)
+            winner = None if ledger.waiting_for is None else self.brokers[ledger.waiting_for]
+            held = winner.log.records if winner is not None and winner.disk.topic_id == state.topic_id else ()
+            ledger.promise(leading.epoch, begin, log.records[begin:mark], held)
             self._high_watermark(broker, mark)
             self.note(f"broker {broker.id} has high watermark {mark} in epoch {leading.epoch}")
             self._wake_followers(broker)
@@ -200,6 +212,7 @@ class Replication(Network):
         if told is not None:
             before = broker.log.end
             truncate(broker.log, told)
+            self.log_truncation(broker, leader, told, (before, process.high_watermark))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
             self.note(f"broker {broker.id} is cut from {before} to {broker.log.end}, hw was {process.high_watermark}")
             self._high_watermark(broker, min(process.high_watermark, broker.log.end))
@@ -214,6 +227,7 @@ class Replication(Network):
         follow(leader.log, broker.log)
         mark = min(told_mark, broker.log.end)
         if mark != process.high_watermark:
+            self.log_set_back(broker, process.high_watermark, mark)
             self._high_watermark(broker, mark)
         if mark < there.high_watermark or leading.log_ends[broker.id] < leader.log.end:
             self.wake(broker)
@@ -240,7 +254,9 @@ class Replication(Network):
         behind = [f for f in self.followers(broker, leading) if f.id in leading.isr and not self._is_quiet(f, broker)]
         late = {f.id for f in behind if now - leading.caught_up_ms.get(f.id, 0) > lag}
         if late and not process.frozen and leading.pending is None:
-            self._alter(broker, process, [b for b in leading.isr if b not in late])
+            isr = [b for b in leading.isr if b not in late]
+            self.log_shrinking(broker, process, leading, isr)
+            self._alter(broker, process, isr)
         if behind or process.frozen:
             self.events.after(lag // 2, self.check_isr, broker, process, epoch)
 
@@ -265,6 +281,7 @@ class Replication(Network):
         state = self.controller.live
         if answer == "ok" and state is not None:
             leading.isr, leading.pending, leading.partition_epoch = state.isr, None, state.partition_epoch
+            self.log_isr(broker, process, state)
             self.advance(broker)
         elif answer == "refused":
             leading.pending = None

@@ -24,6 +24,7 @@ class Sessions(Replication):
             return
         broker.incarnations += 1
         self.note(f"broker {broker.id} starts")
+        self.log_start(broker)
         disk = broker.disk
         epoch = -1 if disk.marker is None else disk.marker
         process = broker.process = Process(broker.incarnations, self.events.now, epoch)
@@ -40,6 +41,8 @@ class Sessions(Replication):
             return
         disk = broker.disk
         log = disk.log
+        self.log_load(broker, disk.torn and self.own_rng.random() < 0.5)
+        disk.torn = False
         log.cut(log.end)
         mark = disk.marks if disk.marks is not None and disk.marks >= 0 else log.start
         process.high_watermark = max(log.start, min(mark, log.end))
@@ -50,13 +53,17 @@ class Sessions(Replication):
         process.delivering = True
         self.deliver(broker, process)
 
-    def kill(self, broker: Broker, lost: int = 0) -> None:
-        """SIGKILL; or the power fails, and so many records at the log's end were not flushed."""
+    def kill(self, broker: Broker, lost: int = 0, reboots: bool = False) -> None:
+        """SIGKILL; or the power fails (reboots), and so many records at the log's end were not flushed."""
         if broker.process is None:
             return
         self._end_process(broker)
         self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
+        if reboots:
+            broker.boots += 1
+            self.crashes.append((self.events.now, broker.id))
         if lost:
+            broker.disk.torn = True
             broker.log.lose(max(broker.log.end - lost, broker.log.start))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
 

@@ -8,12 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from replay.arrow.schemas import PROVENANCE_NAMES
 from tests.simulator.judge import SILENT, Wrong, judged
 from tests.simulator.life import Life, Thinning
+from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import Step
 
 Item = TypeVar("Item")
 Row = dict[str, Any]
+
+OF_TIME = ("logged_at_ms", "logged_at_utc_ms")
 
 
 def claim(each: Life, kind: str) -> Wrong | None:
@@ -42,6 +46,10 @@ def shrunken(each: Life, kind: str) -> Life:
         if simpler.thinning != each.thinning and lies(simpler):
             each = simpler
             break
+    for logs in (None, LogThinning()):
+        if each.logs is not None and lies(fresh(each, logs=logs)):
+            each = fresh(each, logs=logs)
+            break
     for change in ({"fail_overs": ()}, {"skews_ms": ()}, {"cut_ms": None}, {"hidden_first_topic": False}):
         simpler = fresh(each, setup=replace(each.setup, **change))
         if simpler.setup != each.setup and lies(simpler):
@@ -50,7 +58,11 @@ def shrunken(each: Life, kind: str) -> Life:
     steps = _calmer(steps, lambda some: lies(fresh(each, steps=some)))
     each = fresh(each, steps=steps)
     rows = fewer(each.evidence, lambda some: lies(fresh(each, kept=some)))
-    return fresh(each, kept=rows)
+    each = fresh(each, kept=rows)
+    lines = fewer(each.lines, lambda some: lies(fresh(each, kept_lines=some)))
+    each = fresh(each, kept_lines=lines)
+    readings = fewer(each.readings, lambda some: lies(fresh(each, kept_readings=some)))
+    return fresh(each, kept_readings=readings)
 
 
 def fewer(items: Sequence[Item], still: Callable[[list[Item]], bool]) -> list[Item]:
@@ -121,6 +133,21 @@ def lines(each: Life) -> list[str]:
         skip = ("topic", "topic_id", "partition", "captured_at_ms", "capture", "sha256", "position", "path")
         text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
         shown.append((row["captured_at_ms"] or 0, f"evidence {text}"))
+    for row in each.lines:
+        skip = (
+            *PROVENANCE_NAMES,
+            "topic",
+            "topic_id",
+            "partition",
+            "kind",
+            "node_id",
+            "logged_at_ms",
+            "logged_at_utc_ms",
+        )
+        text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
+        shown.append((each.world.logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))
+    for reading in each.readings:
+        shown.append((reading.captured_at_ms, f"boot     {reading.broker} has {reading.boot_id}"))
     shown.sort(key=lambda line: line[0])
     return [f"{ms:>9} {text}" for ms, text in shown]
 

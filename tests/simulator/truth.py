@@ -3,7 +3,7 @@ leader), and which of them each elected replica did not have when it took over."
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tests.simulator.logs import Log
@@ -40,13 +40,14 @@ class Reign:
 @dataclass
 class _Election:
     """had: the winner's log when it took over (led); of one that never knew, what it had when it was elected
-    (at_election) or at the end of its term."""
+    (at_election), when a record was promised (held), or at the end of its term."""
 
     offset: int
     epoch: int
     winner: int
     at_election: Log
     had: frozenset[int] | None = None
+    held: set[int] = field(default_factory=set)
     led: bool = False
     lost: set[int] = field(default_factory=set)
     would_lose: dict[int, int] = field(default_factory=dict)
@@ -64,9 +65,18 @@ class Ledger:
     reigns: list[Reign] = field(default_factory=list)
     offsets: dict[int, int] = field(default_factory=dict)
 
-    def promise(self, epoch: int, begin: int, records: list[int]) -> None:
-        """Records from offset `begin` on came below the high watermark of a leader of the epoch."""
+    @property
+    def waiting_for(self) -> int | None:
+        """The winner of the last election, if no process of it has led yet."""
+        last = self.elections[-1] if self.elections else None
+        return last.winner if last and last.had is None else None
+
+    def promise(self, epoch: int, begin: int, records: list[int], held: Iterable[int] = ()) -> None:
+        """Records from offset `begin` on came below the high watermark of a leader of the epoch. held: the log of
+        waiting_for."""
         left = set(records)
+        if self.waiting_for is not None:
+            self.elections[-1].held |= left.intersection(held)
         self.offsets.update(zip(records, range(begin, begin + len(records)), strict=True))
         for election in self.elections:
             # Of a winner that never knew, what its log had at the end of its term says nothing of what came later.
@@ -105,7 +115,8 @@ class Ledger:
 
     def _took_over(self, election: _Election, log: Log) -> None:
         if election.had is None:
-            election.had = frozenset(log.records).union(() if election.led else election.at_election.records)
+            never_led = () if election.led else election.held.union(election.at_election.records)
+            election.had = frozenset(log.records).union(never_led)
             # What an earlier winner lacked is back with one that has it, and can be lost again.
             for earlier in self.elections:
                 if earlier is not election:

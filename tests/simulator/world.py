@@ -79,7 +79,7 @@ class World(Captures):
         self.kill(broker)
 
     def _do_power_loss(self, broker: Broker, amount: int) -> None:
-        self.kill(broker, lost=amount)
+        self.kill(broker, lost=amount, reboots=True)
 
     def _do_stop(self, broker: Broker, _: int) -> None:
         self.stop(broker)
@@ -94,7 +94,7 @@ class World(Captures):
     def _do_restart(self, broker: Broker, amount: int) -> None:
         """The power fails, and it is back inside its session."""
         if broker.process is not None:
-            self.kill(broker, lost=amount)
+            self.kill(broker, lost=amount, reboots=True)
             self.events.after(self.random(100, 3_000), self.start, broker)
 
     def _do_bounce(self, broker: Broker, _: int) -> None:

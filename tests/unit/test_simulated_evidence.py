@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replay.bucket import detect
+from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, life
 from tests.simulator.judge import groups
 from tests.simulator.less import shuffled, surer_with_less, with_evidence
-from tests.simulator.life import together
 
 LIVES, PARTS = 16, 2
 # Seeds of their own: other tests judge the first ones.
@@ -25,8 +24,8 @@ def test_less_evidence_never_claims_more(fault: str) -> None:
 def test_the_order_of_evidence_does_not_matter(fault: str) -> None:
     found = 0
     for group in groups(life(fault, seed) for seed in range(FIRST, FIRST + LIVES // 2)):
-        one = detect(*together(group))
-        other = detect(*together([with_evidence(each, shuffled(each)) for each in group]))
+        one = detected(group)
+        other = detected([with_evidence(each, shuffled(each)) for each in group])
         found += len(one.findings)
         assert one.findings.to_pylist() == other.findings.to_pylist()
         assert one.counterfactuals.to_pylist() == other.counterfactuals.to_pylist()

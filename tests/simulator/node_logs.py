@@ -1,0 +1,212 @@
+"""What brokers log of the partition and of themselves: the lines of server.log and state-change.log as each release
+writes them, and the same lines as rows of evidence.tables.BROKER_LOG_EVENTS.
+
+Texts: tests/samples/broker_logs. docs/broker_logs.md says what each line proves, and where releases differ.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from evidence.tables import BROKER_LOG_EVENTS
+from tests.simulator.setup import BEGIN_MS, Setup
+
+Row = dict[str, Any]
+
+STATE_CHANGE, SERVER = "state-change.log", "server.log"
+HOUR_MS = 3_600_000
+ZONES_MS = tuple(int(hours * HOUR_MS) for hours in (0, 0, 1, -5, 5.5, 12.75, -9.5))
+NO_LINE: Row = dict.fromkeys(BROKER_LOG_EVENTS.names)
+_OF_NO_TOPIC = ("clean_start", "unclean_start")
+_IN_STATE_CHANGE = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "partition_created")
+# Lines that name the topic id.
+_WITH_ID = ("leader_started", "leader_unchanged", "follower_unchanged", "partition_created", "log_load_completed")
+
+
+class Line(NamedTuple):
+    """at_ms: true time. values: columns of BROKER_LOG_EVENTS, as the broker's release prints them."""
+
+    at_ms: int
+    broker: int
+    kind: str
+    topic_id: str
+    values: Row
+
+
+class Reading(NamedTuple):
+    """A machine's boot id, as a round of capturing read it."""
+
+    broker: int
+    boot_id: str
+    captured_at_ms: int
+    uncertainty_ms: int
+
+
+def release(setup: Setup, place: int) -> str:
+    """Of a broker by its place among Setup.brokers. Some clusters are in the middle of an upgrade."""
+    if setup.profile == "4.3" or (setup.seed % 5 == 0 and place % 2):
+        return "4.3.1"
+    if not setup.hwm_stands_below_min_isr:
+        return "3.9.1"
+    return "4.0.2" if setup.profile == "4.0" else "4.1.1"
+
+
+def is_new(release: str) -> bool:
+    """Whether it prints as 4.2 and later do."""
+    return release >= "4.2"
+
+
+@dataclass(frozen=True)
+class LogThinning:
+    """What is left of the brokers' logs, and how their times are. share: of lines that are gone. missing: of files that
+    were rotated away. silent: of brokers whose logs are gone. utc_off: whether times in UTC
+    are wrong, by hours, or missing. stepped: whether wall clocks are set back once. copied: whether an archive holds
+    some lines again."""
+
+    share: float = 0.0
+    missing: float = 0.0
+    silent: float = 0.0
+    utc_off: bool = False
+    stepped: bool = False
+    copied: bool = False
+    seed: int = 0
+
+
+def rows(lines: Sequence[Line], crashes: Iterable[tuple[int, int]], setup: Setup, thinning: LogThinning) -> list[Row]:
+    """The lines that are left, as BROKER_LOG_EVENTS rows; positions only give their order. crashes: (ms, broker) of
+    each machine, which takes the last lines with it."""
+    rng = random.Random(thinning.seed)
+    place = {broker: number for number, broker in enumerate(setup.brokers)}
+    zone = {broker: rng.choice(ZONES_MS) for broker in setup.brokers}
+    off = {broker: rng.choice((None, 0, HOUR_MS, -zone[broker])) for broker in setup.brokers}
+    silent = {broker for broker in setup.brokers if rng.random() < thinning.silent}
+    torn: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for at_ms, broker in crashes:
+        torn[broker].append((at_ms - rng.choice((0, 0, 300, 3_000, 30_000)), at_ms))
+    end_ms = lines[-1].at_ms if lines else BEGIN_MS
+    step = {b: (rng.randint(BEGIN_MS, end_ms), rng.randint(1, 40_000)) for b in setup.brokers if thinning.stepped}
+    rotated_ms = rng.choice((20_000, 120_000, HOUR_MS))
+    fate: dict[tuple[int, str, int], bool] = {}
+    result = []
+    for number, line in enumerate(lines):
+        name = STATE_CHANGE if line.kind in _IN_STATE_CHANGE else SERVER
+        file = line.broker, name, line.at_ms // rotated_ms
+        if file not in fate:
+            fate[file] = rng.random() >= thinning.missing
+        kept = rng.random() >= thinning.share and fate[file] and line.broker not in silent
+        if not kept or any(begin < line.at_ms <= end for begin, end in torn[line.broker]):
+            continue
+        at_ms = line.at_ms + setup.skew_ms(2 + place[line.broker])
+        stepped_ms, back_ms = step.get(line.broker, (line.at_ms, 0))
+        at_ms -= back_ms if line.at_ms > stepped_ms else 0
+        wrong = off[line.broker] if thinning.utc_off else 0
+        values = {
+            "node_id": line.broker,
+            "logged_at_ms": at_ms + zone[line.broker],
+            "logged_at_utc_ms": None if wrong is None else at_ms + wrong,
+            "kind": line.kind,
+            "capture": "c",
+            "path": f"broker-{line.broker}/{name}.{file[2]}",
+            "sha256": "00",
+            "position": number,
+        }
+        result.append({**NO_LINE, **_topic(line, setup), **line.values, **values})
+    if thinning.copied:
+        result += [{**row, "path": f"archive/{row['path']}"} for row in result if rng.random() < 0.3]
+    return result
+
+
+def _topic(line: Line, setup: Setup) -> Row:
+    if line.kind in _OF_NO_TOPIC:
+        return {}
+    topic_id = line.topic_id if line.kind in _WITH_ID else None
+    return {"topic": setup.topic, "partition": 0, "topic_id": topic_id}
+
+
+# The same as text.
+
+_TP, _BROKER, _PARTITION = "{topic}-0", "[Broker id={broker}] ", "[Partition {topic}-0 broker={broker}] "
+_LOG = "[UnifiedLog partition={topic}-0, dir={directory}] "
+_FETCHER = "[ReplicaFetcher replicaId={broker}, leaderId={leader}, fetcherId=0] "
+_STARTS = f"{_TP}{{id}} starts at leader epoch {{leader_epoch}} from offset {{log_end_offset}} with partition epoch "
+_PREVIOUS = ". Previous leader {previous} and previous leader epoch was {previous_leader_epoch}."
+_WHO = "topicName='{topic}', leaderEpoch={leader_epoch}, partitionEpoch={partition_epoch}"
+_OLD_STATE = f" and partition state LeaderAndIsrPartitionState({_WHO}, isNew=false, leaderRecoveryState=0)"
+_NEW_STATE = f", partition registration PartitionRegistration({_WHO}) and isNew=false"
+_SKIPPED = f"{_BROKER}Skipped the become-{{role}} state change for {_TP}{{id}}{{state}} since it is already "
+_AT = "with leader epoch {leader_epoch}."
+
+TEXTS = {
+    "partition_created": f"{_BROKER}Creating new partition {_TP} with topic id {{topic_id}}.",
+    "leader_started": f"{_BROKER}Leader {_STARTS}{{partition_epoch}}, high watermark {{high_watermark}}, ISR "
+    f"[{{isr}}], adding replicas [] and removing replicas [] {{under}}{_PREVIOUS}",
+    "follower_started": f"{_BROKER}Follower {_STARTS}{{partition_epoch}} and high watermark {{high_watermark}}. "
+    f"Current leader is {{leader}}{_PREVIOUS}",
+    "leader_unchanged": f"{_SKIPPED}the leader {_AT} Current high watermark {{high_watermark}}, ISR [{{isr}}], adding "
+    "replicas [] and removing replicas [].",
+    "follower_unchanged": f"{_SKIPPED}a follower {_AT}",
+    "isr_updated": f"{_PARTITION}ISR updated to {{isr}} {{under}} and version updated to {{partition_epoch}}",
+    "isr_shrinking": f"{_PARTITION}Shrinking ISR from {{previous_isr}} to {{isr}}. Leader: (highWatermark: "
+    "{high_watermark}, endOffset: {log_end_offset}). Out of sync replicas: {late}.",
+    "log_loaded": f"{_PARTITION}Log loaded for partition {_TP} with initial high watermark {{high_watermark}}",
+    "truncating_to_leaders_epoch": f"{_FETCHER}Truncating partition {_TP} with TruncationState(offset="
+    "{truncated_to}, completed=true) due to leader epoch and offset EpochEndOffset(errorCode=0, partition=0, "
+    "leaderEpoch={leader_epoch}, endOffset={leader_end_offset})",
+    "fetch_offset_reset": f"{_FETCHER}Reset fetch offset for partition {_TP} from {{log_end_offset}} to current "
+    "leader's latest offset {truncated_to}",
+    "truncated_below_high_watermark": f"{_LOG}Truncating {_TP} to offset {{truncated_to}} below high watermark "
+    "{high_watermark}",
+    "truncated": f"{_LOG}Truncating to offset {{truncated_to}}",
+    "truncation_without_effect": f"{_LOG}Truncating to {{truncated_to}} has no effect as the largest offset in the log "
+    "is {last}",
+    "high_watermark_set_back": f"{_LOG}Non-monotonic update of high watermark from "
+    "(offset={previous_high_watermark}, segment=[0:70]) to (offset={high_watermark}, segment=[0:7])",
+    "log_load_completed": f"Completed load of Log(dir={{directory}}/{_TP}, topicId={{topic_id}}, topic={{topic}}, "
+    "partition=0, highWatermark=0, lastStableOffset=0, logStartOffset={log_start_offset}, "
+    "logEndOffset={log_end_offset}) with 1 segments, local-log-start-offset {log_start_offset} and log-end-offset "
+    "{log_end_offset} in {duration_ms}ms (1/1 completed in {directory})",
+    "corruption_found": f"[LogLoader partition={_TP}, dir={{directory}}] Corruption found in segment 0, truncating to "
+    "offset {truncated_to}",
+    "clean_start": "Skipping recovery of {count} logs from {directory} since clean shutdown file was found",
+    "unclean_start": "Recovering {count} logs from {directory} since no clean shutdown file was found",
+}
+
+
+def text(line: Line, setup: Setup) -> str:
+    """The message as the broker's release writes it, after the time and before the logger."""
+    values, new = line.values, is_new(release(setup, setup.brokers.index(line.broker)))
+    previous = values.get("previous_leader")
+    late = (
+        f"(brokerId: {o['broker_id']}, endOffset: {o['log_end_offset']}, lastCaughtUpTimeMs: {o['last_caught_up_ms']})"
+        for o in values.get("out_of_sync", ())
+    )
+    words = {
+        "topic": setup.topic,
+        "topic_id": line.topic_id,
+        "broker": line.broker,
+        "id": f" with topic id Some({line.topic_id})" if line.kind in _WITH_ID else "",
+        "role": line.kind.partition("_")[0],
+        "under": "(under-min-isr)" if values.get("under_min_isr") else "",
+        "previous": "None" if previous is None else f"Some({previous})",
+        "last": values.get("log_end_offset", 0) - 1,
+        "late": " ".join(late),
+        **{name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()},
+    }
+    words["state"] = (_NEW_STATE if new else _OLD_STATE).format_map(words) if line.kind.endswith("unchanged") else ""
+    return TEXTS[line.kind].format_map(words)
+
+
+def files(lines: Iterable[Line], setup: Setup) -> dict[str, str]:
+    """By path, the text of each file of a site that captured everything, with times in UTC."""
+    result: dict[str, str] = defaultdict(str)
+    for line in lines:
+        name, logger = (STATE_CHANGE, "state.change.logger") if line.kind in _IN_STATE_CHANGE else (SERVER, "kafka.log")
+        at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        message = f"[{at},{line.at_ms % 1000:03}] INFO {text(line, setup)} ({logger})\n"
+        result[f"broker-{line.broker}/{name}"] += message
+    return dict(result)
