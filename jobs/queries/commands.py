@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -19,10 +20,10 @@ def windows(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List the flagged windows: where the high watermark went back, or may have."""
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.queries.flagged_windows import print_windows
 
-    files = LakeFiles(lake)
+    files = Lake(lake)
     files.require()
     print_windows(files, form, every)
 
@@ -55,10 +56,10 @@ def findings(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List findings in the order of the report. `explain` shows one finding with its evidence."""
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
 
-    files = LakeFiles(lake)
+    files = Lake(lake)
     files.require()
     only = files.one_cluster(cluster) if cluster else None
     lists = (section or (), kind or (), verdict or (), severity or ())
@@ -76,10 +77,27 @@ def findings(
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
 
-def verdict(lake: LakeOption = DEFAULT_LAKE, cluster: ClusterOption = None) -> None:
-    """Print the verdict document of a cluster as JSON (docs/verdict.md)."""
-    from jobs.lake.lake_files import LakeFiles
+class VerdictFormat(StrEnum):
+    """--format of `verdict`."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def verdict(
+    lake: LakeOption = DEFAULT_LAKE,
+    cluster: ClusterOption = None,
+    form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
+) -> None:
+    """Print what was lost, as text, as Markdown for a postmortem, or as the JSON of verdict.json (docs/verdict.md)."""
+    from jobs.lake.lake import Lake
+    from jobs.queries.answer_output import as_markdown, as_text
     from jobs.queries.verdict import document, summarize
 
-    files = LakeFiles(lake)
-    print(json.dumps(document(summarize(files, files.one_cluster(cluster))), indent=2))
+    files = Lake(lake)
+    found = document(summarize(files, files.one_cluster(cluster)))
+    if form is VerdictFormat.JSON:
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(as_text(found) if form is VerdictFormat.TEXT else as_markdown(found)))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.console.output import printable, utc
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 
 COLUMNS = (
     "topic",
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def partitions_at(
-    lake: LakeFiles, cluster: str, topic: str | None, at_offset: int | None, at_time_ms: int | None
+    lake: Lake, cluster: str, topic: str | None, at_offset: int | None, at_time_ms: int | None
 ) -> list[dict[str, Any]]:
     """The states after the record at an offset, or at a time; without either, the newest states. Starts no JVM.
 

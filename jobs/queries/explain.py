@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -12,17 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import kinds
+from evidence.broker_logs.events import KINDS as LOG_EVENTS
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.explain_bytes import commands, with_bytes
+from jobs.report.causes import load_causes
 
 Row = dict[str, Any]
 
 MIN_PREFIX = 6
 _MOST_NAMED = 5
-# The source of a piece of evidence is a table or a kind of file. These are the tables for kinds of files.
+# The source of a piece of evidence is a table, a kind of file, or a kind of line in a node's log. These are the tables
+# for kinds of files.
 _TABLE_OF_KIND = {
     kinds.TOPICS_DESCRIBE: "described_partitions",
     kinds.DESCRIBE_TOPIC_PARTITIONS: "described_partitions",
@@ -50,15 +53,16 @@ class Explained:
 
     evidence: for each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing),
     `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a
-    capture is given.
+    capture is given. causes: the chain of causes (replay/findings/causes.py); empty unless a loss is proven.
     """
 
     finding: Row
     counterfactuals: list[Row]
     evidence: list[Row]
+    causes: list[str] = field(default_factory=list)
 
 
-def explain(lake: LakeFiles, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
+def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
     """Load the finding with that id, or the only one whose id starts with it. cluster: search only this one. capture:
     where to read the bytes of the evidence; each piece then has `bytes`.
 
@@ -69,10 +73,11 @@ def explain(lake: LakeFiles, wanted: str, cluster: str | None = None, capture: L
     rows = [dict(r) for r in finding.pop("evidence") or []]
     policies = lake.read("counterfactuals", cluster, where=_about(finding)).sort_by("policy")
     evidence = _looked_up(lake, cluster, finding, rows)
-    return Explained(finding, policies.to_pylist(), with_bytes(evidence, capture) if capture else evidence)
+    causes = load_causes(lake, cluster, [finding]).get(finding["finding_id"], [])
+    return Explained(finding, policies.to_pylist(), with_bytes(evidence, capture) if capture else evidence, causes)
 
 
-def _finding(lake: LakeFiles, wanted: str, cluster: str | None) -> Row:
+def _finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
     advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
     if len(wanted) < MIN_PREFIX:
         raise KraftForensicsError(
@@ -99,7 +104,7 @@ def _about(finding: Row) -> pc.Expression:
     return of_finding | (topic & partition & offset)
 
 
-def _looked_up(lake: LakeFiles, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:
+def _looked_up(lake: Lake, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:
     """Add to each piece of evidence its row, its record and the commands that show its bytes."""
     files = _rows(lake, "evidence_files", cluster, _in(evidence, ("sha256", "path")))
     kind_of = {(f["sha256"], f["path"]): f["kind"] for f in files}
@@ -124,10 +129,12 @@ def _looked_up(lake: LakeFiles, cluster: str, finding: Row, evidence: list[Row])
 
 
 def _table(source: str) -> str:
+    if source in LOG_EVENTS:
+        return "broker_log_events"
     return source if source in TABLES else _TABLE_OF_KIND.get(source, "log_end_offsets")
 
 
-def _rows(lake: LakeFiles, name: str, cluster: str, where: pc.Expression) -> list[Row]:
+def _rows(lake: Lake, name: str, cluster: str, where: pc.Expression) -> list[Row]:
     shown = [column for column in TABLES[name].schema.names if column not in _NOT_SHOWN]
     return lake.rows(name, cluster, shown, where)
 

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from evidence import kinds
+from evidence.broker_logs.streams import lines_at
 from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.capture.remote import Location
 from evidence.errors import DecodeError
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 
 SHOWN_BYTES = 64
 SHOWN_CHARACTERS = 200
+SHOWN_LOG_BYTES = 500
 _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
 # Tables whose rows have everything that is in their bytes: numbers and names, no secrets.
 _OPEN_TABLES = ("log_end_offsets", "described_partitions", "quorum_reports")
@@ -44,6 +46,8 @@ def commands(row: Mapping[str, Any]) -> list[str]:
         return [f"kafka-dump-log.sh --files {file} | grep ' position: {position} '", _od(file, position, HEAD_BYTES)]
     if kind in (None, kinds.OTHER):
         return [_od(file, position, SHOWN_BYTES)]
+    if kind in kinds.BROKER_LOGS and path.endswith((".gz", ".zst")):
+        return [f"{'gzip' if path.endswith('.gz') else 'zstd'} -dc {file} | tail -c +{position + 1} | head -n 1"]
     return [f"tail -c +{position + 1} {file} | head -n 1"]
 
 
@@ -92,7 +96,12 @@ def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
             if file is not None:
                 rows_of[file.path].append(row)
         for file in capture.files:
-            if file.path in rows_of:
+            if file.path in rows_of and file.kind in kinds.BROKER_LOGS:
+                with file.unchanged():
+                    lines = lines_at(file.local, (r["position"] or 0 for r in rows_of[file.path]), SHOWN_LOG_BYTES)
+                for row in rows_of[file.path]:
+                    row["bytes"] = {**_shown_line(row, lines), "file": file.path, "sha256": file.sha256}
+            elif file.path in rows_of:
                 data = file.read()
                 for row in rows_of[file.path]:
                     row["bytes"] = {**_shown(row, data), "file": file.path, "sha256": file.sha256}
@@ -132,6 +141,16 @@ def _shown(row: Row, data: bytes) -> Row:
     if _is_secret(row, line):
         return _nothing("not shown: this line may contain a secret")
     return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]}
+
+
+def _shown_line(row: Row, lines: Mapping[int, bytes]) -> Row:
+    """A line of a node's log; its position is one in the unpacked text."""
+    line = lines.get(row["position"])
+    if line is None:
+        return _nothing("the file has no byte at that position")
+    if may_hold_secrets(line):
+        return _nothing("not shown: this line may contain a secret")
+    return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")}
 
 
 def _head(row: Row, data: bytes) -> bytes | None:

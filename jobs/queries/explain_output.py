@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
+from replay.findings.causes import labelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import prose
 
@@ -44,11 +45,13 @@ _TIMES = ("timestamp_ms", "captured_at_ms")
 
 
 def print_explained(found: Explained, form: DocumentFormat) -> None:
-    """Print to stdout. json: one array of one object: the finding, `counterfactuals`, `evidence`, `commands`."""
+    """Print to stdout. json: one array of one object: the finding, with `causes`, `counterfactuals`, `evidence` and
+    `commands`."""
     if form is DocumentFormat.JSON:
         print_rows([], [as_object(found)], Format.JSON)
         return
     _print(_head(found))
+    _print(_causes(found.causes))
     _print(_reason(found.finding))
     _print(_picks(found.counterfactuals))
     _print(_evidence(found.evidence))
@@ -59,7 +62,13 @@ def as_object(found: Explained) -> Row:
     commands = list(dict.fromkeys(c for row in found.evidence for c in row["commands"]))
     counterfactuals = [{k: v for k, v in row.items() if k != "cluster_id"} for row in found.counterfactuals]
     finding = {k: v for k, v in found.finding.items() if k != "evidence"}
-    return {**finding, "counterfactuals": counterfactuals, "evidence": found.evidence, "commands": commands}
+    return {
+        **finding,
+        "causes": found.causes,
+        "counterfactuals": counterfactuals,
+        "evidence": found.evidence,
+        "commands": commands,
+    }
 
 
 def _print(lines: Sequence[str]) -> None:
@@ -114,6 +123,14 @@ def _bounds(low: int | None, high: int | None, first: int | None = None) -> str:
         return f"{high}{start}" if high else "nothing"
     upper = "no upper bound is known" if high is None else f"at most {high}"
     return f"at least {low}{start}; {upper}" if low else f"nothing is proven; {upper}"
+
+
+def _causes(causes: Sequence[str]) -> list[str]:
+    if not causes:
+        return []
+    found = enumerate(labelled(causes), 1)
+    lines = [line for n, (label, text) in found for line in _wrapped(f"{n}. {label}: {text}", "  ", 5)]
+    return ["How it was lost", *lines, ""]
 
 
 def _reason(finding: Row) -> list[str]:

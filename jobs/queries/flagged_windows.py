@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, utc
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
+from jobs.queries.answer_output import print_answers
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 
@@ -31,7 +32,7 @@ WINDOW_COLUMNS = (
 _GRAVE = ("critical", "high")
 
 
-def flagged_windows(lake: LakeFiles, every: bool = False) -> list[dict[str, Any]]:
+def flagged_windows(lake: Lake, every: bool = False) -> list[dict[str, Any]]:
     """The windows of all clusters (WINDOW_COLUMNS), in the order of the report. every: include excluded ones."""
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
@@ -39,12 +40,13 @@ def flagged_windows(lake: LakeFiles, every: bool = False) -> list[dict[str, Any]
     return [row for section in sections for row in ordered(found, section).select(WINDOW_COLUMNS).to_pylist()]
 
 
-def print_windows(lake: LakeFiles, form: Format, every: bool = False) -> None:
-    """Print `flagged_windows` to stdout."""
+def print_windows(lake: Lake, form: Format, every: bool = False) -> None:
+    """Print `flagged_windows` to stdout; in a table, after the answer of each cluster."""
     rows = flagged_windows(lake, every)
     if form is not Format.TABLE:
         print_rows(list(WINDOW_COLUMNS), rows, form)
         return
+    print_answers(lake)
     if not rows:
         print("no window was flagged")
         return
@@ -68,7 +70,7 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def levels(lake: LakeFiles) -> set[str]:
+def levels(lake: Lake) -> set[str]:
     """The verdicts of windows and of critical or high faults, and the severities of all findings that are not excluded.
 
     Verdicts of other kinds of findings are not about a loss or a fault.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import SEVERITIES, VERDICTS
@@ -88,7 +88,7 @@ class Filter:
             yield start.is_null() | (start <= self.until_ms)
 
 
-def list_findings(lake: LakeFiles, cluster: str | None, wanted: Filter, most: int) -> tuple[list[Row], int]:
+def list_findings(lake: Lake, cluster: str | None, wanted: Filter, most: int) -> tuple[list[Row], int]:
     """The first `most` findings (FINDING_COLUMNS) in the report's order, and the number of all matching findings.
 
     Errors: FilterError.

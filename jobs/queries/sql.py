@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.console.failures import one_line
@@ -20,6 +20,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import forbid_reflection, tables_of
 from jobs.spark.session import build_session
+from jobs.spark.tables import table_frame
 
 Row = dict[str, Any]
 _PROMPT, _MORE = "sql> ", "...> "
@@ -34,18 +35,13 @@ class ReadOnlySql:
     """Statements on the tables of one lake. The session starts with the first one. Errors: LakeError if there is no
     lake."""
 
-    def __init__(self, root: Path) -> None:
-        self.lake = Lake(self._start, root)
+    def __init__(self, root: Location) -> None:
+        self.lake = Lake(root)
         self.lake.require()
 
     @cached_property
     def spark(self) -> SparkSession:
-        return self.lake.start()
-
-    def _start(self) -> SparkSession:
-        settings = load_settings().spark
-        size = sum(file.stat().st_size for file in self.lake.root.rglob("*") if file.is_file())
-        session = build_session(settings, small=size < settings.codegen_from_mib << 20)
+        session = build_session(load_settings().spark)
         session.sparkContext.setLogLevel("OFF")  # an error is one line: SqlError
         forbid_reflection(session)
         return session
@@ -60,7 +56,7 @@ class ReadOnlySql:
             for name in TABLES:
                 if named is None or name in named:
                     # Made again for each statement: it shows the table's newest version.
-                    self.lake.table(name).createOrReplaceTempView(name)
+                    table_frame(self.spark, self.lake, name).createOrReplaceTempView(name)
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()
         except (PySparkException, Py4JError) as error:

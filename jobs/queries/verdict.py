@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.lake.files import write_whole
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
+from jobs.report.advice import load_advice
+from jobs.report.answer import load_answer
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 
@@ -48,9 +50,11 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history."""
+    partition_history. answer, advice: see replay/findings/answer.py, advice.py."""
 
     cluster_id: str
+    answer: Row
+    advice: Sequence[Row]
     groups: Sequence[Mapping[str, Any]]
     witnesses: Sequence[Row]
     captures: Mapping[str, int]
@@ -58,7 +62,7 @@ class Summary:
     states: int
 
 
-def summarize(lake: LakeFiles, cluster: str) -> Summary:
+def summarize(lake: Lake, cluster: str) -> Summary:
     """Load what `document` needs. Only a few columns of all findings are held, and the prose only of the witnesses."""
     columns = tuple(dict.fromkeys((*_GROUP, "loss_min", "loss_max", "start_offset", "finding_id")))
     findings = lake.read("findings", cluster, columns)
@@ -66,6 +70,8 @@ def summarize(lake: LakeFiles, cluster: str) -> Summary:
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
+        answer=load_answer(lake, cluster),
+        advice=load_advice(lake, cluster),
         groups=_groups(findings),
         witnesses=[rows[finding_id] for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
@@ -105,6 +111,8 @@ def document(found: Summary) -> Row:
     return {
         "valid": _valid(found),
         "cluster_id": found.cluster_id,
+        "answer": found.answer,
+        "advice": list(found.advice),
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
         "kinds": kinds,
         "counts": {k: _nonzero(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
@@ -154,12 +162,12 @@ def _witness(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "kind"}
 
 
-def write_verdict(found: Row, path: Path) -> None:
+def write_verdict(found: Row, path: Location) -> None:
     """Write a document completely or not at all. Errors: KraftForensicsError if it cannot be written."""
     try:
         # json.dumps writes ASCII, so a captured name cannot control a terminal.
         write_whole(path, json.dumps(found, indent=2) + "\n")
     except OSError as error:
         raise KraftForensicsError(
-            f"{path}: cannot be written: {error.strerror}. Name another file with --verdict."
+            f"{path}: cannot be written: {error.strerror or error}. Name another file with --verdict."
         ) from error

@@ -10,24 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from evidence.tables import LOG_END_OFFSETS
+from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.detect.inputs import judging_inputs
-from jobs.lake.lake_files import LakeFiles
+from jobs.detect.node_logs import judging_events
+from jobs.lake.lake import Lake
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
 from replay.cluster.facts import ClusterFacts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
-from replay.offsets.topic_ids import lifetimes_of, with_topic_ids
+from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
 from replay.whatif.simulation import simulate
 from replay.whatif.steps import steps_of, subjects_of
-
-LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
 
 
 class WhatifError(KraftForensicsError):
@@ -96,7 +95,7 @@ def question_of(strategy: str | None, policy: str | None) -> str | None:
         raise WhatifError(str(error)) from error
 
 
-def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
+def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
     """replay.whatif.comparison.WHATIF rows of every partition with a known state in the range.
 
     Topics are read and simulated one bucket at a time to bound memory. Errors: WhatifError for an invalid question, or
@@ -109,15 +108,18 @@ def whatif(lake: LakeFiles, cluster: str, question: WhatifQuestion, settings: Se
     if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
-    _, facts = judging_inputs(lake, cluster, settings)
+    state, facts = judging_inputs(lake, cluster, settings)
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
     offsets = with_topic_ids(offsets, lifetimes_of(topics))
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    events = judging_events(lake, cluster, state.shape, clocks)
     end_ms = _end_ms(lake, cluster, question.to_offset, facts.log_end_ms)
     answers = [WHATIF.empty_table()]
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
         of_bucket = pc.field("topic_id").isin(topic_ids)
         history = lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, of_bucket)
-        answers.append(_answer(history, offsets.filter(of_bucket), facts, question, end_ms))
+        rows = offsets.filter(of_bucket), events.filter(of_bucket)
+        answers.append(_answer(history, rows, facts, question, end_ms))
     order = [(name, "ascending") for name in ("topic", "partition", "from_offset")]
     return pa.concat_tables(answers).sort_by(order)
 
@@ -130,7 +132,7 @@ def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
         yield counts["topic_id"].combine_chunks().filter(pa.array(number == each))
 
 
-def _end_ms(lake: LakeFiles, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
+def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
     if to_offset is not None:
         inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
         found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
@@ -139,9 +141,10 @@ def _end_ms(lake: LakeFiles, cluster: str, to_offset: int | None, last_ms: int |
 
 
 def _answer(
-    history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: WhatifQuestion, end_ms: int
+    history: pa.Table, rows_of: tuple[pa.Table, pa.Table], facts: ClusterFacts, question: WhatifQuestion, end_ms: int
 ) -> pa.Table:
-    """WHATIF of one bucket of topics."""
+    """WHATIF of one bucket of topics. rows_of: its log end offsets, and lines of brokers' own logs."""
+    offsets, events = rows_of
     to_offset = INT64_MAX - 1 if question.to_offset is None else question.to_offset
     scenario, bucket = question.scenario(), Bucket(history, facts)
     rows, states = bucket.history, bucket.states
@@ -155,5 +158,5 @@ def _answer(
     course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-    judged = [loss for loss in losses(bucket, offsets) if loss.elected_at <= to_offset]
+    judged = [loss for loss in losses(bucket, offsets, events) if loss.elected_at <= to_offset]
     return compare(rows, states, subjects, course, judged, end_ms, undetermined)

@@ -31,6 +31,8 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.words import ReasonGroup, reason_by_nature
+from replay.findings.answer import sentences, topic_text
+from replay.findings.causes import labelled
 from replay.findings.kinds import HWM_REGRESSION
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
@@ -53,13 +55,15 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """The detail of a window. exposed: the state at its start; judged: its election; counterfactuals: by family of
-    policies; evidence: its first pieces; hidden_lanes, hidden_evidence: what is not shown."""
+    """The detail of a window. causes: (label, line) of its chain; exposed: the state at its start; judged: its
+    election; counterfactuals: by family of policies; evidence: its first pieces; hidden_lanes, hidden_evidence: what
+    is not shown."""
 
     row: Row
     verdict: Verdict
     anchor: str
     reason: list[ReasonGroup]
+    causes: list[tuple[str, str]]
     timeline: Markup | None
     span: timeline_svg.TimelineSpan
     exposed: Row | None
@@ -92,7 +96,8 @@ def render_report(report: ReportInput) -> str:
             report=report,
             tally=report.totals.by_verdict(HWM_REGRESSION),
             verdicts=VERDICTS,
-            headline=words.headline(report.totals),
+            advice=words.by_time(report.advice),
+            answer=sentences(report.answer, filters.topic_text),
             flagged=lists[Section.WINDOWS],
             excluded=lists[Section.EXCLUDED],
             other_rules=sections.predicted_windows(rows[Section.OTHER_RULES], windows, anchors),
@@ -179,6 +184,7 @@ def _detail(
         verdict=item.verdict,
         anchor=str(item.anchor),
         reason=item.reason,
+        causes=list(labelled(report.causes.get(row["finding_id"], ()))),
         timeline=timeline_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
@@ -262,6 +268,8 @@ def _environment() -> Environment:
         "span_text": words.span_text,
         "lasted": sections.lasted,
         "how_it_ended": sections.how_it_ended,
+        "topic_answer": lambda topic: topic_text(topic, filters.topic_text),
+        "places_text": words.places_text,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
     }

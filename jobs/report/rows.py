@@ -71,15 +71,10 @@ class Totals:
     """Counts of all findings, including those that the sections leave out.
 
     groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
-    exposures (jobs.report.order.lasted_ms). partitions: number with a flagged window. proven_least: offsets certainly
-    lost, on proven_partitions; proven_exact: whether no more than those were lost.
+    exposures (jobs.report.order.lasted_ms).
     """
 
     groups: list[Row]
-    partitions: int
-    proven_partitions: int
-    proven_least: int
-    proven_exact: bool
 
     def by_verdict(self, kind: str) -> dict[str, int]:
         counts = dict.fromkeys(_RANK, 0)
@@ -103,11 +98,16 @@ class ReportInput:
     ELECTION_COLUMNS of ELECTIONS at those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
+    answer, advice: see replay/findings/answer.py and advice.py;
+    causes: finding_id -> its chain (replay/findings/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from.
     """
 
     cluster_id: str
     generated_from: list[str]
+    answer: Row
+    advice: list[Row]
+    causes: Mapping[str, list[str]]
     findings: list[Row]
     totals: Totals
     counterfactuals: list[Row]

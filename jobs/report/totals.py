@@ -5,14 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.report.order import lasted_ms, ordered
+from jobs.report.order import lasted_ms
 from jobs.report.rows import Totals
-from replay.findings.kinds import Section
-from replay.loss.verdicts import PROVEN
 
 # Findings are counted by these columns.
 GROUPS = ("kind", "verdict", "rule", "rule_version")
-_PARTITION = ("topic_id", "topic", "partition")
 # Sum decimals: values from damaged files may overflow 64 bits.
 _SUM = pa.decimal128(38, 0)
 
@@ -32,17 +29,4 @@ def totals_of(findings: pa.Table) -> Totals:
     groups = counted.group_by(list(GROUPS)).aggregate(sums)
     named = {"count_all": "findings", "unended_sum": "unended", "longest_ms_max": "longest_ms"}
     groups = groups.rename_columns([named.get(n, n.removesuffix("_sum")) for n in groups.column_names])
-    flagged = ordered(findings, Section.WINDOWS)
-    proven = flagged.filter(pc.and_(pc.equal(flagged["verdict"], PROVEN), pc.greater(flagged["loss_min"], 0)))
-    exact = pc.fill_null(pc.equal(proven["loss_min"], proven["loss_max"]), False)
-    return Totals(
-        groups=[{**group, "lasted_ms": int(group["lasted_ms"])} for group in groups.to_pylist()],
-        partitions=_partitions(flagged),
-        proven_partitions=_partitions(proven),
-        proven_least=sum(proven["loss_min"].to_pylist()),
-        proven_exact=bool(pc.all(exact, min_count=0).as_py()),
-    )
-
-
-def _partitions(findings: pa.Table) -> int:
-    return len(findings.group_by(list(_PARTITION)).aggregate([]))
+    return Totals([{**group, "lasted_ms": int(group["lasted_ms"])} for group in groups.to_pylist()])

@@ -1,4 +1,4 @@
-"""Texts of the incident report: headline, bounds, names of policies, and a finding's reason grouped by nature. Nothing
+"""Texts of the incident report: bounds, names of policies, and a finding's reason grouped by nature. Nothing
 here escapes HTML: jinja2's autoescape does."""
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobs.report import filters
-from jobs.report.rows import MAX_STATEMENTS, Row, Section, Totals
+from jobs.report.rows import MAX_STATEMENTS, Row
+from replay.findings.advice import TITLES
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
@@ -109,18 +110,17 @@ def policy_rank(policy: str | None) -> tuple[int, int, str]:
     return list(FAMILIES).index(policy_family(policy)), rank, policy or ""
 
 
-def headline(totals: Totals) -> str:
-    """The verdicts on the windows in one or two sentences."""
-    flagged, excluded = totals.of(Section.WINDOWS), totals.of(Section.EXCLUDED)
-    if not flagged:
-        examined = f" {count(excluded, 'window')} examined and excluded." if excluded else ""
-        return f"No window was flagged in this evidence.{examined}"
-    text = f"{count(flagged, 'window')} flagged on {count(totals.partitions, 'partition')}."
-    if not totals.proven_partitions:
-        return f"{text} None of them is a proven loss."
-    amount = f"{'exactly' if totals.proven_exact else 'at least'} {count(totals.proven_least, 'offset')}"
-    where = count(totals.proven_partitions, "partition")
-    return f"{text} Proven loss: {amount} below the high watermark, on {where}."
+def by_time(advice: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """(title, pieces of advice) for each time at which something is to be done."""
+    rows = list(advice)
+    found = [(title, [row for row in rows if row["when"] == when]) for when, title in TITLES.items()]
+    return [(title, some) for title, some in found if some]
+
+
+def places_text(piece: Row) -> str:
+    """The partitions that a piece of advice is about; empty if it is about none."""
+    more = piece["partition_count"] - len(piece["partitions"])
+    return ", ".join([*piece["partitions"], *([f"{more} more"] if more else [])])
 
 
 def unacked_text(row: Row) -> str:

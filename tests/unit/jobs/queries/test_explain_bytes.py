@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import subprocess
 from pathlib import Path
@@ -107,6 +108,16 @@ def test_lines_are_shown_out_of_the_capture(tmp_path: Path) -> None:
     row = evidence(kinds.REPLICATION_OFFSET, path, 4, sha256=sha256, table="log_end_offsets", row={"value": 150})
     (shown,) = with_bytes([row], tmp_path)
     assert shown["bytes"] == {"file": path, "sha256": sha256, "note": None, "hex": None, "text": "tokens 0 150"}
+
+
+def test_lines_of_compressed_logs_are_shown_out_of_their_text(tmp_path: Path) -> None:
+    path = "logs/broker-1/server.log.1.gz"
+    log = b"[2026-11-21 00:00:00,000] INFO one (a.B)\n[2026-11-21 00:00:00,001] INFO two (a.B)\n"
+    sha256 = in_capture(tmp_path, path, gzip.compress(log))
+    row = evidence(kinds.SERVER_LOG, path, 41, sha256=sha256, table="broker_log_events", row={"kind": "truncated"})
+    (shown,) = with_bytes([row], tmp_path)
+    assert shown["bytes"]["text"] == "[2026-11-21 00:00:00,001] INFO two (a.B)"
+    assert commands(row) == [f"gzip -dc {path} | tail -c +42 | head -n 1"]
 
 
 def test_a_file_that_was_altered_is_not_shown(tmp_path: Path) -> None:

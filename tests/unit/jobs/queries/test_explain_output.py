@@ -196,12 +196,27 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     assert all(c.isprintable() or c == "\n" for c in out)
 
 
+def test_the_chain_of_causes_comes_before_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    causes = ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]
+    print_explained(Explained(FINDING, [], [], causes), DocumentFormat.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("How it was lost")
+    assert lines[at + 1 : at + 6] == [
+        "  1. In sync: From then on.",
+        "  2. Went away: Broker 3.",
+        "  3. Shrank the ISR: [3] to [].",
+        "  4. Elected: Broker 1.",
+        "  5. Cut off: At least 70 are gone.",
+    ]
+    assert at < lines.index("Explanation")
+
+
 def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     pick = {"cluster_id": "c", "policy": "p", "leader": 3}
     print_explained(Explained(FINDING, [pick], [EVIDENCE, EVIDENCE]), DocumentFormat.JSON)
     (found,) = json.loads(capsys.readouterr().out)
     names = [n for n in TABLES["findings"].schema.names if n != "evidence"]
-    assert list(found) == [*names, "counterfactuals", "evidence", "commands"]
+    assert list(found) == [*names, "causes", "counterfactuals", "evidence", "commands"]
     assert found["counterfactuals"] == [{"policy": "p", "leader": 3}]
     assert found["commands"] == ["first log", "second log"]
     assert found["evidence"][0] == EVIDENCE

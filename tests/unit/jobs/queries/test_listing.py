@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from jobs.queries.listing import Filter, FilterError, list_findings, time_ms
 from replay.arrow.schemas import FINDINGS
 
@@ -27,8 +27,8 @@ TIMES = {"w1": (100, 200), "w2": (150, None), "w3": (300, 400), "l1": (300, 310)
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeFiles:
-    files = LakeFiles(tmp_path_factory.mktemp("listing") / "lake")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    files = Lake(tmp_path_factory.mktemp("listing") / "lake")
     files.create()
     rows = [
         {"topic": "t", "partition": n, "rule_version": 2, "rule": "r", **row}
@@ -39,11 +39,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeFiles:
     return files
 
 
-def ids(lake: LakeFiles, **wanted: Any) -> list[str]:
+def ids(lake: Lake, **wanted: Any) -> list[str]:
     return [row["finding_id"] for row in list_findings(lake, None, Filter(**wanted), 50)[0]]
 
 
-def test_all_findings_come_section_by_section_the_gravest_first(lake: LakeFiles) -> None:
+def test_all_findings_come_section_by_section_the_gravest_first(lake: Lake) -> None:
     assert ids(lake) == ["w2", "w1", "w3", "l1", "g1"]
 
 
@@ -64,11 +64,11 @@ def test_all_findings_come_section_by_section_the_gravest_first(lake: LakeFiles)
         ({"topic": "none"}, []),
     ],
 )
-def test_each_filter(lake: LakeFiles, wanted: dict[str, Any], expected: list[str]) -> None:
+def test_each_filter(lake: Lake, wanted: dict[str, Any], expected: list[str]) -> None:
     assert ids(lake, **wanted) == expected
 
 
-def test_the_limit_is_of_rows_and_all_are_counted(lake: LakeFiles) -> None:
+def test_the_limit_is_of_rows_and_all_are_counted(lake: Lake) -> None:
     rows, count = list_findings(lake, None, Filter(), 2)
     assert ([row["finding_id"] for row in rows], count) == (["w2", "w1"], 5)
 
@@ -82,7 +82,7 @@ def test_the_limit_is_of_rows_and_all_are_counted(lake: LakeFiles) -> None:
         ({"since_ms": 2, "until_ms": 1}, "--until is before --since"),
     ],
 )
-def test_what_no_finding_can_have_is_an_error(lake: LakeFiles, wanted: dict[str, Any], message: str) -> None:
+def test_what_no_finding_can_have_is_an_error(lake: Lake, wanted: dict[str, Any], message: str) -> None:
     with pytest.raises(FilterError) as caught:
         ids(lake, **wanted)
     assert str(caught.value).startswith(message)
@@ -95,13 +95,13 @@ def test_times() -> None:
         time_ms("yesterday")
 
 
-def cli(lake: LakeFiles, *arguments: str) -> Result:
+def cli(lake: Lake, *arguments: str) -> Result:
     result = CliRunner().invoke(app, [*arguments, "--lake", str(lake.root)])
     assert result.exit_code == 0, result.output
     return result
 
 
-def test_the_commands(lake: LakeFiles) -> None:
+def test_the_commands(lake: Lake) -> None:
     assert [row["finding_id"] for row in json.loads(cli(lake, "windows", "--format", "json").stdout)] == ["w2", "w1"]
     assert len(json.loads(cli(lake, "windows", "--all", "--format", "json").stdout)) == 3
     table = cli(lake, "findings", "--kind", "hwm_regression", "--limit", "1")

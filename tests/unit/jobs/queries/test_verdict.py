@@ -17,6 +17,8 @@ from tests.support.paths import ROOT
 KEYS = [
     "valid",
     "cluster_id",
+    "answer",
+    "advice",
     "rule_versions",
     "kinds",
     "counts",
@@ -34,7 +36,14 @@ def group(kind: str, verdict: str, severity: str = "medium", findings: int = 1, 
 
 
 def summary(*groups: dict[str, Any], states: int = 10, **more: Any) -> Summary:
-    given = {"witnesses": [], "captures": {"b": 2, "a": 3}, "quarantined": 1, **more}
+    given = {
+        "answer": {"status": "not_lost"},
+        "advice": [],
+        "witnesses": [],
+        "captures": {"b": 2, "a": 3},
+        "quarantined": 1,
+        **more,
+    }
     return Summary(cluster_id="c", groups=groups, states=states, **given)
 
 

@@ -153,7 +153,7 @@ def test_a_verdict_of_another_release_is_refused() -> None:
 def test_predictions_assumptions_and_facts_are_marked_as_such() -> None:
     html = render_report(small_report())
     page = Page(html)
-    assert page.of_class("section", "fact") == 3  # what the log records, an exact proven loss, the evidence
+    assert page.of_class("section", "fact") == 4  # its causes, what the log records, an exact proven loss, the evidence
     assert page.of_class("section", "prediction") == 2
     assert page.of_class("div", "box") == 1  # what other rules would have done
     assert 'prediction-value">2</span> <span class="tag prediction">prediction</span>' in html

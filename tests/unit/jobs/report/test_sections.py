@@ -35,7 +35,7 @@ def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:
         assert text in section_text(html, "faults")
     assert "proven loss" not in page.text.lower()
     both = Page(render_report(report([parted, finding()])))
-    assert "1 window flagged on 1 partition." in both.text
+    assert "LOST: exactly 70 acknowledged records in 1 partition of 1 topic" in both.text
 
 
 def test_each_kind_has_its_own_section() -> None:
@@ -68,7 +68,8 @@ def test_only_windows_count_in_the_verdicts() -> None:
     html = render_report(report([finding(verdict="possible", loss_min=0, loss_max=None), *rows]))
     cards = re.findall(r'<li class="card (\w+)"><strong>(\d+)</strong> <span', html)
     assert dict(cards) == {"proven": "0", "possible": "1", "undetermined": "0", "excluded": "0"}
-    assert "1 window flagged on 1 partition. None of them is a proven loss." in html
+    assert "Not known: 1 window is undecided" in html
+    assert "LOST" not in html
 
 
 def test_predictions_are_grouped_by_window_and_result() -> None:
@@ -88,7 +89,7 @@ def test_predictions_are_grouped_by_window_and_result() -> None:
     assert "broker 1 lost 70 (proven)" in shown
     assert 'election at 120, <a href="#f-hwm-1">detail</a>' in html
     assert "election at 220</small>" in html
-    assert "Proven loss: exactly 70 offsets" in html
+    assert "LOST: exactly 70 acknowledged records" in html
 
 
 def test_exposures_are_longest_first_with_their_sum() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from jobs.report import stage
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
@@ -36,8 +36,8 @@ def findings() -> list[dict[str, Any]]:
     return rows
 
 
-def lake_of(root: Path, rows: list[dict[str, Any]]) -> LakeFiles:
-    lake = LakeFiles(root)
+def lake_of(root: Path, rows: list[dict[str, Any]]) -> Lake:
+    lake = Lake(root)
     lake.create()
     lake.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
     return lake
@@ -55,8 +55,7 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     wanted[Section.OTHER_RULES] = ["p8", "p7", "p6", "p5"]
     assert {name: sorted(some) for name, some in ids.items()} == {name: sorted(some) for name, some in wanted.items()}
     assert _sorted(loaded.totals.groups) == _sorted(counted(rows).groups)
-    for name in ("partitions", "proven_partitions", "proven_least", "proven_exact"):
-        assert getattr(loaded.totals, name) == getattr(counted(rows), name)
+    assert loaded.answer["text"][0].startswith("LOST: at least 12 acknowledged records in 3 partitions of 1 topic")
     page = render_report(loaded)
     for name in Section:
         command = f"kraft-forensics findings --section {name} --cluster {CLUSTER} --limit 9"

@@ -1,4 +1,4 @@
-"""Words of the report: reasons, the headline, losses of other producers, names of policies."""
+"""Words of the report: reasons, the answer, losses of other producers, names of policies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from tests.support.report_page import Page, section_text
 from tests.support.report_rows import finding, report, small_report, window_reason
 
 
-def test_the_headline_adds_up_proven_losses() -> None:
+def test_the_answer_adds_up_proven_losses() -> None:
     findings = [finding("a"), finding("b", partition=1, loss_min=5, loss_max=9), finding("c", verdict="possible")]
     page = Page(render_report(report(findings)))
-    assert "3 windows flagged on 2 partitions. Proven loss: at least 75 offsets" in page.text
+    assert "LOST: at least 75 acknowledged records in 2 partitions of 1 topic (ledger), between " in page.text
+    assert "Not known: 1 more window is undecided" in page.text
+    assert "ledger: at least 75 and at most 149 lost in 2 partitions, 1 window undecided" in page.text
 
 
 def test_a_reason_is_grouped_by_nature() -> None:

@@ -1,0 +1,38 @@
+"""Load a cluster's answer (replay/findings/answer.py) from the lake, for the report and for commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from jobs.lake.lake import Lake
+from replay.findings.answer import COLUMNS, MOST_GAPS, Scope, answer
+from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
+from replay.loss.verdicts import PROVEN
+
+Row = dict[str, Any]
+
+# Lakes of earlier releases have a separate kind for each type of gap.
+_GAPS = [EVIDENCE_GAP, *GAPS]
+
+
+def load_answer(lake: Lake, cluster: str) -> Row:
+    """The answer of a cluster, as docs/verdict.md describes it."""
+    gaps = lake.read("findings", cluster, ("finding_id", "rule", "start_offset", "explanation"), _kind_in(_GAPS))
+    order = [(name, "ascending") for name in ("start_offset", "rule", "finding_id")]
+    grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
+    faults = lake.read("findings", cluster, ("kind",), grave & (pc.field("kind") != HWM_REGRESSION))
+    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
+    scope = Scope(
+        gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
+        gap_count=len(gaps),
+        conflicts=faults["kind"].unique().to_pylist(),
+        states=lake.count("partition_history", cluster),
+        until_ms=pc.max(ends).as_py(),
+    )
+    return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION])), scope)
+
+
+def _kind_in(kinds: list[str]) -> pc.Expression:
+    return pc.field("kind").isin(kinds)

@@ -1,0 +1,163 @@
+"""The answer of a cluster: proven losses are summed, everything else stays unknown and says what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from replay.arrow.schemas import FINDINGS
+from replay.findings.answer import COLUMNS, MISSING, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
+from replay.findings.statements import statement
+from replay.findings.window_sentences import WINDOW_SENTENCES
+from tests.support.report_rows import START_MS, TOPIC_ID, finding
+
+SCOPE = Scope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
+ACKS = "Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more."
+MORE = statement("missing_high_watermark_ceiling", [3])
+CEILING = "nothing bounds the high watermark from above"
+
+
+def asked(*windows: dict[str, Any], scope: Scope = SCOPE) -> dict[str, Any]:
+    return answer(pa.Table.from_pylist(list(windows), schema=FINDINGS).select(COLUMNS), scope)
+
+
+def excluded(finding_id: str = "x", **values: Any) -> dict[str, Any]:
+    return finding(finding_id, **({"verdict": "excluded", "loss_min": 0, "loss_max": 0} | values))
+
+
+def open_window(finding_id: str = "u", **values: Any) -> dict[str, Any]:
+    return finding(finding_id, **({"verdict": "possible", "loss_min": 0, "loss_max": None, "reason": [MORE]} | values))
+
+
+def test_the_first_sentence_has_amount_place_and_time() -> None:
+    audit = {"topic": "audit", "topic_id": "other", "partition": 1, "end_timestamp_ms": START_MS + 90_000}
+    found = asked(finding("a", loss_max=None), finding("b", partition=2), finding("c", loss_min=30, **audit))
+    assert found["text"][0] == (
+        "LOST: at least 170 acknowledged records in 3 partitions of 2 topics (ledger, audit), "
+        "between 2023-11-14 22:13:30 and 22:14:50 UTC."
+    )
+    assert (found["status"], found["complete"], found["lost"]["records_max"]) == ("lost", True, None)
+
+
+def test_an_amount_is_exact_only_if_nothing_is_open() -> None:
+    assert "LOST: exactly 70 acknowledged records in 1 partition" in asked(finding(), excluded())["text"][0]
+    for more in (finding("b", loss_max=71), open_window(), open_window(loss_max=1)):
+        assert asked(finding(), more)["text"][0].startswith("LOST: at least ")
+    gap = replace(SCOPE, gaps=[{"rule": "offset_gap", "explanation": "Offsets 4 to 9 are missing."}], gap_count=1)
+    assert asked(finding(), scope=gap)["text"][0].startswith("LOST: at least 70 ")
+
+
+def test_only_proven_windows_count_in_the_sum() -> None:
+    found = asked(finding(), open_window("u", loss_max=20), excluded())
+    assert (found["lost"]["records_min"], found["lost"]["records_max"]) == (70, 90)
+    assert found["text"][1] == "All windows together lost at most 90 acknowledged records."
+
+
+def test_a_loss_whose_window_never_closed_has_no_end() -> None:
+    text = asked(finding(), finding("b", end_timestamp_ms=None))["text"][0]
+    assert text.endswith("since 2023-11-14 22:13:30 UTC, in a window that had not closed when the log ended.")
+
+
+@pytest.mark.parametrize(
+    ("windows", "text"),
+    [
+        ([], "No acknowledged record was lost: the log has no window in which one could have been."),
+        ([excluded()], "No acknowledged record was lost: the only window is excluded."),
+        ([excluded(str(n)) for n in range(12)], "No acknowledged record was lost: all 12 windows are excluded."),
+    ],
+)
+def test_nothing_was_lost_only_if_every_window_is_excluded(windows: list[dict[str, Any]], text: str) -> None:
+    found = asked(*windows)
+    assert (found["status"], found["text"]) == ("not_lost", [text, ACKS])
+
+
+@pytest.mark.parametrize("verdict", ["possible", "undetermined", None])
+def test_an_undecided_window_is_not_known_and_says_what_to_capture(verdict: str | None) -> None:
+    found = asked(open_window(verdict=verdict), excluded())
+    assert found["status"] == "not_known"
+    assert found["text"][:2] == [
+        f"Not known: 1 window is undecided, because {CEILING} (1).",
+        "It can have cost more: no upper bound is known.",
+    ]
+    assert found["text"][2].startswith(
+        "To decide it, capture for 1 window: server.log and state-change.log of broker 3,"
+    )
+    assert "No acknowledged record was lost" not in " ".join(found["text"])
+
+
+def test_undecided_windows_are_ranked_by_what_they_can_have_cost() -> None:
+    rows = [open_window(str(high), loss_max=high, partition=n) for n, high in enumerate((5, None, 90, 7))]
+    found = asked(*rows)
+    assert [row["loss_max"] for row in found["undecided"]] == [None, 90, 7, 5]
+    bounded = asked(*rows[2:])
+    assert bounded["undecided_max"] == 97
+    assert "Together they can have cost at most 97 acknowledged records." in bounded["text"]
+    assert undecided_text(bounded["undecided"][0]) == (
+        f"ledger-2: at most 90, between 2023-11-14 22:13:30 and 22:13:50 UTC; {CEILING} (finding 90)"
+    )
+
+
+def test_missing_evidence_is_counted_by_window_with_its_brokers() -> None:
+    log_end = statement("missing_log_end", [1], leader_epoch=2)
+    other = statement("missing_high_watermark_ceiling", [5])
+    found = asked(
+        open_window("a", reason=[log_end, MORE]), open_window("b", reason=[other]), open_window("c", reason=[])
+    )
+    missing = {each["code"]: (each["windows"], each["brokers"]) for each in found["missing"]}
+    assert missing == {
+        "missing_high_watermark_ceiling": (2, [3, 5]),
+        "missing_log_end": (1, [1]),
+        "bounds_open": (1, []),
+    }
+    assert "the known bounds allow a loss and do not prove one (1)" in found["text"][0]
+
+
+def test_every_statement_about_missing_evidence_is_known() -> None:
+    assert {code for code in WINDOW_SENTENCES if code.startswith("missing_")} == set(MISSING) - {"bounds_open"}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"states": 0}, "Not known: no state of any partition could be replayed."),
+        ({"conflicts": ["log_conflict"]}, "Not known: the captures contradict each other (log_conflict)."),
+        ({"gap_count": 2}, "Not known: evidence is missing or unreadable in 2 places, so windows may be missing."),
+    ],
+)
+def test_what_hides_windows_is_not_known(change: dict[str, Any], text: str) -> None:
+    gaps = [{"rule": "offset_gap", "explanation": "Offsets 4 to 9 are in no captured file."}]
+    scope = replace(SCOPE, gaps=gaps if "gap_count" in change else [], **change)
+    found = asked(excluded(), scope=scope)
+    assert found["status"] == "not_known"
+    assert found["text"][0].startswith(text)
+    assert ("offset_gap: Offsets 4 to 9 are in no captured file." in found["text"]) == ("gap_count" in change)
+    assert found["topics"][0]["records_max"] is None
+
+
+def test_topics_are_told_apart_by_id_and_the_worst_is_first() -> None:
+    again = {"topic_id": "again", "partition": 3}
+    found = asked(excluded("x", topic="calm", topic_id="c"), open_window("u", **again), finding("a"), finding("b"))
+    rows = [(t["topic"], t["topic_id"], t["records_min"], t["records_max"], t["proven"]) for t in found["topics"]]
+    assert rows == [("ledger", TOPIC_ID, 140, 140, 2), ("ledger", "again", 0, None, 0), ("calm", "c", 0, 0, 0)]
+    assert found["topics"][0]["partitions_lost"] == 1
+
+
+def test_names_are_written_as_the_caller_wants() -> None:
+    found = asked(finding(topic="a\x1b[31m"))
+    assert "(<a>)" in sentences(found, lambda topic: f"<{topic[0]}>")[0]
+    assert proven_text(found["proven"][0], lambda topic: "t").startswith("t-0: 70 lost, from offset 500 on, between ")
+
+
+def test_figures_of_damaged_files_do_not_overflow() -> None:
+    most = 2**63 - 1
+    found = asked(finding(loss_min=most, loss_max=most, start_timestamp_ms=most), finding("b", loss_min=most))
+    assert found["lost"]["records_min"] == 2 * most
+    assert "between 2023-11-14" in found["text"][0] or "an unknown time" in found["text"][0]
+
+
+def test_lists_are_bounded_and_say_how_many_there_are() -> None:
+    found = asked(*(open_window(f"u{n:03}", partition=n) for n in range(MOST_WINDOWS + 5)))
+    assert (len(found["undecided"]), found["undecided_windows"]) == (MOST_WINDOWS, MOST_WINDOWS + 5)

@@ -1,0 +1,45 @@
+"""Lines of brokers' own logs compared with the metadata log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from replay.bucket import detect
+from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import ClusterFacts
+from tests.support.broker_log_lines import logged
+from tests.support.scenario import elr_levels, offsets_table, states
+
+HISTORY = ("10 isr=1,2,3", "20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering")
+
+
+def mismatches(lines: pa.Table) -> list[dict[str, Any]]:
+    found = detect(
+        states(*HISTORY), offsets_table([]), ClusterFacts("c", BrokerTimeline({}), elr_levels(False)), None, lines
+    ).findings.to_pylist()
+    return [f for f in found if f["kind"] == "log_line_mismatch"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "b3 leads e2 p3 at=80 hw=80 from=-1/1",
+        "b2 leads e7 p3 at=80 hw=80 from=-1/1",
+        "b1 stays e2 p3 hw=80",
+    ],
+)
+def test_a_leader_that_the_metadata_log_does_not_have(line: str) -> None:
+    (finding,) = mismatches(logged(line))
+    assert (finding["verdict"], finding["severity"], finding["start_offset"]) == ("proven", "high", 60)
+    assert [row["role"] for row in finding["evidence"]] == ["logged", "replayed"]
+    assert finding["evidence"][0]["path"].startswith("logs/broker-")
+
+
+def test_lines_that_agree_are_of_unknown_states_or_print_no_topic_id() -> None:
+    lines = logged("b2 leads e2 p3 at=80 hw=80 from=-1/1", "b1 stays e0 p1 hw=9", "b3 leads e9 p9 at=1 hw=1 from=1/2")
+    assert mismatches(lines) == []
+    unnamed = [{**row, "message": "no topic id"} for row in logged("b3 leads e2 p3 at=8 hw=8").to_pylist()]
+    assert mismatches(pa.Table.from_pylist(unnamed, schema=lines.schema)) == []
