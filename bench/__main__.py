@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import GROWING, growth, with_figures
-from bench.inputs import NAMES, OFFSETS, RANDOM, SNAPSHOT, Input, Maker
+from bench.inputs import NAMES, OFFSETS, RANDOM, SERVER_LOG, SNAPSHOT, Input, Maker
 from bench.machine import facts
 from bench.measure import ROOT, in_own_process
 from bench.peers import PEERS, peer
@@ -33,6 +33,7 @@ PLAN = {
     "long": (*PEERS, *_REPLAYED),
     SNAPSHOT: (*PEERS, *_FRAMED, "inspect"),
     OFFSETS: ("read", "sha256", "offsets"),
+    SERVER_LOG: ("read", "sha256", "logs"),
     RANDOM: ("copy", "policies", "scalar-policies", "json", "report"),
     "p10k": _REPLAYED,
     "p1m": _REPLAYED,

@@ -1,4 +1,4 @@
-"""Detect the findings of one bucket without Spark, as a task of jobs/detect/stage.py does."""
+"""Detect the findings of one bucket without Spark, as a task of jobs/detect/task.py does."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import numpy as np
@@ -21,6 +21,7 @@ from bench.judging import facts_of, judge
 from bench.pages import as_json, made_up_report
 from bench.policies import random_cases
 from bench.prepared import CAPTURE, Prepared
+from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
 from evidence.metadata_log.columns import decode_arrow
 from evidence.metadata_log.inspect import print_file
@@ -35,10 +36,14 @@ from replay.controller.partition_change_builder import Cases, predict
 from replay.controller.profiles import PROFILES
 from replay.partitions.reducer import build_history, in_order, reduce_state
 
+if TYPE_CHECKING:
+    from jobs.lake.lake import DataFile
+
 _CRC_FROM = 21  # of a batch: its CRC32C covers the attributes and what follows
 _SCALAR_ROWS = 50_000
 _CASES, _SCALAR_CASES = 1_000_000, 20_000
 _PROFILE = PROFILES["4.3"]
+_HISTORY = "partition_history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,14 @@ def _offsets(inputs: Prepared) -> Iterator[Work]:
         yield Work(lambda: len(read_offsets(capture.name, capture.files, names, 0).log_end_offsets), None)
 
 
+def _logs(inputs: Prepared) -> Iterator[Work]:
+    """As in ingest: a node's own logs."""
+    with open_capture(inputs.source) as capture:
+        yield Work(
+            lambda: sum(lines for lines, _ in read_broker_logs(capture.name, capture.files).counts.values()), None
+        )
+
+
 def _reduce(inputs: Prepared) -> Iterator[Work]:
     state = inputs.state()
     for changes in inputs.changes():
@@ -155,21 +168,23 @@ def _scalar(inputs: Prepared) -> Iterator[Work]:
 
 
 def _parquet(inputs: Prepared) -> Iterator[Work]:
-    """The floor of write: the same rows as Parquet files, on one core, without Spark."""
+    """The floor of write: the same rows as Parquet files, on one core."""
     for file in sorted(inputs.parquet().iterdir()):
         table = pq.read_table(file)
         yield Work(partial(pq.write_table, table, inputs.folder / "floor.parquet"), len(table))
 
 
 def _write(inputs: Prepared) -> Iterator[Work]:
-    from jobs.lake.lake import Lake
-    from jobs.spark.session import build_session
+    """As in replay, without its tasks: files sliced by topic, then one commit."""
+    from jobs.lake.lake import Lake, write_file
 
-    lake = Lake(build_session(load_settings().spark), inputs.folder / "write-lake")
+    lake = Lake(inputs.folder / "write-lake")
     lake.create()
-    rows = lake.spark.read.parquet(str(inputs.parquet())).selectExpr("'bench' as cluster_id", "*")
-    count = sum(pq.read_metadata(file).num_rows for file in inputs.parquet().iterdir())
-    yield Work(lambda: lake.replace("partition_history", "bench", rows), count)
+    files: list[DataFile] = []
+    for file in sorted(inputs.parquet().iterdir()):
+        table = pq.read_table(file)
+        yield Work(partial(lambda rows: files.append(write_file(lake.storage, _HISTORY, rows)), table), len(table))
+    yield Work(lambda: lake.replace(_HISTORY, CAPTURE, files))
 
 
 @cache
@@ -218,6 +233,7 @@ STAGES = {
     "decode": Stage(_decode, floor="sha256"),
     "inspect": Stage(_inspect, floor="sha256"),
     "offsets": Stage(_offsets, floor="sha256"),
+    "logs": Stage(_logs, floor="sha256"),
     "sort": Stage(_sort, replays=True),
     "state": Stage(_state, floor="sort", replays=True),
     "reduce": Stage(_reduce, floor="sort", replays=True),

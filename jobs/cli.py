@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.console import tool_commands
 from jobs.console.failures import one_line
@@ -53,7 +54,7 @@ app = typer.Typer(
 )
 
 
-def _pipeline(lake: Path, captures: Sequence[str] = ()) -> Pipeline:
+def _pipeline(lake: Location, captures: Sequence[str] = ()) -> Pipeline:
     from jobs.pipeline import Pipeline
 
     return Pipeline(lake, captures)
@@ -71,11 +72,11 @@ def run(
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
 ) -> None:
-    """Run the whole job: ingest, replay, detect, quality and report, in one session."""
+    """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
     from jobs.queries.flagged_windows import print_windows
 
     pipeline = _pipeline(lake, captures)
-    outcome = pipeline.run(report or lake / "report.html", start, verdict)
+    outcome = pipeline.run(report, start, verdict)
     print_windows(pipeline.lake, form)
     for line in outcome.summary:
         show_message(line)
@@ -126,10 +127,10 @@ def report(
     ] = None,
 ) -> None:
     """Write the HTML incident report."""
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.report.stage import write_reports
 
-    for path in write_reports(LakeFiles(lake), output or lake / "report.html"):
+    for path in write_reports(Lake(lake), output):
         typer.echo(path)
 
 
@@ -176,10 +177,10 @@ def describe(
     """Show topics and partitions as `kafka-topics --describe` does, at any point in history. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.queries.describe import COLUMNS, as_kafka_topics, partitions_at
 
-    files = LakeFiles(lake)
+    files = Lake(lake)
     at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
     rows = partitions_at(files, files.one_cluster(cluster), topic, at_offset, at_ms)
     if form is Format.TABLE:
@@ -199,11 +200,11 @@ def explain(
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location
     from evidence.capture.remote import location
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.queries.explain import explain
     from jobs.queries.explain_output import print_explained
 
-    files = LakeFiles(lake)
+    files = Lake(lake)
     place = location(capture) if capture else None
     if place:
         check_location(place)
@@ -259,7 +260,7 @@ def whatif(
 ) -> None:
     """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
     from jobs.config.settings import load_settings
-    from jobs.lake.lake_files import LakeFiles
+    from jobs.lake.lake import Lake
     from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
@@ -270,7 +271,7 @@ def whatif(
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
     question.scenario()  # reject an invalid question before the lake is read
-    files = LakeFiles(lake)
+    files = Lake(lake)
     print_differences(whatif(files, files.one_cluster(cluster), question, load_settings()), form)
 
 
@@ -336,7 +337,7 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
     """Check Java, packages, jars, disk and permissions."""
     from jobs.config.doctor import run_checks
     from jobs.config.settings import load_settings
-    from jobs.lake.lake_files import check_root
+    from jobs.lake.storage import check_root
 
     check_root(lake)
     checks = run_checks(load_settings(), lake)

@@ -1,35 +1,32 @@
-"""Run the stages in order, for every cluster of a lake, in one Spark session."""
+"""Run the stages in order, for every cluster of a lake."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
-
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from evidence.capture import remote
 from evidence.capture.files import capture_name, check_location, open_capture
 from evidence.capture.remote import Location, Remote, location
-from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.console.output import progress_steps, show_message
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest_opened
+from jobs.lake.files import shown
 from jobs.lake.lake import Lake
-from jobs.lake.lake_files import check_root
+from jobs.lake.storage import within
 from jobs.quality import run_quality
 from jobs.queries.flagged_windows import levels
 from jobs.queries.verdict import document, summarize, write_verdict
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
-from jobs.report.stage import write_report
-from jobs.spark.session import build_session
+from jobs.report.stage import page_of, report_in, write_report
+from jobs.spark.tasks import cores, runs_here
+
+# A record of the metadata log takes more bytes than this, unless the capture is compressed.
+_LEAST_RECORD_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +39,23 @@ class Outcome:
 
 
 class Pipeline:
-    """A lake, the captures to ingest, and a Spark session that starts with the first stage that needs it.
+    """A lake, and the captures to ingest.
 
-    captures: paths, or URLs as text. Errors, before Spark starts: LakeError for a root that is a URL, CaptureError for
-    a capture that is missing.
+    root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
+    capture that is missing.
     """
 
-    def __init__(self, root: Path, captures: Sequence[str | Location] = ()) -> None:
-        self.root = root
+    def __init__(self, root: str | Location, captures: Sequence[str | Location] = ()) -> None:
+        self.root = location(root)
         self.captures = [location(given) for given in captures]
-        check_root(root)
+        self.lake = Lake(self.root)
         for capture in self.captures:
             check_location(capture)
         self.settings = load_settings()
 
-    @cached_property
-    def lake(self) -> Lake:
-        return Lake(self._session, self.root)
-
-    def _session(self) -> SparkSession:
-        size = sum(_size_bytes(p) for p in (self.root, *self.captures))
-        return build_session(self.settings.spark, small=size < self.settings.spark.codegen_from_mib << 20)
-
-    def run(self, report: Path, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
-        """Run every stage, with a progress bar. verdict: file to write; None: in the lake. Errors: as the stages."""
+    def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
+        """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
+        stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             self._ingest(describe, advance)
             clusters = self.lake.clusters()
@@ -75,13 +65,16 @@ class Pipeline:
             advance()
             verdicts = [self._detect(cluster, file, describe) for cluster, file in files.items()]
             advance()
-            checked = [run_quality(self.lake, cluster, describe) for cluster in clusters]
+            checked = [run_quality(self.lake, cluster, self.settings, describe) for cluster in clusters]
             advance()
-            pages = [write_report(self.lake, c, _page(report, c, clusters), describe) for c in clusters]
+            pages = [
+                write_report(self.lake, c, page_of(report or report_in(self.lake), c, clusters), describe)
+                for c in clusters
+            ]
             advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
-        summary += [f"data docs: {c.docs.resolve()}" for c in checked]
-        summary.append(f"tables:    {self.root.resolve()}")
+        summary += [f"data docs: {shown(c.docs)}" for c in checked]
+        summary.append(f"tables:    {shown(self.root)}")
         failed = [line for c in checked for line in c.failed]
         return Outcome(self.levels(), failed, summary)
 
@@ -90,18 +83,20 @@ class Pipeline:
             self._ingest(describe, advance)
 
     def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> None:
-        """Ingest every capture. The JVM starts while the first one is unpacked and hashed, unless the lake already has
-        captures of all these names: then Spark may not be needed."""
-        lake = self.lake
+        """Ingest every capture. Spark starts while a large one is unpacked and hashed, unless the lake already has
+        captures of all these names."""
         with ThreadPoolExecutor(1) as pool:
-            starting = None if self._all_known() else pool.submit(lambda: lake.spark)
+            if not self._all_known() and not runs_here(self._most_rows(), self.settings.spark):
+                pool.submit(cores, self._most_rows(), self.settings.spark)
             for source in self.captures:
                 describe(f"opening {source}")
                 with open_capture(source) as capture:
-                    if starting:
-                        starting.result()
-                    _report_ingested(ingest_opened(lake, capture, self.settings, describe))
+                    _report_ingested(ingest_opened(self.lake, capture, self.settings, describe))
                 advance()
+
+    def _most_rows(self) -> int:
+        """How many records the captures can hold at most, by their size."""
+        return sum(_size_bytes(capture) for capture in self.captures) // _LEAST_RECORD_BYTES
 
     def _all_known(self) -> bool:
         if not self.lake.exists():
@@ -122,10 +117,10 @@ class Pipeline:
                 lines.append(self._detect(cluster, file, describe))
         return lines
 
-    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> dict[str, Path]:
-        return {c: _page(verdict or self.root / "verdict.json", c, clusters) for c in clusters}
+    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> dict[str, Location]:
+        return {c: page_of(verdict or within(self.root, "verdict.json"), c, clusters) for c in clusters}
 
-    def _replay(self, cluster: str, verdict: Path, describe: Callable[[str], None], start: str) -> None:
+    def _replay(self, cluster: str, verdict: Location, describe: Callable[[str], None], start: str) -> None:
         try:
             _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
         except LogConflictError:
@@ -133,7 +128,7 @@ class Pipeline:
             self._write_verdict(cluster, verdict)
             raise
 
-    def _detect(self, cluster: str, verdict: Path, describe: Callable[[str], None]) -> str:
+    def _detect(self, cluster: str, verdict: Location, describe: Callable[[str], None]) -> str:
         try:
             _report_detected(run_detect(self.lake, cluster, self.settings, describe))
         except LogConflictError:
@@ -141,54 +136,31 @@ class Pipeline:
             raise
         return self._write_verdict(cluster, verdict)
 
-    def _write_verdict(self, cluster: str, path: Path) -> str:
+    def _write_verdict(self, cluster: str, path: Location) -> str:
         found = document(summarize(self.lake, cluster))
         write_verdict(found, path)
-        return f"verdict:   {path.resolve()} (valid: {str(found['valid']).lower()})"
+        return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:
         """Run the suites and return the unmet expectations."""
         failed = []
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                checked = run_quality(self.lake, cluster, describe)
+                checked = run_quality(self.lake, cluster, self.settings, describe)
             met = checked.expectations - len(checked.failed)
             show_message(
-                f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {checked.docs.resolve()}"
+                f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {shown(checked.docs)}"
             )
             failed += checked.failed
         return failed
 
-    def report(self, output: Path) -> list[Path]:
-        clusters = self._clusters()
-        with progress_steps(len(clusters)) as (describe, _):
-            return [write_report(self.lake, c, _page(output, c, clusters), describe) for c in clusters]
-
-    def sql(self, query: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """Return the columns and rows of a query. Errors: KraftForensicsError with Spark's message."""
-        self.require()
-        self.lake.register_views(query)
-        try:
-            frame = self.lake.spark.sql(query)
-            return frame.columns, frame.toArrow().to_pylist()
-        except PySparkException as error:
-            raise KraftForensicsError(f"the query failed: {error.getMessage() or error}") from error
-
     def levels(self) -> set[str]:
         """Verdicts and severities that --fail-on checks (jobs.queries.flagged_windows.levels)."""
-        self.require()
+        self.lake.require()
         return levels(self.lake)
 
-    def one_cluster(self, wanted: str | None) -> str:
-        """The cluster to use: `wanted`, or the only one. Errors: LakeError if there is no such cluster, or several."""
-        return self.lake.one_cluster(wanted)
-
-    def require(self) -> None:
-        """Check that the lake exists, before Spark starts. Errors: LakeError."""
-        self.lake.require()
-
     def _clusters(self) -> list[str]:
-        self.require()
+        self.lake.require()
         return self.lake.clusters()
 
 
@@ -199,12 +171,6 @@ def _size_bytes(path: Location) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
-
-
-def _page(output: Path, cluster: str, clusters: list[str]) -> Path:
-    """The output file of a cluster. With several clusters, its name has the cluster id, quoted since files name it."""
-    named = output.with_name(f"{output.stem}-{quote(cluster, safe='')}{output.suffix}")
-    return output if len(clusters) == 1 else named
 
 
 def _report_ingested(result: Ingested) -> None:

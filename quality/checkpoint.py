@@ -1,4 +1,4 @@
-"""Run a suite on a Spark DataFrame and write Data Docs."""
+"""Run a suite on a DataFrame of pandas or Spark, and write Data Docs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 # Set before the import: otherwise the library tries to send usage events.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
+import pandas as pd
 
 
-def run_suite(frame: DataFrame, suite: gx.ExpectationSuite, docs: Path) -> list[dict[str, Any]]:
-    """Validate `frame` and write Data Docs to `docs` (docs/index.html).
+def run_suite(frame: Any, suite: gx.ExpectationSuite, docs: Path) -> list[dict[str, Any]]:
+    """Validate `frame`, a DataFrame of pandas or of Spark, and write Data Docs to `docs` (docs/index.html).
 
     Returns one dict per expectation: suite, table, expectation, column, success, unexpected_count, element_count,
     details (JSON text). An unmet expectation is a result, not an error.
@@ -30,7 +29,9 @@ def run_suite(frame: DataFrame, suite: gx.ExpectationSuite, docs: Path) -> list[
     }
     context.add_data_docs_site(site_name="lake", site_config=site)
     context.delete_data_docs_site(site_name="local_site")
-    asset = context.data_sources.add_spark(name="lake").add_dataframe_asset(name=suite.name)
+    sources = context.data_sources
+    source = sources.add_pandas(name="lake") if isinstance(frame, pd.DataFrame) else sources.add_spark(name="lake")
+    asset = source.add_dataframe_asset(name=suite.name)
     definition = gx.ValidationDefinition(
         name=suite.name, data=asset.add_batch_definition_whole_dataframe("whole"), suite=context.suites.add(suite)
     )

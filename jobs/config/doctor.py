@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from evidence.capture.remote import Location, Remote
 from jobs.config.settings import Settings
 
 _PACKAGES = ("pyspark", "delta-spark", "pyarrow", "pandas", "numpy", "great_expectations")
@@ -27,9 +28,25 @@ class Check:
     advice: str = ""
 
 
-def run_checks(settings: Settings, lake: Path) -> list[Check]:
+def run_checks(settings: Settings, lake: Location) -> list[Check]:
     """Run every check; the most important ones come first."""
-    return [_python(), _java(), *map(_package, _PACKAGES), _jars(settings), _disk(lake), _writable(lake)]
+    place = [_store(lake)] if isinstance(lake, Remote) else [_disk(lake), _writable(lake)]
+    return [_python(), _java(), *map(_package, _PACKAGES), _jars(settings), *place]
+
+
+def _store(lake: Remote) -> Check:
+    """Whether a file can be written to the object store and deleted again."""
+    from pyarrow.fs import FileSystem  # slow to import
+
+    advice = "set the store's credentials, endpoint and region in the environment; the bucket must exist"
+    try:
+        system, path = FileSystem.from_uri(lake.url)
+        with system.open_output_stream(f"{path}/.doctor") as file:
+            file.write(b"kraft-forensics doctor")
+        system.delete_file(f"{path}/.doctor")
+    except OSError as error:
+        return Check("store", False, f"{lake}: {type(error).__name__}", advice)
+    return Check("store", True, f"{lake}: can be written")
 
 
 def _python() -> Check:

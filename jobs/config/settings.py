@@ -7,9 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from evidence.broker_logs.layouts import of_pattern
 from evidence.errors import KraftForensicsError
 from evidence.limits import MAX_DURATION_MS
 from evidence.offsets.jmx_exporter import MetricNames
@@ -35,13 +36,13 @@ class _Section(BaseModel):
 
 
 class SparkSettings(_Section):
-    """[spark]: how the session is built."""
+    """[spark]: when and how Spark starts."""
 
     master: str
     driver_memory: str
     driver_java_options: str
     shuffle_partitions: int = Field(ge=1)
-    codegen_from_mib: int = Field(ge=0)
+    from_rows: int = Field(ge=0)
     jars_mode: Literal["jars", "packages", "provided"]
     jars_dir: str
     conf: dict[str, str]
@@ -56,6 +57,14 @@ class EvidenceSettings(_Section):
 
     snapshot_duration_ms: int = Field(ge=0, le=MAX_DURATION_MS)
     clock_error_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+    log_patterns: tuple[str, ...]
+
+    @field_validator("log_patterns")
+    @classmethod
+    def _are_supported(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            of_pattern(pattern)
+        return patterns
 
 
 class ReplaySettings(_Section):
@@ -63,6 +72,12 @@ class ReplaySettings(_Section):
 
     partitions_per_bucket: int = Field(ge=1)
     rows_per_bucket: int = Field(ge=1)
+
+
+class QualitySettings(_Section):
+    """[quality]: how tables are checked."""
+
+    spark_from_rows: int = Field(ge=0)
 
 
 class CounterfactualSettings(_Section):
@@ -97,6 +112,7 @@ class Settings(BaseSettings):
     spark: SparkSettings
     evidence: EvidenceSettings
     replay: ReplaySettings
+    quality: QualitySettings
     counterfactuals: CounterfactualSettings
     metrics: MetricSettings
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from evidence.capture.remote import location
 from jobs.console.output import Format
 from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
@@ -57,7 +58,13 @@ Captures = Annotated[
         "s3://bucket/incident.tar.xz (docs/cluster.md)."
     ),
 ]
-LakeOption = Annotated[Path, typer.Option("--lake", help="Folder of the Delta tables.")]
+# typer knows no unions: the value is what `location` makes of the text, a path or a URL.
+LakeOption = Annotated[
+    Any,
+    typer.Option(
+        "--lake", parser=location, metavar="DIR|URL", help="Folder or URL (s3://, gs://, abfs://) of the Delta tables."
+    ),
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; required if the lake has several.")]
 CaptureOption = Annotated[
     str | None, typer.Option("--capture", help="Path or URL of the ingested capture, to show the original bytes.")

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from evidence.tables import LOG_END_OFFSETS
 from jobs.config.settings import Settings
 from jobs.detect.inputs import judging_inputs
-from jobs.detect.printed_states import compare_with_described
-from jobs.detect.snapshots import compare_with_snapshots
+from jobs.detect.node_logs import judging_events, measured_clocks
+from jobs.detect.scratch import Scratch, write_evidence
+from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectItem, DetectTask, JudgedBucket, counts_of
+from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.fingerprint import input_fingerprint
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, write_file
+from jobs.replay.buckets import HISTORY, BucketFiles, buckets
 from jobs.replay.cluster_state import control_records
-from jobs.replay.stage import changes_frame
-from jobs.spark.buckets import bucket_count, map_both
-from jobs.spark.stacked_tables import StackedTables, arrow_rows_of, rows_of
-from jobs.spark.types import spark_schema
+from jobs.spark.tasks import run_tasks
 from replay.arrow import schemas
-from replay.arrow.schemas import CHANGES
-from replay.bucket import JUDGED, judge
-from replay.cluster.facts import ClusterFacts
 from replay.cluster.log import Problem
-from replay.cluster.state import ClusterState, changes_that_count
+from replay.cluster.state import ClusterState
 from replay.findings.broken_rules import invariant_findings
-from replay.findings.faults import divergence, fault, file_faults, rival_snapshots
+from replay.findings.faults import described, divergence, fault, file_faults, rival_snapshots
 from replay.findings.kinds import FILE_FAULTS
 from replay.invariants.quorum import quorum_violations
-from replay.offsets import topic_ids
-from replay.offsets.topic_ids import LIFETIMES
 from replay.whatif.counterfactuals import Question
 
 _INPUTS = (
@@ -49,11 +42,12 @@ _INPUTS = (
     "static_configs",
     "broker_history",
     "evidence_files",
+    "broker_log_events",
+    "node_boots",
+    "boot_ids",
 )
-MAX_ORPHANS = 100_000
-
-_JUDGED_TABLES = StackedTables(**JUDGED)
-_WRITTEN = {"election": "elections", "difference": "rule_differences", "counterfactual": "counterfactuals"}
+MAX_PRINTED = 10_000
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,50 +75,67 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     inputs = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
     if lake.input_fingerprint("findings", cluster) == inputs:
         return DetectSummary(cluster, True)
-    lake.start()
     state, facts = judging_inputs(lake, cluster, settings)
-    history = lake.table("partition_history", cluster)
     progress(f"{cluster}: judging elections and windows")
-    offsets = with_topic_ids(lake.table("log_end_offsets", cluster), history)
-    buckets = bucket_count(history, settings)
-    results = _Results(lake, cluster, _judged(history, offsets, facts, question, buckets), buckets)
-    for column, name in _WRITTEN.items():
-        results.write(column, name)
+    files = BucketFiles(lake, cluster, (HISTORY, RECORDS, SNAPSHOTS))
+    rows = files.rows(HISTORY)
+    wanted = buckets(lake, cluster, settings, state, rows)
+    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms)
+    clocks = measured_clocks(lake, cluster)
+    lake.put("node_clocks", cluster, clocks)
+    with Scratch(lake.storage, len(wanted)) as scratch:
+        write_evidence(lake, cluster, scratch, judging_events(lake, cluster, state.shape, clocks))
+        items = [DetectItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
+        results = run_tasks(task, items, rows, settings.spark)
+    mismatches = [row for r in results for row in r.mismatches]
+    compared, contradicted = _printed(cluster, results)
+    problems = [*state.problems, *_orphans(results), *rival_snapshots(state.shape.snapshots)]
+    found = [fault(cluster, problem) for problem in problems]
+    found += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
+    found += [_mismatch(cluster, state, row) for row in mismatches]
+    found += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
+    found += contradicted
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
-    results.write("violation", "invariant_violations", of_log)
-    progress(f"{cluster}: comparing with snapshots and with the output of Kafka's tools")
-    compared, mismatches = compare_with_snapshots(lake, cluster, state)
-    printed = compare_with_described(lake, cluster, history, facts.clock, facts.log_end_ms)
-    problems = [*state.problems, *_orphans(lake, cluster, state, history), *rival_snapshots(state.shape.snapshots)]
-    rows = [fault(cluster, problem) for problem in problems]
-    rows += [divergence(cluster, branch, state.shape.batches) for branch in state.shape.branches]
-    rows += [_mismatch(cluster, state, row) for row in mismatches]
-    rows += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
-    rows += printed.findings
-    more = [pa.Table.from_pylist(rows, schema=schemas.FINDINGS), invariant_findings(of_log, cluster)]
-    # Written last: the input fingerprint of findings shows that the other tables are complete, too.
-    results.write("finding", "findings", pa.concat_tables(more), {"input_fingerprint": inputs})
-    predicted = results.predicted()
-    results.release()
+    findings = pa.Table.from_pylist(found, schema=schemas.FINDINGS)
+    more = {
+        "invariant_violations": of_log,
+        "findings": pa.concat_tables([findings, invariant_findings(of_log, cluster)]),
+    }
+    # findings is written last: its input fingerprint shows that the other tables are complete, too.
+    for name in WRITTEN.values():
+        written = [r.files[name] for r in results if name in r.files]
+        if name in more and len(more[name]):
+            written.append(write_file(lake.storage, name, more[name]))
+        lake.replace(name, cluster, written, {"input_fingerprint": inputs} if name == "findings" else None)
+    violations = Counter(counts_of(of_log["invariant"]))
     return DetectSummary(
         cluster_id=cluster,
         up_to_date=False,
-        compared=compared,
+        compared=sum(r.compared for r in results),
         mismatches=len(mismatches),
-        described=printed.compared,
-        contradicted=len(printed.findings),
-        predicted=predicted,
-        differences=_counts(lake.read("rule_differences", cluster, ["difference"])),
-        violations=_counts(lake.read("invariant_violations", cluster, ["invariant"])),
+        described=compared,
+        contradicted=len(contradicted),
+        predicted=sum(r.predicted for r in results),
+        differences=_total(results, "rule_differences"),
+        violations=violations + _total(results, "invariant_violations"),
     )
 
 
-def _counts(rows: pa.Table) -> dict[str, int]:
-    """Number of occurrences of each value in the table's only column."""
-    return {c["values"]: c["counts"] for c in rows.column(0).value_counts().to_pylist()}
+def _total(results: list[JudgedBucket], name: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.counts[name])
+    return total
 
 
-def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[str, Any]:
+def _comparable(state: ClusterState) -> dict[int, bool]:
+    """End offset of each snapshot at which the state is known -> whether the ELR can be compared. Without the feature,
+    writers omit it from snapshots."""
+    ends = (end for end, _ in state.shape.snapshots if any(run.start <= end <= run.end for run in state.shape.runs))
+    return {end: state.elr_enabled(end - 1) for end in ends}
+
+
+def _mismatch(cluster: str, state: ClusterState, row: Row) -> Row:
     """The finding for a partition state that differs from the captured snapshot."""
     end = int(row["snapshot_end_offset"])
     message = f"The state replayed up to offset {end} differs from the captured snapshot in: {row['what']}."
@@ -133,77 +144,32 @@ def _mismatch(cluster: str, state: ClusterState, row: dict[str, Any]) -> dict[st
     return {**found, "topic_id": row["topic_id"], "topic": topic, "partition": row["partition"]}
 
 
-def with_topic_ids(offsets: DataFrame, history: DataFrame) -> DataFrame:
-    """replay.offsets.topic_ids.with_topic_ids for DataFrames."""
-    created = history.groupBy("topic_id").agg(F.max("topic").alias("topic"), F.min("timestamp_ms").alias("created_ms"))
-    lifetimes = created.toArrow().select(LIFETIMES.names).cast(LIFETIMES)
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches, LOG_END_OFFSETS.remove_metadata())
-        yield from topic_ids.with_topic_ids(rows, lifetimes).to_batches()
-
-    return offsets.select(*LOG_END_OFFSETS.names).mapInArrow(task, spark_schema(LOG_END_OFFSETS))
-
-
-def _judged(history: DataFrame, offsets: DataFrame, facts: ClusterFacts, question: Question, buckets: int) -> DataFrame:
-    """Judge every bucket of partitions; returns its tables (JUDGED), stacked."""
-
-    def of_bucket(left: pa.Table, right: pa.Table) -> pa.Table:
-        return _JUDGED_TABLES.stacked(judge(left, right, facts, question))
-
-    sides = (history, schemas.PARTITION_HISTORY), (offsets, LOG_END_OFFSETS)
-    return map_both(*sides, buckets, of_bucket, _JUDGED_TABLES.spark_schema)
+def _printed(cluster: str, results: list[JudgedBucket]) -> tuple[int, list[Row]]:
+    """The number of printed partition states with a replayed state at their time, and a finding for each that differs.
+    States printed after the end of the log are not compared. A printed name may stand for several topics, in several
+    buckets."""
+    merged: dict[tuple[str, str, int], Row] = {}
+    for row in (row for r in results for row in r.printed):
+        key = row["printed"]["sha256"], row["printed"]["path"], row["printed"]["position"]
+        before = merged.get(key)
+        if before is not None:
+            flags = {name: before[name] or row[name] for name in ("same", "within")}
+            row = {**row, **flags, "states": before["states"] + row["states"]}
+        merged[key] = row
+    answered = [merged[key] for key in sorted(merged) if merged[key]["same"] or merged[key]["within"]]
+    wrong = [row for row in answered if not row["same"]][:MAX_PRINTED]
+    return len(answered), [_contradiction(cluster, row) for row in wrong]
 
 
-class _Results:
-    """Writes the results of the buckets table by table. The driver fetches the rows of one bucket; Spark caches the
-    rows of several."""
-
-    def __init__(self, lake: Lake, cluster: str, judged: DataFrame, buckets: int) -> None:
-        self.lake = lake
-        self.cluster = cluster
-        self.fetched = judged.toArrow() if buckets == 1 else None
-        self.cached = None if buckets == 1 else judged.persist()
-
-    def write(
-        self, column: str, name: str, more: pa.Table | None = None, about: Mapping[str, Any] | None = None
-    ) -> None:
-        """Replace the table `name` with the buckets' rows in `column` and the rows in `more`."""
-        if self.fetched is not None:
-            rows = arrow_rows_of(self.fetched, column)
-            if more is not None:
-                rows = pa.concat_tables([rows, more.cast(rows.schema)])
-            self.lake.put(name, self.cluster, rows, about)
-            return
-        frame = rows_of(self.cached, column).withColumn("cluster_id", F.lit(self.cluster))
-        if more is not None:
-            frame = frame.unionByName(self.lake.frame(name, self.cluster, more))
-        self.lake.replace(name, self.cluster, frame, about)
-
-    def predicted(self) -> int:
-        """Number of partition changes that were compared with the rules."""
-        if self.fetched is not None:
-            return int(pc.sum(arrow_rows_of(self.fetched, "predicted")["changes"]).as_py() or 0)
-        return int(self.cached.agg(F.coalesce(F.sum("predicted.changes"), F.lit(0))).collect()[0][0])
-
-    def release(self) -> None:
-        """Drop Spark's cached rows."""
-        if self.cached is not None:
-            self.cached.unpersist()
+def _contradiction(cluster: str, row: Row) -> Row:
+    states = sorted(row["states"], key=lambda state: int(state["offset"]))
+    topic = {"topic": states[0]["topic"], "topic_id": states[0]["topic_id"]}
+    return described(cluster, row["printed"], states, topic)
 
 
-def _orphans(lake: Lake, cluster: str, state: ClusterState, history: DataFrame) -> list[Problem]:
-    """Problems for valid records that made no state: the partition was never created, or was removed before."""
-    changes = changes_frame(lake, cluster, state).where("origin = 'log'")
-    key = ["topic_id", "partition", "offset"]
-    events = lake.spark.createDataFrame(pa.table({"at": state.topic_events["offset"].unique()}), "at bigint")
-    of_records = history.where("origin = 'log'").join(F.broadcast(events), F.col("offset") == F.col("at"), "left_anti")
-    # A record makes at most one state: if the numbers are equal, every record made one.
-    if changes.count() == of_records.count():
-        return []
-    unused = changes.join(history.select(key), key, "left_anti").limit(MAX_ORPHANS).toArrow()
-    rows = changes_that_count(unused.select(CHANGES.names).cast(CHANGES), state).select(key).to_pylist()
+def _orphans(results: list[JudgedBucket]) -> list[Problem]:
+    rows = sorted((row for r in results for row in r.orphans), key=lambda row: int(row["offset"]))
     return [
         Problem("unknown_partition", r["offset"], f"a change of {r['topic_id']}-{r['partition']}, which does not exist")
-        for r in rows
+        for r in rows[:MAX_ORPHANS]
     ]

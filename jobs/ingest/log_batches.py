@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from evidence.capture.files import Capture
 from evidence.metadata_log.scan import DistinctBatch, batch_table
-from jobs.ingest.records import VOTER_TYPES
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
+from replay.arrow.ragged import Array
 from replay.cluster.branches import Point, commit_states
 
 Row = dict[str, Any]
+BatchKey = tuple[int, int, int]  # epoch, base offset, CRC
+
+# Records that name the quorum's voters.
+VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")
 _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
 
 
-def write_batches(
-    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], aside: pa.Table
-) -> DataFrame:
-    """Merge the batches into log_batches; returns (epoch, batch_base_offset, batch_crc, commit_state) of all batches of
-    the cluster. aside: jobs.ingest.records.read_aside of this capture. Its snapshots and quorum reports must already be
-    in the lake.
+@dataclass(frozen=True, slots=True)
+class CommitStates:
+    """The commit state of every batch of a cluster. usual: of all batches that are not in `others`. changed: the new
+    states of batches that the lake had with another one. batches: the rows of log_batches; None if they are in the lake
+    already. since: as in Lake.commit."""
+
+    usual: str
+    others: dict[BatchKey, str]
+    changed: dict[BatchKey, str]
+    batches: pa.Table | None
+    since: int
+
+
+def merged_batches(
+    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], control: pa.Table
+) -> CommitStates:
+    """Merge a capture's batches with log_batches and judge all of them. control: DECODED rows of its control records.
+    Its snapshots and quorum reports must already be in the lake.
 
     The result depends on the evidence, not on the order in which it was ingested.
     """
-    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    schema, since = TABLES["log_batches"].file_schema, lake.cluster_version("log_batches", cluster)
     known = sorted(lake.rows("log_batches", cluster, schema.names), key=_key)
     old = {_key(r): r for r in known}
     merged = dict(old)
@@ -39,35 +56,61 @@ def write_batches(
         before = old.get(_key(row))
         merged[_key(row)] = {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})} if before else row
     rows = [merged[key] for key in sorted(merged)]
-    states = _judge(lake, cluster, capture, rows, aside)
-    rows = [{**row, "commit_state": state} for row, state in zip(rows, states, strict=True)]
-    table = pa.Table.from_pylist(rows, schema=schema)
-    keys = [F.col("epoch"), F.col("base_offset").alias("batch_base_offset"), F.col("crc").alias("batch_crc")]
-    judged = lake.frame("log_batches", cluster, table).select("cluster_id", *keys, "commit_state")
-    changed = [k for row in rows if (k := _key(row)) in old and old[k]["commit_state"] != row["commit_state"]]
-    if changed:
-        lake.update("metadata_records", judged, ("epoch", "batch_base_offset", "batch_crc"), ("commit_state",))
-    if rows != known:  # written after the records: a run that crashed in between repeats both
-        lake.put("log_batches", cluster, table)
-    return judged.drop("cluster_id")
+    found = _judge(lake, cluster, capture, rows, control)
+    rows = [{**row, "commit_state": state} for row, state in zip(rows, found, strict=True)]
+    states = {_key(row): row["commit_state"] for row in rows}
+    usual = Counter(found).most_common(1)[0][0] if found else ""
+    return CommitStates(
+        usual,
+        {key: state for key, state in states.items() if state != usual},
+        {key: states[key] for key in old if old[key]["commit_state"] != states[key]},
+        pa.Table.from_pylist(rows, schema=schema) if rows != known else None,
+        since,
+    )
 
 
-def _key(row: Row) -> tuple[int, int, int]:
+def commit_column(records: pa.Table, usual: str, others: Mapping[BatchKey, str]) -> pa.Array:
+    """The commit state of each record (columns epoch, batch_base_offset, batch_crc)."""
+    return _by_batch(records, lambda key, _: others.get(key, usual))
+
+
+def updated_column(records: pa.Table, changed: Mapping[BatchKey, str]) -> pa.Array:
+    """The column commit_state with the states that have changed."""
+    before = records["commit_state"].to_numpy(zero_copy_only=False)
+    return _by_batch(records, lambda key, row: changed.get(key, before[row]))
+
+
+def _by_batch(records: pa.Table, state_of: Callable[[BatchKey, int], str]) -> pa.Array:
+    """A column: each record of a stretch of one batch gets state_of(key of the batch, number of the stretch's first
+    row)."""
+    names = ("epoch", "batch_base_offset", "batch_crc")
+    columns: list[Array] = [pc.fill_null(records[n].cast(pa.int64()), -1).to_numpy() for n in names]
+    first = np.ones(len(records), dtype=bool)
+    first[1:] = np.any([c[1:] != c[:-1] for c in columns], axis=0)
+    at = np.flatnonzero(first)
+    keys = zip(*(c[at].tolist() for c in columns), strict=True)
+    states = pa.array([state_of(key, row) for key, row in zip(keys, at.tolist(), strict=True)], pa.string())
+    return states.take(pa.array(np.cumsum(first) - 1))
+
+
+def _key(row: Row) -> BatchKey:
     return row["epoch"], row["base_offset"], row["crc"]
 
 
-def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], aside: pa.Table) -> list[str]:
+def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], control: pa.Table) -> list[str]:
     names = ("epoch", "base_offset", "last_offset")
     epoch, base, last = (np.array([r[n] for r in rows], dtype=np.int64) for n in names)
     reports = lake.rows("quorum_reports", cluster)
     points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]
-    return commit_states(epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, aside, reports), points)
+    return commit_states(
+        epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, control, reports), points
+    )
 
 
-def _voters(lake: Lake, cluster: str, aside: pa.Table, reports: list[Row]) -> frozenset[int]:
+def _voters(lake: Lake, cluster: str, control: pa.Table, reports: list[Row]) -> frozenset[int]:
     """The newest voter set in the log (KRaftVotersRecord, else LeaderChangeMessage), else in a quorum report."""
     columns = ("epoch", "offset", "payload")
-    logged = aside.filter(aside["type"].is_valid()).select(columns).to_pylist()
+    logged = control.filter(pc.is_in(control["type"], pa.array(VOTER_TYPES))).select(columns).to_pylist()
     rows = [*lake.rows("metadata_records", cluster, columns, _VOTERS), *logged]
     newest: frozenset[int] = frozenset()
     for row in sorted(rows, key=lambda r: (r["epoch"], r["offset"])):

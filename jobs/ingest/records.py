@@ -1,80 +1,93 @@
-"""Decode framed batches into metadata_records and snapshot_records, in Spark tasks over byte ranges."""
+"""Decode framed batches into files of metadata_records and snapshot_records. Tasks decode byte ranges and write; the
+driver plans them, and commits.
+
+A batch that the lake already holds is not decoded again. Batches whose records may have a key in common, or of which
+the lake holds only some records, are decoded by the driver, which compares each record with those of the lake.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.parquet as pq
 
 from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
-from evidence.metadata_log.rows import LOG, PAYLOADS, SNAPSHOT, ByteRange, read_byte_range, work_of
-from evidence.metadata_log.scan import Scanned
+from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_ranges, read_byte_range, work_of
+from evidence.metadata_log.scan import DistinctBatch, Scanned
 from evidence.wire.batches import Batch
-from jobs.lake.lake import Lake
-from jobs.spark.types import spark_schema
+from jobs.config.settings import SparkSettings
+from jobs.ingest.log_batches import BatchKey, CommitStates, commit_column, updated_column
+from jobs.lake.lake import DataFile, Lake, write_file
+from jobs.lake.row_groups import slice_count
+from jobs.lake.row_keys import new_rows
+from jobs.lake.storage import Storage
+from jobs.lake.tables import TABLES
+from jobs.spark.tasks import cores, run_tasks
 
-# Records that name the quorum's voters.
-VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")
+Row = dict[str, Any]
 
-# Fewer bytes are not worth a task.
-_BYTES_A_TASK = 1 << 20
-
-_WORK = pa.schema(
-    [
-        pa.field("local", pa.string()),
-        pa.field("path", pa.string()),
-        pa.field("sha256", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("start", pa.int64()),
-        pa.field("end", pa.int64()),
-        pa.field("holds", pa.string()),
-        pa.field("snapshot_end_offset", pa.int64()),
-        pa.field("snapshot_epoch", pa.int32()),
-    ]
-)
+RECORDS, SNAPSHOTS = "metadata_records", "snapshot_records"
+# A task decodes about so many bytes: few files and row groups, within the memory of a worker.
+_LEAST_BYTES, _MOST_BYTES = 8 << 20, 16 << 20
+_BATCH = ["epoch", "batch_base_offset", "batch_crc"]
+_PLACED = pc.field("offset").is_valid()
 
 
-def decode(
-    lake: Lake, capture: str, work: Sequence[ByteRange], keep: Callable[[pa.RecordBatch], pa.Array] | None = None
-) -> DataFrame:
-    """A row for every record (columns of snapshot_records; `holds`: see ByteRange) and for every piece of damage
-    (column `damage`, else null). keep: mask of the rows of an Arrow batch to return; None: all.
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a task decoded. damage: rows of evidence.tables.QUARANTINE. sha256: of the first file that it read."""
 
-    The result is not cached: decoding again is cheaper than storing the rows.
-    """
-    table = pa.Table.from_pylist([asdict(w) for w in work], schema=_WORK)
-    tasks = min(len(table), 4 * lake.spark.sparkContext.defaultParallelism, 1 + _size(work) // _BYTES_A_TASK)
-    frame = lake.spark.createDataFrame(table, schema=spark_schema(_WORK)).repartition(max(1, tasks))
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in (row for batch in batches for row in batch.to_pylist()):
-            work = ByteRange(**row)
-            for decoded in decode_arrow(_bytes_of(work), work, capture):
-                yield decoded.filter(keep(decoded)) if keep else decoded
-
-    return frame.mapInArrow(task, spark_schema(DECODED))
+    file: DataFile | None
+    damage: list[Row]
+    sha256: str
 
 
-def read_aside(lake: Lake, capture: str, work: Sequence[ByteRange]) -> pa.Table:
-    """DECODED rows that are needed before anything is written: all damage, and the log's voter sets."""
-    return decode(lake, capture, work, _is_aside).toArrow().cast(DECODED) if work else DECODED.empty_table()
+@dataclass(frozen=True)
+class DecodingTask:
+    """The function of a task. usual_state: the commit state of all batches that are not in `states`. known: keys of
+    records in the lake that may be decoded again; None: there are none."""
+
+    storage: Storage
+    table: str
+    capture: str
+    slices: int
+    usual_state: str = ""
+    states: Mapping[BatchKey, str] = field(default_factory=dict)
+    known: pa.Table | None = None
+
+    def __call__(self, work: Sequence[ByteRange]) -> Decoded:
+        rows = decoded(work, self.capture)
+        is_damage = rows["damage"].is_valid()
+        damage = _quarantined(rows.filter(is_damage)) if pc.any(is_damage).as_py() else []
+        rows = rows.filter(pc.invert(is_damage)) if damage else rows
+        if self.table == RECORDS:
+            rows = rows.append_column("commit_state", commit_column(rows, self.usual_state, self.states))
+        # The reader ensures that the records of a batch have distinct offsets for bytes, not for text.
+        if self.known is not None or (work[0].kind == kinds.DUMP_LOG and work[0].holds != PAYLOADS):
+            key = TABLES[self.table].key
+            known = TABLES[self.table].file_schema.empty_table().select(key) if self.known is None else self.known
+            rows = new_rows(rows, known, key)
+        file = write_file(self.storage, self.table, rows, self.slices) if len(rows) else None
+        return Decoded(file, damage, work[0].sha256)
 
 
-def _size(work: Sequence[ByteRange]) -> int:
-    return sum(w.end - w.start for w in work)
-
-
-def _is_aside(decoded: pa.RecordBatch) -> pa.Array:
-    voters = pc.is_in(decoded["type"], value_set=pa.array(VOTER_TYPES))
-    return pc.or_kleene(pc.is_valid(decoded["damage"]), pc.and_kleene(voters, pc.equal(decoded["holds"], LOG)))
+def decoded(
+    work: Iterable[ByteRange], capture: str, keep: Callable[[pa.RecordBatch], pa.Array] | None = None
+) -> pa.Table:
+    """DECODED rows of some ranges. keep: mask of the rows of an Arrow batch to return; None: all."""
+    batches = []
+    for one in work:
+        for batch in decode_arrow(_bytes_of(one), one, capture):
+            batches.append(batch.filter(keep(batch)) if keep else batch)
+    return pa.Table.from_batches(batches, DECODED)
 
 
 def _bytes_of(work: ByteRange) -> Any:
@@ -85,51 +98,172 @@ def _bytes_of(work: ByteRange) -> Any:
     return read_byte_range(Path(work.local), work.start, work.end)
 
 
-def quarantined(aside: pa.Table) -> list[dict[str, Any]]:
-    """The damage in `read_aside`, as evidence.tables.QUARANTINE rows."""
-    bad = aside.filter(aside["damage"].is_valid()).select(["capture", "path", "sha256", "damage"]).to_pylist()
+def _quarantined(rows: pa.Table) -> list[Row]:
+    bad = rows.select(["capture", "path", "sha256", "damage"]).to_pylist()
     return [{**row, **row.pop("damage")} for row in bad]
 
 
-def write_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, broken: set[str]) -> int:
-    """Append snapshot_records. broken: SHA-256 of damaged files: a snapshot with a record that cannot be decoded is not
-    a complete state and is skipped."""
-    work = [w for w in work_of(scanned) if w.holds == SNAPSHOT and w.sha256 not in broken]
-    if not work:
-        return 0
-    rows = decode(lake, capture, work).where("damage is null").withColumn("cluster_id", F.lit(cluster))
-    held = {s.file.sha256: s.batches for s in scanned.snapshots}
-    distinct = all(_distinct_offsets(w) for w in work) and not any(
-        overlap((0, 0, b) for b in held[w.sha256]) for w in work
-    )
-    return lake.append_new("snapshot_records", rows, distinct=distinct)
+@dataclass(frozen=True, slots=True)
+class Decodings:
+    """What the tasks of a table decoded. added, removed: files for one commit; damage: evidence.tables.QUARANTINE rows.
+    rows: number of new rows. since: as in Lake.commit."""
+
+    rows: int
+    added: list[DataFile]
+    removed: list[DataFile]
+    damage: list[Row]
+    since: int
 
 
-def write_records(lake: Lake, cluster: str, capture: str, scanned: Scanned, states: DataFrame) -> int:
-    """Append metadata_records. states: commit states by (epoch, batch_base_offset, batch_crc). Records without an
-    offset in the log are identified by their position in the file."""
-    work, keys = work_of(scanned), ["epoch", "batch_base_offset", "batch_crc"]
-    placed, unplaced = ([w for w in work if w.holds == kind] for kind in (LOG, PAYLOADS))
-    count = 0
-    if placed:
-        rows = decode(lake, capture, placed).where("damage is null").withColumn("cluster_id", F.lit(cluster))
-        rows = rows.join(F.broadcast(states), keys, "left")
-        held = (d.batch for d in scanned.batches)
-        distinct = all(_distinct_offsets(w) for w in placed) and not overlap((b.epoch, b.crc, b) for b in held)
-        count += lake.append_new("metadata_records", rows, distinct=distinct)
-    if unplaced:
-        rows = decode(lake, capture, unplaced).where("damage is null").withColumn("cluster_id", F.lit(cluster))
-        rows = rows.withColumn("commit_state", F.lit("unknown"))
-        count += lake.append_new("metadata_records", rows, key=("sha256", "position"))
-    return count
+def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: SparkSettings) -> Decodings:
+    """Decode the snapshots that the lake does not hold. A snapshot with a record that cannot be decoded is not a
+    complete state: its rows are left out."""
+    since = lake.cluster_version(SNAPSHOTS, cluster)
+    known = set(lake.read(SNAPSHOTS, cluster, ["sha256"])["sha256"].unique().to_pylist())
+    ranges = [w for w in work_of(scanned, _MOST_BYTES) if w.holds == SNAPSHOT and w.sha256 not in known]
+    items = [[w] for w in ranges if w.kind != kinds.DUMP_LOG]
+    text = (w for w in ranges if w.kind == kinds.DUMP_LOG)
+    items += [list(of_file) for _, of_file in groupby(text, lambda w: w.sha256)]
+    rows = sum(s.batches[-1].last_offset + 1 for s in scanned.snapshots if s.batches)
+    task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows))
+    results = run_tasks(task, items, rows, settings)
+    damage = [row for result in results for row in result.damage]
+    broken = {row["sha256"] for row in damage if _is_loss(row)}
+    files = []
+    for file, sha256 in ((r.file, r.sha256) for r in results if r.file):
+        if sha256 in broken:
+            lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
+        else:
+            files.append(file)
+    return Decodings(sum(file.rows for file in files), files, [], damage, since)
 
 
-def _distinct_offsets(work: ByteRange) -> bool:
-    """Whether the records of a batch surely have distinct offsets. The reader ensures it for bytes, not for text."""
-    return work.kind != kinds.DUMP_LOG
+def _is_loss(damage: Row) -> bool:
+    """Whether damage means that a record is missing. A note (damage without bytes) does not."""
+    return bool(damage["length_bytes"]) or damage["reason"] == "missing_record"
 
 
-def overlap(batches: Iterable[tuple[int, int, Batch]]) -> bool:
-    """Whether two batches with the same epoch and CRC (which does not cover the offset) have an offset in common."""
-    ordered = sorted((epoch, crc, b.base_offset, b.last_offset) for epoch, crc, b in batches)
-    return any(a[:2] == b[:2] and b[2] <= a[3] for a, b in pairwise(ordered))
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to decode of the log. new: batches that the lake does not hold. doubtful: batches whose records have to be
+    compared with those of the lake and with each other. unplaced: ranges of records without offsets. since: as in
+    Lake.commit."""
+
+    new: list[DistinctBatch]
+    doubtful: list[DistinctBatch]
+    unplaced: list[ByteRange]
+    since: int
+
+    @property
+    def rows(self) -> int:
+        return sum(d.batch.record_count for d in (*self.new, *self.doubtful))
+
+
+def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
+    """Compare the capture's batches with what the lake holds."""
+    since = lake.cluster_version(RECORDS, cluster)
+    held: dict[BatchKey, int] = {}
+    for part in lake.parts(RECORDS, cluster, _BATCH, _PLACED):
+        for row in part.group_by(_BATCH).aggregate([([], "count_all")]).to_pylist():
+            key = tuple(row[name] for name in _BATCH)
+            held[key] = held.get(key, 0) + row["count_all"]
+    damaged = sorted(r["offset"] for r in lake.rows("quarantine", cluster, ["offset"], _PLACED))
+    missing = [d for d in scanned.batches if held.get(d.batch.key) != d.batch.record_count or _any(damaged, d.batch)]
+    new = [d for d in missing if d.batch.key not in held]
+    places = [(epoch, crc, base, base + count - 1) for (epoch, base, crc), count in held.items()]
+    if overlap([*places, *((d.batch.epoch, d.batch.crc, d.batch.base_offset, d.batch.last_offset) for d in new)]):
+        new = []
+    fresh = {id(d) for d in new}
+    done = set(lake.read(RECORDS, cluster, ["sha256"], ~_PLACED)["sha256"].unique().to_pylist())
+    unplaced = [w for w in work_of(scanned) if w.holds == PAYLOADS and w.sha256 not in done]
+    return Plan(new, [d for d in missing if id(d) not in fresh], unplaced, since)
+
+
+def _any(offsets: Sequence[int], batch: Batch) -> bool:
+    """Whether any of the offsets, which are sorted, is in a batch."""
+    at = bisect_left(offsets, batch.base_offset)
+    return at < len(offsets) and offsets[at] <= batch.last_offset
+
+
+def overlap(batches: Iterable[tuple[int, int, int, int]]) -> bool:
+    """Whether two batches, as (epoch, CRC, first offset, last offset), have an offset in common and the same epoch and
+    CRC. A CRC does not cover the offset."""
+    return any(a[:2] == b[:2] and b[2] <= a[3] for a, b in pairwise(sorted(batches)))
+
+
+def control_rows(plan: Plan, capture: str) -> pa.Table:
+    """DECODED control records of new batches, damage left out."""
+    control = [d for d in (*plan.new, *plan.doubtful) if d.batch.is_control]
+    return decoded(byte_ranges(control), capture, lambda batch: pc.is_valid(batch["type"]))
+
+
+def decode_records(
+    lake: Lake, cluster: str, capture: str, plan: Plan, states: CommitStates, settings: SparkSettings
+) -> Decodings:
+    """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
+    slices = slice_count(plan.rows)
+    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
+    task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others)
+    items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
+    results = run_tasks(task, items, plan.rows, settings)
+    if plan.doubtful:
+        known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
+        results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
+    unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown")
+    results += [unplaced([work]) for work in plan.unplaced]
+    files = [r.file for r in results if r.file]
+    removed, corrected = _corrected(lake, cluster, states, settings)
+    damage = [row for result in results for row in result.damage]
+    return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
+
+
+def _size(batches: Iterable[DistinctBatch]) -> int:
+    return sum(d.batch.end - d.batch.position for d in batches)
+
+
+def _packed(ranges: Iterable[ByteRange], most_bytes: int) -> Iterator[list[ByteRange]]:
+    """The ranges in groups of about `most_bytes`. Ranges of text are not grouped with others."""
+    group: list[ByteRange] = []
+    size = 0
+    for work in ranges:
+        if group and (size + work.end - work.start > most_bytes or kinds.DUMP_LOG in (work.kind, group[0].kind)):
+            yield group
+            group, size = [], 0
+        group.append(work)
+        size += work.end - work.start
+    if group:
+        yield group
+
+
+@dataclass(frozen=True)
+class CorrectionTask:
+    """The function of a task that writes a file again with other commit states."""
+
+    storage: Storage
+    changed: Mapping[BatchKey, str]
+    columns: Sequence[str]
+
+    def __call__(self, file: DataFile) -> DataFile:
+        with self.storage.open(f"{RECORDS}/{file.path}") as source:
+            rows = pq.read_table(source, columns=list(self.columns), use_threads=False)
+        at = rows.schema.get_field_index("commit_state")
+        return write_file(
+            self.storage, RECORDS, rows.set_column(at, "commit_state", updated_column(rows, self.changed))
+        )
+
+
+def _corrected(
+    lake: Lake, cluster: str, states: CommitStates, settings: SparkSettings
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The files with a record whose commit state has changed, and the files that replace them."""
+    if not states.changed:
+        return [], []
+    offsets = [base for _, base, _ in states.changed]
+    lowest, highest = min(offsets), max(offsets)
+    old = []
+    for file in lake.files(RECORDS, cluster):
+        if file.highest is None or (file.highest >= lowest and file.lowest <= highest):
+            old.append(file)
+    columns = TABLES[RECORDS].file_schema.names
+    rows = sum(file.rows for file in old)
+    return old, run_tasks(CorrectionTask(lake.storage, states.changed, columns), old, rows, settings)

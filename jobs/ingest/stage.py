@@ -1,14 +1,14 @@
 """Ingest: a capture's files -> evidence tables. Idempotent: rows that are already in the lake are not written again.
 
-The driver frames metadata files once. Of a batch that several nodes hold, one copy is decoded (jobs/ingest/records.py):
-first for damage and voter sets, then for each table. evidence_files is written last, so an interrupted ingest is
+The driver frames metadata files and reads all other files. Tasks decode the metadata records and write them: of a batch
+that several nodes hold, one copy (jobs/ingest/records.py). evidence_files is written last, so an interrupted ingest is
 repeated by ingesting the capture again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables
+from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.accounts import Account, provenance, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.static_configs import static_configs
-from evidence.metadata_log.rows import work_of
 from evidence.metadata_log.scan import Log, file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
 from jobs.config.settings import Settings
-from jobs.ingest import records
-from jobs.ingest.log_batches import write_batches
+from jobs.ingest.log_batches import merged_batches
+from jobs.ingest.records import (
+    RECORDS,
+    SNAPSHOTS,
+    Decodings,
+    control_rows,
+    decode_records,
+    decode_snapshots,
+    plan_records,
+)
 from jobs.lake.lake import Lake
 from jobs.lake.tables import STATIC_CONFIGS
 
@@ -71,55 +79,68 @@ def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
 
 
 def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
-    lake.start()
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
     cluster = _cluster_id(capture, offsets)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
-    logs_of_brokers = read_broker_logs(capture.name, capture.files)
-    accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts
-    write = _Writer(lake, cluster)
+    logs_of_brokers = read_broker_logs(capture.name, capture.files, settings.evidence.log_patterns)
+    boot_ids = read_boot_ids(capture.name, capture.files, duration_ms)
+    accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
+    write = _Writer(lake, cluster, {f.path: f.node_id for f in capture.files})
+    write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])
     progress(f"{capture.name}: decoding records")
-    aside = records.read_aside(lake, capture.name, work_of(scanned))
-    damage = _with_nodes(records.quarantined(aside), capture.files)
-    # A note (damage without bytes) leaves a snapshot complete; a missing record does not.
-    broken = {r["sha256"] for r in damage if r["length_bytes"] or r["reason"] == "missing_record"}
-    write.added["snapshot_records"] = records.write_snapshots(lake, cluster, capture.name, scanned, broken)
+    write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings.spark))
     write.append("quorum_reports", offsets.quorum_reports)
-    states = write_batches(lake, capture, cluster, scanned.batches, aside)
-    write.added["metadata_records"] = records.write_records(lake, cluster, capture.name, scanned, states)
+    plan = plan_records(lake, cluster, scanned)
+    states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name))
+    write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings.spark))
+    if states.batches is not None:  # after the records: a run that crashes in between corrects their states again
+        lake.put("log_batches", cluster, states.batches, since=states.since)
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
     write.append("described_partitions", offsets.described_partitions)
     write.append("broker_log_events", logs_of_brokers.events)
     write.append("node_boots", logs_of_brokers.boots)
+    write.append("boot_ids", boot_ids.rows)
     write.append("static_configs", pa.Table.from_pylist(static_configs(capture), schema=STATIC_CONFIGS))
     write.append("captures", pa.Table.from_pylist(_manifest_rows(capture), schema=tables.CAPTURES))
-    quarantined = [r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))] + damage
-    write.append("quarantine", pa.Table.from_pylist(quarantined, schema=tables.QUARANTINE))
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in scanned.logs:
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     write.append("evidence_files", pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
-    messages = [str(row["message"]) for row in quarantined]
     has_log = any(log.batches for log in scanned.logs)
-    return Ingested(capture.name, cluster, write.added, messages, capture.refused, has_log)
+    return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
 
 
 class _Writer:
-    """Appends new rows to a cluster's tables and counts them."""
+    """Appends new rows to a cluster's tables and counts them. nodes: node of each file, by path. messages: of what was
+    quarantined."""
 
-    def __init__(self, lake: Lake, cluster: str) -> None:
+    def __init__(self, lake: Lake, cluster: str, nodes: Mapping[str, int | None]) -> None:
         self.lake = lake
         self.cluster = cluster
+        self.nodes = nodes
         self.added: dict[str, int] = {}
+        self.messages: list[str] = []
 
     def append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
-            self.added[name] = self.lake.append(name, self.cluster, rows)
+            self.added[name] = self.added.get(name, 0) + self.lake.append(name, self.cluster, rows)
+
+    def quarantine(self, rows: list[Row]) -> None:
+        self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
+        self.messages += [str(row["message"]) for row in rows]
+
+    def decoded(self, name: str, found: Decodings) -> None:
+        """Commit what tasks decoded. The damage comes first: after a crash in between, whole batches are known and are
+        not decoded again."""
+        self.quarantine([{**row, "node_id": self.nodes.get(row["path"])} for row in found.damage])
+        if found.added or found.removed:
+            self.lake.commit(name, self.cluster, found.added, found.removed, since=found.since)
+        self.added[name] = found.rows
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
@@ -131,11 +152,6 @@ def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
 
 def _quarantine(capture: str, file: EvidenceFile, account: Account | None) -> list[Row]:
     return quarantine_rows(capture, file, account.damage) if account else []
-
-
-def _with_nodes(rows: list[Row], files: Iterable[EvidenceFile]) -> list[Row]:
-    nodes = {f.path: f.node_id for f in files}
-    return [{**row, "node_id": nodes.get(row["path"])} for row in rows]
 
 
 def _manifest_rows(capture: Capture) -> list[Row]:

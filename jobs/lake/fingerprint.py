@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 
 # Raise this when a code change changes what a stage writes.
-CODE_VERSION = 7
+CODE_VERSION = 8
 
 
-def input_fingerprint(lake: LakeFiles, inputs: Sequence[str], parameters: Sequence[object] = ()) -> str:
+def input_fingerprint(lake: Lake, inputs: Sequence[str], parameters: Sequence[object] = ()) -> str:
     """Hash of a stage's inputs: their Delta versions, the stage's parameters and CODE_VERSION."""
     text = "|".join([f"{name}@{lake.version(name)}" for name in inputs] + [str(p) for p in (*parameters, CODE_VERSION)])
     return sha256(text.encode()).hexdigest()[:16]

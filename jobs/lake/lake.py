@@ -1,136 +1,350 @@
-"""The lake, a folder of Delta tables, as Spark reads and writes it. Arrow tables on the driver do not need Spark:
-jobs/lake/lake_files.py reads and writes those."""
+"""The lake: Delta tables in a folder or an object store, read and written without Spark.
+
+There is one way to write: Parquet files are written by tasks or by the driver (`write_file`), and the driver adds and
+removes files of one cluster in one Delta commit (`commit`). Tables are partitioned by cluster_id, which is not in the
+files. What a task wrote before a crash is in no commit and is never read.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from uuid import uuid4
 
 import pyarrow as pa
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
+from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, ParquetFragmentScanOptions
+from pyarrow.fs import SubTreeFileSystem
 
-from jobs.lake.lake_files import LakeFiles, about_text, whole
-from jobs.lake.tables import TABLES
-from jobs.spark.types import spark_schema
+from evidence.capture.remote import Location
+from jobs.lake.row_groups import SlicedFile, slice_count
+from jobs.lake.row_keys import new_rows
+from jobs.lake.storage import LakeError, Storage, check_root
+from jobs.lake.tables import CLUSTER_ID, TABLES
 
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+Row = dict[str, Any]
+# By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
+_BATCHES_AHEAD = 2
+_STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
+_ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
+_ATTEMPTS = 5  # to commit while other processes do
+_NEWEST = 20  # commits to look through before all of them are read
 
 
-class Lake(LakeFiles):
-    """A lake in a session. Each write is one Delta commit; a re-run after a crash converges.
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table. name: as in the table's log. lowest, highest: values of the last key column, by which
+    readers skip files; None if all are null."""
 
-    spark: the session, or a function that starts it, which is called when Spark is needed for the first time.
+    name: str
+    size_bytes: int
+    rows: int
+    lowest: Any = None
+    highest: Any = None
+
+    @property
+    def path(self) -> str:
+        """Where the file is, below the table's folder. Names in the log are percent-encoded (Delta's protocol)."""
+        return unquote(self.name)
+
+
+def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
+    """Write rows of a table to a new file, which no commit names yet.
+
+    rows: the table's columns, without cluster_id; strings may be dictionary-encoded. slices: number of slices
+    (jobs/lake/row_groups.py) for a table whose topics tasks read; None: by the number of rows. Errors: LakeError for
+    rows that a constraint of the table forbids.
     """
+    of, name = TABLES[table], f"{uuid4().hex}.parquet"
+    for check in of.checks:
+        if not pc.all(check.holds(rows), skip_nulls=False).as_py():
+            raise LakeError(f"{table}: rows that break the constraint {check.name} ({check.condition})")
+    file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
+    for at in range(0, len(rows), _STEP_ROWS):
+        file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
+    size = file.close()
+    known = pc.min_max(rows[of.key[-1]]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
+    return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py())
 
-    def __init__(self, spark: SparkSession | Callable[[], SparkSession], root: Path) -> None:
-        super().__init__(root)
-        self._session = spark
 
-    @cached_property
-    def spark(self) -> SparkSession:
-        return self._session() if callable(self._session) else self._session
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.table({field.name: rows[field.name] for field in schema}, schema=schema)
 
-    def start(self) -> SparkSession:
-        """Start the session unless it is running, and return it: PySpark cannot make a column (F.col) without one."""
-        return self.spark
 
-    def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
-        """A table, or one cluster's rows of it. A column missing from a table of an earlier release is null."""
-        frame = self.spark.read.format("delta").load(self.path(name))
-        missing = set(TABLES[name].schema.names) - set(frame.columns)
-        if missing:
-            types = spark_schema(TABLES[name].schema)
-            frame = frame.withColumns({n: F.lit(None).cast(types[n].dataType) for n in sorted(missing)})
-        return frame if cluster_id is None else frame.where(F.col("cluster_id") == cluster_id)
+class Lake:
+    """A lake in a folder or at a URL. Errors: as `check_root`."""
 
-    def frame(self, name: str, cluster_id: str, table: pa.Table) -> DataFrame:
-        """Arrow rows of a table as a DataFrame. table: without cluster_id; strings may be dictionary-encoded."""
-        return self.spark.createDataFrame(whole(name, cluster_id, table), schema=spark_schema(TABLES[name].schema))
+    def __init__(self, root: Location) -> None:
+        check_root(root)
+        self.root = root
+        self.storage = Storage(root)
 
-    def append_new(self, name: str, rows: DataFrame, key: Sequence[str] = (), distinct: bool = False) -> int:
+    def exists(self) -> bool:
+        return self._is_table("evidence_files")
+
+    def _is_table(self, name: str) -> bool:
+        """Errors: LakeError if the store cannot be used. Its message may quote a signed request, so only its code is
+        shown."""
+        from deltalake import DeltaTable  # slow to import
+
+        try:
+            return DeltaTable.is_deltatable(self.storage.url(name), self.storage.delta_options)
+        except OSError as error:
+            code = _ERROR_CODE.search(str(error))
+            reason = code[1] if code else "no answer, or no permission"
+            raise LakeError(
+                f"{self.root}: the lake cannot be opened ({reason}). Check the URL and the environment."
+            ) from None
+
+    def require(self) -> None:
+        """Check that the lake exists. Errors: LakeError."""
+        if not self.exists():
+            raise LakeError(
+                f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}"
+            )
+
+    def create(self) -> None:
+        """Create the tables that are missing."""
+        from deltalake import DeltaTable
+
+        for table in TABLES.values():
+            if self._is_table(table.name):
+                continue
+            made = DeltaTable.create(
+                self.storage.url(table.name), table.schema, "ignore", CLUSTER_ID, table.name, table.comment,
+                table.properties, self.storage.delta_options,
+            )  # fmt: skip
+            if table.checks and made.version() == 0:
+                made.alter.add_constraint({check.name: check.condition for check in table.checks})
+
+    def delta(self, name: str) -> DeltaTable:
+        """The newest version of a table. Errors: deltalake's TableNotFoundError."""
+        from deltalake import DeltaTable
+
+        return DeltaTable(self.storage.url(name), storage_options=self.storage.delta_options)
+
+    # Reading
+
+    def dataset(self, name: str) -> Dataset:
+        """The newest version of a table. A column missing from a table of an earlier release is null.
+
+        Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
+        Python, and such a call while the process exits aborts it (tests/cases/reads_a_table_and_ends).
+        """
+        table = self.delta(name)
+        if table.protocol().min_reader_version > 1:
+            raise LakeError(f"{self.root}: another program gave the table {name} a Delta feature that is not supported")
+        system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
+        form = ParquetFileFormat(default_fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=True))
+        found = pa.schema(table.schema().to_arrow())
+        schema = pa.schema([*found, *(field for field in TABLES[name].schema if field.name not in found.names)])
+        partitions = table.metadata().partition_columns
+        fragments = []
+        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+            is_of = reduce(and_, (pc.field(c) == row[f"partition.{c}"] for c in partitions)) if partitions else None
+            fragments.append(form.make_fragment(unquote(row["path"]), system, is_of))
+        return FileSystemDataset(fragments, schema, form, system)
+
+    def parts(
+        self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
+    ) -> Iterator[pa.Table]:
+        """Read the rows of one cluster (None: of all) that match `where`, file by file, with the given columns
+        (default: all). There is at least one part."""
+        of_cluster = None if cluster_id is None else pc.field(CLUSTER_ID) == cluster_id
+        conditions = [condition for condition in (of_cluster, where) if condition is not None]
+        condition = reduce(and_, conditions) if conditions else None
+        dataset = self.dataset(name)
+        wanted = list(columns) or dataset.schema.names
+        yield dataset.schema.empty_table().select(wanted)
+        for file in dataset.get_fragments(condition):
+            yield file.to_table(dataset.schema, wanted, condition, batch_readahead=_BATCHES_AHEAD)
+            pa.default_memory_pool().release_unused()
+
+    def read(
+        self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
+    ) -> pa.Table:
+        """Like `parts`, as one table. Only the result is held in memory."""
+        return pa.concat_tables(self.parts(name, cluster_id, columns, where))
+
+    def rows(
+        self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None
+    ) -> list[Row]:
+        """Like `read`, as dicts."""
+        result: list[Row] = self.read(name, cluster_id, columns, where).to_pylist()
+        return result
+
+    def count(self, name: str, cluster_id: str, where: pc.Expression | None = None) -> int:
+        """Number of rows that a table has for a cluster."""
+        of_cluster = pc.field(CLUSTER_ID) == cluster_id
+        return int(self.dataset(name).count_rows(filter=of_cluster if where is None else of_cluster & where))
+
+    def files(self, name: str, cluster_id: str) -> list[DataFile]:
+        """The files that a table has for a cluster."""
+        actions = pa.table(self.delta(name).get_add_actions(flatten=True)).to_pylist()
+        key = TABLES[name].key[-1]
+        return [
+            DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
+            for a in actions
+            if a.get(f"partition.{CLUSTER_ID}") == cluster_id
+        ]
+
+    def clusters(self) -> list[str]:
+        """Ids of all clusters with evidence in this lake, sorted."""
+        return sorted(self.read("evidence_files", None, [CLUSTER_ID])[CLUSTER_ID].unique().to_pylist())
+
+    def one_cluster(self, wanted: str | None) -> str:
+        """The cluster to use: `wanted`, or the only one. Errors: LakeError if there is no lake or no such cluster, or
+        if None is wanted and the lake has several."""
+        self.require()
+        clusters = self.clusters()
+        if wanted is None and len(clusters) == 1:
+            return clusters[0]
+        if wanted in clusters:
+            return str(wanted)
+        raise LakeError(f"name a cluster with --cluster; this lake has {', '.join(clusters)}")
+
+    def captures(self, cluster_id: str) -> dict[str, int]:
+        """Number of files of each capture of a cluster, by capture name."""
+        counts = self.read("evidence_files", cluster_id, ["capture"])["capture"].value_counts().to_pylist()
+        return {c["values"]: c["counts"] for c in sorted(counts, key=lambda c: str(c["values"]))}
+
+    # Writing
+
+    def append(self, name: str, cluster_id: str, rows: pa.Table) -> int:
         """Append the rows whose key is new, and return their number. Existing rows are never updated.
 
-        key: default, the table's key. distinct: no two of the rows have the same key.
+        rows: the table's columns without cluster_id; strings may be dictionary-encoded.
         """
-        key = ["cluster_id", *(key or TABLES[name].key)]
-        new = rows if distinct else rows.dropDuplicates(key)
-        if self.version(name) > 0:
-            known = self.table(name).select(*(F.col(k).alias(f"known_{k}") for k in key))
-            new = new.join(known, [F.col(k).eqNullSafe(F.col(f"known_{k}")) for k in key], "left_anti")
-        return self._save(name, self._write(name, new).mode("append"))
+        if not len(rows):
+            return 0
+        key, since = TABLES[name].key, self.cluster_version(name, cluster_id)
+        of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
+        new = new_rows(rows, self.read(name, cluster_id, key, of_files), key)
+        if len(new):
+            self.commit(name, cluster_id, [write_file(self.storage, name, new)], since=since)
+        return len(new)
 
-    def replace(self, name: str, cluster_id: str, rows: DataFrame, about: Mapping[str, Any] | None = None) -> int:
-        """Replace one cluster's rows in one commit with the metadata `about`; returns the number of rows written.
-        Columns missing from a table of an earlier release are added."""
-        condition = "cluster_id = '{}'".format(cluster_id.replace("\\", "\\\\").replace("'", "\\'"))
-        writer = self._write(name, rows).mode("overwrite").option("replaceWhere", condition)
-        writer = writer.option("mergeSchema", "true").option("userMetadata", about_text(cluster_id, about))
-        before = self.version(name)
-        written = self._save(name, writer)
-        if about and self.version(name) == before:
-            # Delta commits nothing if there are no rows to write or replace, but `about` needs a commit.
-            with self._commit_metadata(cluster_id, about):
-                path = self.path(name).replace("`", "``")
-                self.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('kraft_forensics.empty' = 'true')")
-        return written
-
-    def extend(
-        self, name: str, cluster_id: str, rows: DataFrame, update: Sequence[str], about: Mapping[str, Any]
+    def put(
+        self,
+        name: str,
+        cluster_id: str,
+        rows: pa.Table,
+        about: Mapping[str, Any] | None = None,
+        since: int | None = None,
     ) -> int:
-        """Like `merge`, in a commit with the metadata `about`; returns the number of rows inserted."""
-        before = self.version(name)
-        with self._commit_metadata(cluster_id, about):
-            self.merge(name, rows, update)
-        if self.version(name) == before:
-            return 0
-        return int(next(self.commits(name)).get("operationMetrics", {}).get("numTargetRowsInserted", 0))
+        """Replace one cluster's rows in one commit with the metadata `about`; returns the number of rows written.
+        since: as in `commit`."""
+        self.replace(name, cluster_id, [write_file(self.storage, name, rows)] if len(rows) else [], about, since)
+        return len(rows)
 
-    @contextmanager
-    def _commit_metadata(self, cluster_id: str, about: Mapping[str, Any]) -> Iterator[None]:
-        """Add the metadata `about` to commits made in this context."""
-        self.spark.conf.set(_USER_METADATA, about_text(cluster_id, about))
-        try:
-            yield
-        finally:
-            self.spark.conf.unset(_USER_METADATA)
+    def replace(
+        self,
+        name: str,
+        cluster_id: str,
+        files: Iterable[DataFile],
+        about: Mapping[str, Any] | None = None,
+        since: int | None = None,
+    ) -> None:
+        """Like `put`, for files that are already written."""
+        since = self.cluster_version(name, cluster_id) if since is None else since
+        self.commit(name, cluster_id, files, self.files(name, cluster_id), about, since)
 
-    def merge(self, name: str, rows: DataFrame, update: Sequence[str]) -> None:
-        """Insert rows with a new key; for a known key, set the columns in `update` if they differ."""
-        table = TABLES[name]
-        same = " and ".join(f"t.{k} = s.{k}" for k in ("cluster_id", *table.key))
-        differs = " or ".join(f"not t.{c} <=> s.{c}" for c in update)
-        (
-            DeltaTable.forPath(self.spark, self.path(name)).alias("t").merge(rows.alias("s"), same)
-            .whenMatchedUpdate(differs, {c: f"s.{c}" for c in update})
-            .whenNotMatchedInsertAll().execute()
-        )  # fmt: skip
+    def commit(
+        self,
+        name: str,
+        cluster_id: str,
+        add: Iterable[DataFile],
+        remove: Iterable[DataFile] = (),
+        about: Mapping[str, Any] | None = None,
+        since: int | None = None,
+    ) -> None:
+        """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
+        an earlier release are added first.
 
-    def update(self, name: str, rows: DataFrame, on: Sequence[str], columns: Sequence[str]) -> None:
-        """Set `columns` in the table's rows that have the same cluster_id and `on` as one of `rows`."""
-        same = " and ".join(f"t.{k} = s.{k}" for k in ("cluster_id", *on))
-        target = DeltaTable.forPath(self.spark, self.path(name)).alias("t")
-        target.merge(rows.alias("s"), same).whenMatchedUpdate(set={c: f"s.{c}" for c in columns}).execute()
+        since: the `cluster_version` that the new rows were worked out from; None: the newest. Errors: LakeError if
+        another process has committed rows of the cluster since then, or if the table is not partitioned by cluster_id.
+        """
+        from deltalake import CommitProperties, Schema, Transaction
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction, RemoveAction
 
-    def _write(self, name: str, rows: DataFrame) -> DataFrameWriter:
-        return rows.select(*(f.name for f in TABLES[name].schema)).write.format("delta")
+        of, now_ms, partition = TABLES[name], time.time_ns() // 1_000_000, {CLUSTER_ID: cluster_id}
+        actions = [
+            *(RemoveAction(f.name, True, now_ms, f.size_bytes, partition) for f in remove),
+            *(AddAction(f.name, f.size_bytes, partition, now_ms, True, _statistics(of.key[-1], f)) for f in add),
+        ]
+        metadata = {"userMetadata": json.dumps({CLUSTER_ID: cluster_id, **(about or {})})}
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            table = self.delta(name)
+            if table.metadata().partition_columns != [CLUSTER_ID]:
+                raise LakeError(
+                    f"{self.root}: this lake was made by an earlier release, which stored tables in another way. It "
+                    "can be read but not changed: ingest its captures into a new lake."
+                )
+            known = {field.name for field in table.schema().fields}
+            if missing := [field for field in of.schema if field.name not in known]:
+                table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            version = table.transaction_version(cluster_id) or 0
+            if since not in (None, version):
+                raise LakeError(f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again.")
+            # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
+            of_cluster = [Transaction(cluster_id, version + 1)]
+            properties = CommitProperties(metadata, app_transactions=of_cluster)
+            try:
+                table.create_write_transaction(
+                    actions, "append", table.schema(), CLUSTER_ID, commit_properties=properties
+                )
+                return
+            except CommitFailedError:  # another process has committed, perhaps rows of another cluster
+                if not attempts_left:
+                    raise
 
-    def _save(self, name: str, writer: DataFrameWriter) -> int:
-        """Write, and return the number of rows written. Delta makes no commit if there is nothing to write."""
-        before = self.version(name)
-        writer.save(self.path(name))
-        if self.version(name) == before:
-            return 0
-        metrics = next(self.commits(name)).get("operationMetrics", {})
-        return int(metrics.get("numOutputRows", 0))
+    def cluster_version(self, name: str, cluster_id: str) -> int:
+        """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
+        transaction that has the cluster's id."""
+        return self.delta(name).transaction_version(cluster_id) or 0
 
-    def register_views(self, query: str) -> None:
-        """Register the tables whose names occur in a query as views of this session."""
-        for name in TABLES:
-            if re.search(rf"\b{name}\b", query, re.IGNORECASE):
-                self.table(name).createOrReplaceTempView(name)
+    # What tables were made from
+
+    def version(self, name: str) -> int:
+        """The table's newest Delta version; 0 for a new table."""
+        return int(self.delta(name).version())
+
+    def commits(self, name: str) -> Iterator[Row]:
+        """The commitInfo of every commit, newest first."""
+        table = self.delta(name)
+        newest = table.history(_NEWEST)
+        yield from newest
+        if len(newest) == _NEWEST:
+            yield from table.history()[_NEWEST:]
+
+    def made(self, name: str, cluster_id: str) -> Row:
+        """The metadata (`about`) of the newest commit of the cluster's rows; empty if there is none."""
+        for commit in self.commits(name):
+            text = commit.get("userMetadata")
+            made: Row = json.loads(text) if text else {}
+            if made.get(CLUSTER_ID) == cluster_id:
+                return made
+        return {}
+
+    def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
+        """The fingerprint of the inputs that the cluster's rows were made from; None if there is none."""
+        return self.made(name, cluster_id).get("input_fingerprint")
+
+
+def _statistics(column: str, file: DataFile) -> str:
+    """Delta's statistics of a file, as JSON."""
+    found: Row = {"numRecords": file.rows}
+    if file.lowest is not None:
+        found |= {"minValues": {column: file.lowest}, "maxValues": {column: file.highest}}
+    return json.dumps(found)

@@ -1,4 +1,4 @@
-"""Find the new rows of a table by a key of several columns, nulls included."""
+"""Compare the rows of two tables by a key of several columns, nulls included."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from replay.arrow.ragged import Array
+
 _MOST = 1 << 62  # key numbers stay below this
 
 
@@ -16,6 +18,26 @@ def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
 
     Key columns of `rows` may be dictionary-encoded, such as file names, which have few distinct values.
     """
+    numbers = _numbers(rows, known, key)
+    first = np.zeros(len(numbers), dtype=bool)
+    first[np.unique(numbers, return_index=True)[1]] = True
+    return rows.filter(pa.array(first[len(known) :]))
+
+
+def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
+    """int64: for each row the number of a row of `known` with the same key, -1 if there is none."""
+    numbers = _numbers(rows, known, key)
+    own, others = numbers[len(known) :], numbers[: len(known)]
+    if not len(others):
+        return np.full(len(own), -1, dtype=np.int64)
+    order = np.argsort(others, kind="stable")
+    at = np.minimum(np.searchsorted(others[order], own), len(others) - 1)
+    found: Array = np.where(others[order][at] == own, order[at], -1)
+    return found
+
+
+def _numbers(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
+    """A number for each row of `known`, then of `rows`: equal keys have equal numbers."""
     numbers = np.zeros(len(known) + len(rows), dtype=np.int64)
     count = 1
     for name in key:
@@ -23,9 +45,7 @@ def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
         if count * values >= _MOST:
             numbers, count = np.unique(numbers, return_inverse=True)[1], len(numbers)
         numbers, count = numbers * values + codes, count * values
-    first = np.zeros(len(numbers), dtype=bool)
-    first[np.unique(numbers, return_index=True)[1]] = True
-    return rows.filter(pa.array(first[len(known) :]))
+    return numbers
 
 
 def _codes(known: pa.ChunkedArray, rows: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:

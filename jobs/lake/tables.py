@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence import tables as evidence
 from replay.arrow import schemas as replay
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
-_CLUSTER = evidence.column("cluster_id", pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
+CLUSTER_ID = "cluster_id"
+_CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
 STATIC_CONFIGS = pa.schema(
@@ -38,16 +42,37 @@ QUALITY_RESULTS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A constraint on a table's rows. condition: in SQL, as Delta stores it; holds: the same for an Arrow table."""
+
+    name: str
+    condition: str
+    holds: Callable[[pa.Table], pa.ChunkedArray]
+
+
+@dataclass(frozen=True)
 class Table:
-    """A Delta table. key: the columns that, with cluster_id, identify a row. checks: constraints that Delta enforces,
-    as (name, condition)."""
+    """A Delta table. key: the columns that, with cluster_id, identify a row. topics: path of the column with topic ids,
+    for a table that tasks read by topics (jobs/lake/row_groups.py)."""
 
     name: str
     comment: str
     schema: pa.Schema
     key: tuple[str, ...]
     append_only: bool = False
-    checks: tuple[tuple[str, str], ...] = ()
+    checks: tuple[Check, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @cached_property
+    def file_schema(self) -> pa.Schema:
+        """The columns in the table's files: all but cluster_id, by which tables are partitioned."""
+        return pa.schema([field for field in self.schema if field.name != CLUSTER_ID])
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's Delta properties."""
+        properties = {"delta.appendOnly": "true"} if self.append_only else {}
+        return {**properties, "delta.dataSkippingStatsColumns": self.key[-1]}
 
 
 def _table(
@@ -56,16 +81,23 @@ def _table(
     schema: pa.Schema,
     key: tuple[str, ...],
     append_only: bool = False,
-    checks: tuple[tuple[str, str], ...] = (),
+    checks: tuple[Check, ...] = (),
+    topics: tuple[str, ...] = (),
 ) -> Table:
-    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks)
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics)
 
 
 def _with_commit(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, _COMMIT])
 
 
+def _every_byte(files: pa.Table) -> pa.ChunkedArray:
+    used = pc.add(pc.add(files["parsed_bytes"], files["quarantined_bytes"]), files["trailing_bytes"])
+    return pc.equal(used, files["size_bytes"])
+
+
 _PLACE = ("sha256", "path", "position")
+_OF_RECORD = ("partition_change", "topic_id")
 
 _ALL = (
     _table(
@@ -74,7 +106,7 @@ _ALL = (
         evidence.EVIDENCE_FILES,
         ("capture", "path", "sha256"),
         append_only=True,
-        checks=(("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes"),),
+        checks=(Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),),
     ),
     _table(
         "quarantine",
@@ -96,6 +128,19 @@ _ALL = (
         evidence.NODE_BOOTS,
         _PLACE,
         append_only=True,
+    ),
+    _table(
+        "boot_ids",
+        "A reading of the boot id of a node's machine",
+        evidence.BOOT_IDS,
+        _PLACE,
+        append_only=True,
+    ),
+    _table(
+        "node_clocks",
+        "How far a node's clock was ahead of the controllers', by lines of its logs about records of the metadata log",
+        evidence.NODE_CLOCKS,
+        ("node_id", "from_ms"),
     ),
     _table(
         "static_configs",
@@ -121,7 +166,8 @@ _ALL = (
         "metadata_records",
         "A record of the metadata log; one row no matter how many nodes hold it",
         _with_commit(evidence.METADATA_RECORDS),
-        ("epoch", "offset", "batch_crc"),
+        ("epoch", "batch_crc", "offset"),
+        topics=_OF_RECORD,
     ),
     _table(
         "snapshot_records",
@@ -129,6 +175,7 @@ _ALL = (
         evidence.SNAPSHOT_RECORDS,
         ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"),
         append_only=True,
+        topics=_OF_RECORD,
     ),
     _table(
         "log_end_offsets",
@@ -156,6 +203,7 @@ _ALL = (
         "A partition's whole state after one record",
         replay.PARTITION_HISTORY,
         ("topic_id", "partition", "offset"),
+        topics=("topic_id",),
     ),
     _table(
         "feature_history",

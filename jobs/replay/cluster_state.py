@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import Hole, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
@@ -52,7 +52,7 @@ class LogConflictError(KraftForensicsError):
         self.batches = batches
 
 
-def load_cluster_state(lake: LakeFiles, cluster: str, start: str) -> ClusterState:
+def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     """Read and resolve the cluster-wide records. start: EARLIEST, or NEWEST_CHECKPOINT to skip everything before the
     newest usable snapshot.
 
@@ -77,13 +77,13 @@ def load_cluster_state(lake: LakeFiles, cluster: str, start: str) -> ClusterStat
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 
-def control_records(lake: LakeFiles, cluster: str) -> list[dict[str, Any]]:
+def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, also of replaced branches: offset, epoch, type, data and provenance."""
     columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
     return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 
-def static_files(lake: LakeFiles, cluster: str) -> dict[int, dict[str, str]]:
+def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
     """Node id -> its server.properties, for the nodes whose file was captured."""
     static: dict[int, dict[str, str]] = defaultdict(dict)
     for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
@@ -104,7 +104,7 @@ def _carries_state() -> pc.Expression:
     return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
 
 
-def _unusable_snapshots(lake: LakeFiles, cluster: str) -> dict[tuple[int, int], str]:
+def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
     """(end offset, epoch) of snapshots with such a record -> the reason why they are not used."""
     columns = ("snapshot_end_offset", "snapshot_epoch", "type", "version")
     return {
@@ -116,7 +116,7 @@ def _unusable_snapshots(lake: LakeFiles, cluster: str) -> dict[tuple[int, int], 
     }
 
 
-def _holes(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
+def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
     """Records of the log after which partition state is unknown."""
     unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
     holes = [
@@ -134,7 +134,7 @@ def _holes(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list
     ]
 
 
-def _unread(lake: LakeFiles, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
     """(offset, epoch) inside captured batches that have no record."""
     if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
         return []

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
@@ -125,6 +126,50 @@ def electable_replicas(history: pa.Table) -> pa.Table:
     columns = {name: begin[name] for name in ("offset", *_RECORD, "topic_id", "topic", "partition")}
     columns |= {name: end[name] for name in ("end_offset", "end_timestamp_ms")}
     columns |= {"metric": pa.array([ELECTABLE] * len(first), type=pa.string()), "value": pa.array(value[first])}
+    return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
+
+
+def summed(found: pa.Table) -> pa.Table:
+    """MOVES with one row for each (metric, section, offset): the sum of all partitions' moves at a record. The delta of
+    an unknown value stays null."""
+    if not len(found):
+        return found
+    totals = found.group_by(["metric", "section", "offset"]).aggregate(
+        [("delta", "sum"), ("delta", "count", pc.CountOptions("only_null")), *((name, "max") for name in _RECORD)]
+    )
+    unknown = pc.greater(totals["delta_count"], 0)
+    columns = {name: totals[f"{name}_max"] for name in _RECORD}
+    columns |= {name: totals[name] for name in ("metric", "section", "offset")}
+    columns["delta"] = pc.if_else(unknown, None, totals["delta_sum"])
+    return pa.table({f.name: columns[f.name] for f in MOVES}, schema=MOVES)
+
+
+def running(found: pa.Table) -> pa.Table:
+    """schemas.CLUSTER_METRICS of the whole cluster: the running sum of each metric within a section, with a row only
+    where the value changes. found: MOVES of all partitions, and `anchors`."""
+    order = [(name, "ascending") for name in ("metric", "offset", "section")]
+    at = summed(found).sort_by(order).combine_chunks()
+    if not len(at):
+        return schemas.CLUSTER_METRICS.empty_table()
+    metric = at["metric"].to_numpy(zero_copy_only=False)
+    section, delta = at["section"].to_numpy(), at["delta"]
+    known, step = delta.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(delta, 0).to_numpy()
+    first_of_metric = np.append(True, metric[1:] != metric[:-1])
+    # Sections follow each other in offset order, so a running sum within one is a difference of running sums.
+    opens = first_of_metric | np.append(True, section[1:] != section[:-1])
+    total = np.cumsum(step)
+    value = total - (total - step)[np.maximum.accumulate(np.where(opens, np.arange(len(at)), 0))]
+    before, before_known = np.append(0, value[:-1]), np.append(False, known[:-1])
+    new = np.flatnonzero(first_of_metric | (known != before_known) | (known & (value != before)))
+    begin = at.take(pa.array(new))
+    last = np.append(first_of_metric[new][1:], True)
+    following = pa.array(np.append(new[1:], 0), mask=last)
+    columns = {name: begin[name] for name in ("offset", "metric", *_RECORD)}
+    columns |= {f"end_{name}": at[name].take(following) for name in ("offset", "timestamp_ms")}
+    columns["value"] = pa.array(value[new], mask=~known[new])
+    columns |= {
+        n: pa.nulls(len(new), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")
+    }
     return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
 
 

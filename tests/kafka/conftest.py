@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from jobs.config.settings import load_settings
-from jobs.lake.lake import Lake
 from jobs.spark.session import build_session
 from tests.support.paths import ROOT
+from tests.support.spark_lake import SparkLake
 
 KAFKA = ROOT / ".kafka"
 RELEASES = (ROOT / "tests" / "kafka" / "releases.txt").read_text().split()
@@ -90,7 +90,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Made]:
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    lake = Lake(build_session(load_settings().spark), tmp_path_factory.mktemp("lake"))
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
+    lake = SparkLake(build_session(load_settings().spark), tmp_path_factory.mktemp("lake"))
     yield lake
     lake.spark.stop()

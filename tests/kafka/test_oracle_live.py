@@ -9,12 +9,12 @@ import pytest
 
 from jobs.config.settings import load_settings
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.kafka.conftest import CLUSTER, KAFKA, RELEASES, Made, controller, replayed_by_kafka
 from tests.kafka.random_log import RandomLog
 from tests.support.oracle import assert_equals_replay, read_replay
 from tests.support.pure import decode, history_of
+from tests.support.spark_lake import SparkLake
 
 Big = Callable[..., Made]
 NEWEST = KAFKA / "releases" / RELEASES[-1]
@@ -42,7 +42,7 @@ def test_history_equals_kafkas_replay(big: Big, partitions: int, changes: int, s
     assert_equals_replay(history.table, expected)
 
 
-def test_the_spark_job_gives_kafkas_replay(big: Big, lake: Lake) -> None:
+def test_the_spark_job_gives_kafkas_replay(big: Big, lake: SparkLake) -> None:
     """In several buckets of partitions."""
     made = big(*MANY_PARTITIONS, 13)
     settings = load_settings()

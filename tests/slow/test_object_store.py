@@ -1,14 +1,19 @@
-"""A capture in S3 gives the tables that the same capture gives from disk."""
+"""Captures and lakes in S3: the tables are those of the same captures and lakes on disk."""
 
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from evidence.capture.remote import location
 from evidence.errors import CaptureError
 from jobs.cli import app
 from jobs.lake.lake import Lake
@@ -17,20 +22,22 @@ from jobs.pipeline import Pipeline
 from tests.spark.conftest import Job
 from tests.support import s3
 from tests.support.digests import digests
-from tests.support.paths import capture, unpacked
+from tests.support.paths import ROOT, capture, controllers, unpacked
+from tests.support.spark_lake import SparkLake
 
 NAME, OTHER = "jbod-4.1.1", "jbod-4.0.2"
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s3.Store]:
-    with s3.moto(tmp_path / "moto.log") as running:
-        for name, value in s3.credentials(running.endpoint, tmp_path).items():
-            monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Store]:
+    folder = tmp_path_factory.mktemp("moto")
+    with s3.moto(folder / "log") as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.credentials(running.endpoint, folder).items():
+            patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
         yield running
 
 
-def ingested(root: Path, *captures: Path | str) -> Lake:
+def ingested(root: Path, *captures: Path | str) -> SparkLake:
     pipeline = Pipeline(root, captures)
     pipeline.ingest()
     return pipeline.lake
@@ -50,26 +57,156 @@ def test_the_tables_are_those_of_the_captures_on_disk(store: s3.Store, tmp_path:
 
 
 def test_what_was_ingested_from_disk_is_not_added_from_the_store(store: s3.Store, tmp_path: Path) -> None:
-    store.bucket("captures", {f"{NAME}.tar.xz": capture(NAME).read_bytes()})
+    store.bucket("known", {f"{NAME}.tar.xz": capture(NAME).read_bytes()})
     lake = ingested(tmp_path / "lake", capture(NAME))
     versions = {name: lake.version(name) for name in TABLES}
     assert versions["evidence_files"] > 0
-    ingested(tmp_path / "lake", f"s3://captures/{NAME}.tar.xz")
+    ingested(tmp_path / "lake", f"s3://known/{NAME}.tar.xz")
     assert {name: lake.version(name) for name in TABLES} == versions
 
 
 def test_explain_shows_bytes_out_of_the_store(job: Job, store: s3.Store) -> None:
-    store.bucket("captures", {"unclean.tar.xz": capture("unclean").read_bytes()})
+    store.bucket("shown", {"unclean.tar.xz": capture("unclean").read_bytes()})
     words = ["explain", "ac1562", "--lake", str(job.pipeline.root), "--format", "json", "--capture"]
-    places = ("s3://captures/unclean.tar.xz", str(capture("unclean")))
+    places = ("s3://shown/unclean.tar.xz", str(capture("unclean")))
     shown = [CliRunner().invoke(app, [*words, place]).stdout for place in places]
     assert shown[0] == shown[1]
     assert any(piece["bytes"]["text"] for piece in json.loads(shown[0])[0]["evidence"])
 
 
 def test_a_capture_that_is_gone_when_it_is_its_turn(store: s3.Store, tmp_path: Path) -> None:
-    store.bucket("captures", {"a.tar.xz": capture(NAME).read_bytes()})
-    pipeline = Pipeline(tmp_path / "lake", ["s3://captures/a.tar.xz"])
-    store.client.delete_object(Bucket="captures", Key="a.tar.xz")
-    with pytest.raises(CaptureError, match=r"^s3://captures/a\.tar\.xz: no such object or folder"):
+    store.bucket("gone", {"a.tar.xz": capture(NAME).read_bytes()})
+    pipeline = Pipeline(tmp_path / "lake", ["s3://gone/a.tar.xz"])
+    store.client.delete_object(Bucket="gone", Key="a.tar.xz")
+    with pytest.raises(CaptureError, match=r"^s3://gone/a\.tar\.xz: no such object or folder"):
         pipeline.ingest()
+
+
+# Lakes in a store
+
+JSON = ["--format", "json"]
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "jobs.cli", *words]
+
+
+def started(lake: str, *captures: str, stage: str = "run") -> subprocess.Popen[str]:
+    words = command(stage, *captures, "--lake", lake)
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def in_store(lake: str) -> dict[str, tuple[int, str]]:
+    return digests(Lake(location(lake)))
+
+
+@pytest.fixture(scope="module")
+def runs(store: s3.Store, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[str]]:
+    """(a lake on disk, a lake in the store, where the captures are in the store): two clusters, one as a folder and
+    one as an archive."""
+    folder = tmp_path_factory.mktemp("runs")
+    places = [controllers("unclean", folder / "captures"), capture(NAME)]
+    store.bucket("evidence", {})
+    store.bucket("lakes", {})
+    for place in places:
+        store.upload(place, "evidence", place.name)
+    urls = [f"s3://evidence/{place.name}" for place in places]
+    Pipeline(folder / "lake", places).run()
+    Pipeline("s3://lakes/one", urls).run()
+    return folder / "lake", "s3://lakes/one", urls
+
+
+def test_a_run_gives_the_tables_and_pages_of_a_lake_on_disk(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:
+    disk, url, _ = runs
+    expected = digests(Lake(disk))
+    assert min(expected[n][0] for n in ("metadata_records", "partition_history", "findings", "quality_results")) > 0
+    assert in_store(url) == expected
+    listed = store.client.get_paginator("list_objects_v2").paginate(Bucket="lakes", Prefix="one/")
+    names = {entry["Key"].removeprefix("one/") for page in listed for entry in page["Contents"]}
+    pages = {str(f.relative_to(disk)) for f in disk.rglob("*") if f.suffix in (".html", ".json", ".css", ".png")}
+    pages = {name for name in pages if "_delta_log" not in name}
+    assert len([name for name in pages if "index.html" in name]) >= 2
+    assert not [name for name in names if name.startswith("_scratch") and not name.endswith("/")]
+    # Great Expectations names pages after the time of the run.
+    assert {n for n in pages if "validations" not in n} <= names
+    for name in (n for n in pages if n.startswith("verdict")):
+        body = store.client.get_object(Bucket="lakes", Key=f"one/{name}")["Body"].read()
+        assert body == (disk / name).read_bytes()
+
+
+def test_a_run_again_changes_nothing(runs: tuple[Path, str, list[str]]) -> None:
+    _, url, captures = runs
+    lake = Lake(location(url))
+    versions = {name: lake.version(name) for name in TABLES}
+    Pipeline(url, captures).run()
+    assert {name: lake.version(name) for name in TABLES} == versions
+
+
+def test_questions_have_the_answers_of_a_lake_on_disk(runs: tuple[Path, str, list[str]], tmp_path: Path) -> None:
+    disk, url, _ = runs
+    lake = Lake(disk)
+    rows = lake.read("findings", None, ["finding_id", "cluster_id", "kind"]).to_pylist()
+    window = next(row for row in rows if row["kind"] == "hwm_regression")
+    cluster = ["--cluster", window["cluster_id"]]
+    questions = [
+        ["windows", "--all", *JSON],
+        ["findings", "--limit", "5", *JSON],
+        ["describe", "--at-offset", "200", *cluster],
+        ["explain", window["finding_id"], *JSON],
+        ["verdict", *cluster],
+        ["whatif", "--strategy", "balanced", *cluster, *JSON],
+    ]
+    for words in questions:
+        answers = [CliRunner().invoke(app, [*words, "--lake", str(place)]) for place in (disk, url)]
+        assert [answer.exit_code for answer in answers] == [0, 0], words
+        assert answers[0].stdout == answers[1].stdout != "", words
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["report", "--lake", url, "--output", str(page)])
+    assert done.exit_code == 0
+    assert len(list(tmp_path.glob("page-*.html"))) == 2
+
+
+def test_a_lake_that_is_not_there(store: s3.Store) -> None:
+    done = subprocess.run(
+        command("windows", "--lake", "s3://user:secret@no-such-bucket/lake"), cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, "NoSuchBucket" in done.stderr) == (1, True)
+    assert (len(done.stderr.splitlines()), "secret" in done.stderr, done.stdout) == (1, False, "")
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["two clusters", "the same capture"])
+def test_two_runs_at_once(runs: tuple[Path, str, list[str]], same: bool) -> None:
+    """Each is in the lake, or ends with one line; whatever happened, a repeat gives the tables of one run."""
+    disk, _, captures = runs
+    lake = f"s3://lakes/two-{same}"
+    mine = [captures[1]] * 2 if same else captures
+    both = [started(lake, one, stage="ingest" if same else "run") for one in mine]
+    ends = [(process.communicate(timeout=120), process.returncode) for process in both]
+    for (_, said), code in ends:
+        assert code in (0, 1, 4), said  # 4: an expectation was not met
+        assert "Traceback" not in said
+    Pipeline(lake, mine[:1] if same else mine).run()
+    found = in_store(lake)
+    whole = Lake(disk)
+    of_capture = {c: next(iter(whole.captures(c))) for c in whole.clusters()}
+    wanted = [c for c in whole.clusters() if not same or of_capture[c] == NAME]
+    assert Lake(location(lake)).clusters() == wanted
+    for cluster in wanted:
+        assert digests(Lake(location(lake)), cluster) == digests(whole, cluster)
+    assert found["evidence_files"][0] > 0
+
+
+def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:
+    disk, _, captures = runs
+    process = started("s3://lakes/killed", *captures)
+    committed = "killed/partition_history/_delta_log/00000000000000000001.json"
+    while process.poll() is None:
+        if store.client.list_objects_v2(Bucket="lakes", Prefix=committed)["KeyCount"]:
+            process.kill()
+            break
+        time.sleep(0.02)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert in_store("s3://lakes/killed") != digests(Lake(disk))
+    Pipeline("s3://lakes/killed", captures).run()
+    assert in_store("s3://lakes/killed") == digests(Lake(disk))

@@ -12,12 +12,12 @@ from evidence.wire.batches import read_head
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import NEWEST_CHECKPOINT
 from jobs.replay.stage import Replayed, replay
 from tests.spark.conftest import Job
 from tests.spark.test_incremental import facts
 from tests.support.paths import controllers
+from tests.support.spark_lake import SparkLake
 
 _HISTORIES = (
     "partition_history",
@@ -50,7 +50,7 @@ def cut(name: str, folder: Path, end_offset: int) -> Path:
     return target
 
 
-def replayed(lake: Lake, capture: Path, start: str = "earliest") -> Replayed:
+def replayed(lake: SparkLake, capture: Path, start: str = "earliest") -> Replayed:
     ingested = ingest(lake, capture, load_settings(), lambda _: None)
     return replay(lake, ingested.cluster_id, load_settings(), lambda _: None, start)
 
@@ -59,7 +59,7 @@ def replayed(lake: Lake, capture: Path, start: str = "earliest") -> Replayed:
 def test_segments_that_come_later_extend_the_histories(
     job: Job, tmp_path: Path, name: str, steps: tuple[int, ...]
 ) -> None:
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = SparkLake(job.lake.spark, tmp_path / "lake")
     parts = [*(cut(name, tmp_path / str(step), step) for step in steps), controllers(name, tmp_path / "all")]
     first, *later = [replayed(lake, part) for part in parts]
     assert first.resumed_at is None
@@ -69,7 +69,7 @@ def test_segments_that_come_later_extend_the_histories(
     assert all(r.rows for r in later)
     cluster = job.clusters[name]
     assert first.rows + sum(r.rows for r in later) == job.lake.table("partition_history", cluster).count()
-    whole = Lake(job.lake.spark, tmp_path / "whole")
+    whole = SparkLake(job.lake.spark, tmp_path / "whole")
     replayed(whole, controllers(name, tmp_path / "at-once"))
     for table in _HISTORIES:
         assert facts(lake, table) == facts(whole, table), table
@@ -78,7 +78,7 @@ def test_segments_that_come_later_extend_the_histories(
 
 def test_what_changes_the_past_makes_the_history_anew(job: Job, tmp_path: Path) -> None:
     """A static file that was not there when the log was replayed: every effective config may be another."""
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = SparkLake(job.lake.spark, tmp_path / "lake")
     bare = cut("unclean", tmp_path / "bare", 200)
     for file in bare.rglob("server.properties"):
         file.unlink()
@@ -89,7 +89,7 @@ def test_what_changes_the_past_makes_the_history_anew(job: Job, tmp_path: Path) 
 
 
 def test_from_the_newest_snapshot_on_the_states_are_those_of_the_whole_log(job: Job, tmp_path: Path) -> None:
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = SparkLake(job.lake.spark, tmp_path / "lake")
     result = replayed(lake, controllers("unclean", tmp_path), NEWEST_CHECKPOINT)
     cluster = job.clusters["unclean"]
     ends = job.lake.table("snapshot_records", cluster).selectExpr("max(snapshot_end_offset)").collect()[0][0]

@@ -10,10 +10,10 @@ import pytest
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support import writer
+from tests.support.spark_lake import SparkLake
 
 
 @pytest.mark.parametrize("begins", ["with no leader change", "with a leader change"])
@@ -25,7 +25,7 @@ def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_pa
     base = 1 if opened else 0
     segment = tmp_path / f"{0:020d}.log"
     segment.write_bytes(control + writer.batch([writer.topic("orders"), writer.no_op()], base_offset=base))
-    lake, settings = Lake(job.lake.spark, tmp_path / "lake"), load_settings()
+    lake, settings = SparkLake(job.lake.spark, tmp_path / "lake"), load_settings()
     cluster = ingest(lake, segment, settings, lambda _: None).cluster_id
     for topic in ("first", "second"):
         found = [replay(lake, cluster, settings, lambda _: None).up_to_date for _ in range(2)]
@@ -45,7 +45,7 @@ def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_pa
 
 def test_a_lake_of_an_earlier_release_gets_the_tables_that_it_lacks(job: Job, tmp_path: Path) -> None:
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = SparkLake(job.lake.spark, tmp_path / "lake")
     for name in ("rule_differences", "invariant_violations", "findings"):
         shutil.rmtree(lake.root / name)
     found = run_detect(lake, job.clusters["elr"], load_settings(), lambda _: None)

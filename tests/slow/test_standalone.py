@@ -12,21 +12,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
-from jobs.spark.session import build_session
+from jobs.pipeline import Pipeline
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture
 from tests.support.standalone import SPARK_HOME, Cluster, environment, standalone
 
 # Many small buckets, so that every executor gets some; one topic alone fills several times the limit (a skewed bucket).
-SETTINGS = {"KRAFT_FORENSICS_REPLAY__ROWS_PER_BUCKET": "60", "KRAFT_FORENSICS_REPLAY__PARTITIONS_PER_BUCKET": "8"}
+SETTINGS = {
+    "KRAFT_FORENSICS_REPLAY__ROWS_PER_BUCKET": "60",
+    "KRAFT_FORENSICS_REPLAY__PARTITIONS_PER_BUCKET": "8",
+    "KRAFT_FORENSICS_SPARK__FROM_ROWS": "0",
+}
 DRIVER = "from jobs.cli import main; main()"
 SECONDS = 600
 
-Digests = dict[str, tuple[int, int]]
+Digests = dict[str, tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +49,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (built,) = folder.glob("*.whl")
     shutil.unpack_archive(built, folder / "driver", "zip")
     return built.rename(folder / "kraft_forensics.zip")
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """The session that reads lakes: the one of the process, if there is one."""
-    return build_session(load_settings().spark)
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +99,23 @@ def finished(process: subprocess.Popen[bytes], folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
-    """(a folder for lakes, the digests of a run with one core)."""
+def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
+    """(a folder for lakes, the digests of a run without Spark)."""
     folder = tmp_path_factory.mktemp("runs")
-    return folder, digests(Lake(spark, locally(1, folder / "local-1")))
+    pipeline = Pipeline(folder / "alone", [unpacked(folder)])
+    pipeline.run()
+    return folder, digests(pipeline.lake)
 
 
-def test_one_core_and_two_give_the_same_tables(spark: SparkSession, expected: tuple[Path, Digests]) -> None:
+@pytest.mark.parametrize("cores", [1, 2])
+def test_any_number_of_cores_gives_the_same_tables(cores: int, expected: tuple[Path, Digests]) -> None:
     folder, whole = expected
     assert whole["partition_history"][0] == 148
-    assert digests(Lake(spark, locally(2, folder / "local-2"))) == whole
+    assert digests(Lake(locally(cores, folder / f"local-{cores}"))) == whole
 
 
 def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
-    spark: SparkSession, cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
+    cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
 ) -> None:
     folder, whole = expected
     process = submitted(cluster, wheel, folder / "cluster")
@@ -124,13 +124,13 @@ def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
         places |= set(cluster.work.glob("*/app-*/*/kf/jobs/ingest/records.py"))
         time.sleep(0.5)
     lake = finished(process, folder / "cluster")
-    assert digests(Lake(spark, lake)) == whole
+    assert digests(Lake(lake)) == whole
     # One executor on each worker unpacked the wheel.
     assert len({place.relative_to(cluster.work).parts[0] for place in places}) == 2
 
 
 def test_a_killed_executor_and_speculative_tasks_change_nothing(
-    spark: SparkSession, cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
+    cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
 ) -> None:
     folder, whole = expected
     speculation = ("spark.speculation=true", "spark.speculation.multiplier=1.1", "spark.speculation.quantile=0.1")
@@ -142,4 +142,4 @@ def test_a_killed_executor_and_speculative_tasks_change_nothing(
     assert victims, (folder / "killed" / "log").read_text(errors="replace")[-3000:]
     os.kill(victims[0], signal.SIGKILL)
     lake = finished(process, folder / "killed")
-    assert digests(Lake(spark, lake)) == whole
+    assert digests(Lake(lake)) == whole

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
-from jobs.lake.lake import Lake
 from jobs.pipeline import Outcome, Pipeline
 from jobs.spark.session import build_session
 from tests.support.paths import capture
+from tests.support.spark_lake import SparkLake
 
 CAPTURES = ("unclean", "elr", "churn")
 
@@ -27,19 +27,16 @@ class Job:
     """The finished job. clusters: capture name -> cluster id."""
 
     pipeline: Pipeline
+    lake: SparkLake
     outcome: Outcome
     clusters: dict[str, str]
     report: Path
-
-    @property
-    def lake(self) -> Lake:
-        return self.pipeline.lake
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session, for tests that need no lake or create their own."""
-    session = build_session(load_settings().spark, small=True)
+    session = build_session(load_settings().spark)
     yield session
     session.stop()
 
@@ -53,8 +50,9 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
         outcome = _run_once(pipeline, root, base.parent / "job")
     else:
         outcome = pipeline.run(root / "report.html")
-    rows = pipeline.lake.table("evidence_files").select("capture", "cluster_id").distinct().collect()
-    return Job(pipeline, outcome, {r["capture"]: r["cluster_id"] for r in rows}, root / "report.html")
+    lake = SparkLake(spark, root / "lake")
+    clusters = {capture: cluster for cluster in lake.clusters() for capture in lake.captures(cluster)}
+    return Job(pipeline, lake, outcome, clusters, root / "report.html")
 
 
 def _run_once(pipeline: Pipeline, root: Path, first: Path) -> Outcome:

@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 from evidence import kinds
 from jobs.config.settings import load_settings
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import Lake
 from tests.support.paths import CAPTURES
+from tests.support.spark_lake import SparkLake
 
 
 def test_lines_become_rows_once_and_every_byte_is_accounted_for(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake")
+    lake = SparkLake(spark, tmp_path / "lake")
     capture = CAPTURES / "logs-4.0.2.tar.xz"
     first = ingest(lake, capture, load_settings(), lambda _: None)
     events = lake.rows("broker_log_events", first.cluster_id)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -25,6 +26,7 @@ from tests.spark.conftest import Job
 from tests.support import writer
 from tests.support.paths import capture
 from tests.support.rows import rows_where
+from tests.support.spark_lake import SparkLake
 
 QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
 
@@ -70,11 +72,10 @@ def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_pa
 def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
     """Excluded findings have a severity, too, but it does not affect the exit code."""
     shutil.copytree(job.pipeline.root / "findings", tmp_path / "findings")
-    lake = Lake(job.lake.spark, tmp_path)
-    quiet = lake.table("findings").where("verdict = 'excluded'")
+    shutil.copytree(job.pipeline.root / "evidence_files", tmp_path / "evidence_files")
+    lake = Lake(tmp_path)
     for cluster in job.clusters.values():
-        lake.replace("findings", cluster, quiet.where(f"cluster_id = '{cluster}'"))
-    (tmp_path / "evidence_files" / "_delta_log").mkdir(parents=True)
+        lake.put("findings", cluster, lake.read("findings", cluster, where=pc.field("verdict") == "excluded"))
     levels = Pipeline(tmp_path).levels()
     assert not levels & FailOn.INFO.levels()
     assert not levels & FailOn.POSSIBLE.levels()
@@ -166,15 +167,12 @@ def test_describe_requires_a_cluster_if_there_are_several(job: Job) -> None:
 def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Path) -> None:
     cluster = job.clusters["elr"]
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
-    lake = Lake(job.lake.spark, tmp_path / "lake")
+    lake = SparkLake(job.lake.spark, tmp_path / "lake")
     history = lake.table("partition_history", cluster).toArrow()
     rows = history.to_pylist()
     broken = next(r for r in rows if not r["removed"])
     broken["isr"] = [*broken["isr"], 99]
-    schema = pa.schema([f for f in history.schema if f.name != "cluster_id"])
-    lake.replace(
-        "partition_history", cluster, lake.frame("partition_history", cluster, pa.Table.from_pylist(rows, schema))
-    )
+    lake.put("partition_history", cluster, pa.Table.from_pylist(rows, history.schema))
     result = cli("quality", "--lake", tmp_path / "lake")
     assert result.exit_code == 4
     assert "isr_within_replicas): 1 rows" in result.stderr

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.detect.stage import DetectSummary, run_detect
-from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import LogConflictError
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
@@ -24,11 +23,12 @@ from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer
 from tests.support.paths import capture, unpacked
 from tests.support.rows import rows_where
+from tests.support.spark_lake import SparkLake
 
 
 def judged(
     spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*"
-) -> tuple[Lake, str, DetectSummary]:
+) -> tuple[SparkLake, str, DetectSummary]:
     """Change the controllers or the kafka-topics output of the bundled capture, then ingest, replay and detect."""
     whole = unpacked("unclean", root / "unclean")
     folder = root / "capture"
@@ -42,7 +42,7 @@ def judged(
     return lake, result.cluster_id, run_detect(lake, result.cluster_id, settings, lambda _: None)
 
 
-def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
+def findings(lake: SparkLake, cluster: str, kind: str) -> list[dict[str, Any]]:
     return rows_where(lake, "findings", cluster, where=f"'{kind}' in (kind, rule)")
 
 
@@ -119,7 +119,7 @@ def test_two_contents_for_the_same_offsets_are_an_error_and_a_finding(spark: Spa
 
     with pytest.raises(LogConflictError, match="has different bytes in"):
         judged(spark, tmp_path, change)
-    lake = Lake(spark, tmp_path / "lake")
+    lake = SparkLake(spark, tmp_path / "lake")
     (cluster,) = lake.clusters()
     (row,) = lake.rows("findings", cluster)
     assert (row["kind"], row["verdict"], row["severity"]) == ("log_conflict", "proven", "critical")
@@ -158,4 +158,4 @@ def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
 def test_delta_rejects_a_file_whose_byte_counts_do_not_add_up(job: Job) -> None:
     rows = job.lake.table("evidence_files").limit(1).withColumn("parsed_bytes", F.col("parsed_bytes") + 1)
     with pytest.raises(Py4JJavaError, match="every_byte"):
-        rows.write.format("delta").mode("append").save(job.lake.path("evidence_files"))
+        rows.write.format("delta").mode("append").save(job.lake.storage.url("evidence_files"))

@@ -12,11 +12,11 @@ from evidence.errors import CaptureError
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import Ingested, ingest
-from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support.paths import capture
 from tests.support.rows import rows_where
+from tests.support.spark_lake import SparkLake
 
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
@@ -29,13 +29,13 @@ def unpack_controllers(target: Path) -> Path:
     return target / "unclean"
 
 
-def load(spark: SparkSession, root: Path, location: Path) -> tuple[Lake, Ingested]:
-    lake = Lake(spark, root)
+def load(spark: SparkSession, root: Path, location: Path) -> tuple[SparkLake, Ingested]:
+    lake = SparkLake(spark, root)
     return lake, ingest(lake, location, load_settings(), lambda _: None)
 
 
 @pytest.fixture(scope="module")
-def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested, int]:
+def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[SparkLake, Ingested, int]:
     """All controllers' copies have the same wrong byte in a batch; one copy is torn; one file is not a segment."""
     folder = unpack_controllers(tmp_path_factory.mktemp("damaged"))
     sizes = 0
@@ -52,7 +52,7 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     return lake, result, sizes
 
 
-def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[SparkLake, Ingested, int]) -> None:
     lake, result, copies = damaged
     rows = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'crc_mismatch'")
     assert len(rows) == copies
@@ -65,13 +65,15 @@ def test_a_wrong_crc_is_quarantined_with_file_and_position(damaged: tuple[Lake, 
     assert {row["node_id"] for row in rows} == {3000, 3001, 3002}
 
 
-def test_everything_except_the_damage_is_ingested(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_everything_except_the_damage_is_ingested(damaged: tuple[SparkLake, Ingested, int]) -> None:
     lake, result, _ = damaged
     offsets = {r["offset"] for r in lake.rows("metadata_records", result.cluster_id, ("offset",))}
     assert offsets == set(range(322)) - {59}
 
 
-def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(
+    damaged: tuple[SparkLake, Ingested, int],
+) -> None:
     lake, result, _ = damaged
     (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'torn_batch'")
     (file,) = rows_where(
@@ -82,21 +84,21 @@ def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(damaged:
     assert file["trailing_bytes"] == row["length_bytes"]
 
 
-def test_a_file_that_is_not_a_segment_is_quarantined_completely(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_a_file_that_is_not_a_segment_is_quarantined_completely(damaged: tuple[SparkLake, Ingested, int]) -> None:
     lake, result, _ = damaged
     (row,) = rows_where(lake, "quarantine", result.cluster_id, where="reason = 'not_a_segment'")
     assert row["path"].endswith("00000000000000009999.log")
     assert (row["position"], row["length_bytes"]) == (0, 270)
 
 
-def test_bytes_add_up_in_damaged_files(damaged: tuple[Lake, Ingested, int]) -> None:
+def test_bytes_add_up_in_damaged_files(damaged: tuple[SparkLake, Ingested, int]) -> None:
     lake, result, _ = damaged
     for row in lake.rows("evidence_files", result.cluster_id):
         assert row["parsed_bytes"] + row["quarantined_bytes"] + row["trailing_bytes"] == row["size_bytes"], row["path"]
 
 
 @pytest.fixture(scope="module")
-def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Ingested]:
+def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[SparkLake, Ingested]:
     """One controller was captured and one batch of its log (offset 59) is damaged: a hole in the only copy."""
     folder = unpack_controllers(tmp_path_factory.mktemp("holed")) / "controllers" / "3000"
     data = bytearray((folder / SEGMENT).read_bytes())
@@ -109,7 +111,7 @@ def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return lake, result
 
 
-def test_state_after_a_hole_is_unknown_until_the_next_snapshot(job: Job, holed: tuple[Lake, Ingested]) -> None:
+def test_state_after_a_hole_is_unknown_until_the_next_snapshot(job: Job, holed: tuple[SparkLake, Ingested]) -> None:
     lake, result = holed
     rows = lake.rows("partition_history", result.cluster_id)
     assert not [r for r in rows if 59 <= r["offset"] < 79]
@@ -138,7 +140,7 @@ def test_state_after_a_hole_is_unknown_until_the_next_snapshot(job: Job, holed: 
     assert after_hole == whole
 
 
-def test_a_hole_is_a_finding_but_not_a_mismatch(holed: tuple[Lake, Ingested]) -> None:
+def test_a_hole_is_a_finding_but_not_a_mismatch(holed: tuple[SparkLake, Ingested]) -> None:
     lake, result = holed
     found = lake.rows("findings", result.cluster_id)
     gaps = {f["rule"]: f["start_offset"] for f in found if f["kind"] == "evidence_gap"}

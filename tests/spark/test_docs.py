@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lake.tables_page import document
+from jobs.spark.tables_page import document
 from tests.spark.conftest import Job
 from tests.support.paths import ROOT
 

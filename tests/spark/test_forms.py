@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.support.facts import EVIDENCE, digests, facts
 from tests.support.paths import ORACLE, unpacked
+from tests.support.spark_lake import SparkLake
 
 NODES = ("3000", "3001")
 ROUNDS = 2
@@ -43,25 +43,25 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lake_of(spark: SparkSession, root: Path, captures: Iterable[Path]) -> Lake:
-    lake = Lake(spark, root)
+def lake_of(spark: SparkSession, root: Path, captures: Iterable[Path]) -> SparkLake:
+    lake = SparkLake(spark, root)
     for capture in captures:
         ingest(lake, capture, load_settings(), lambda _: None)
     return lake
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def whole(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> SparkLake:
     return lake_of(spark, tmp_path_factory.mktemp("whole") / "lake", [files])
 
 
-def test_the_subset_has_every_kind_of_evidence(whole: Lake) -> None:
+def test_the_subset_has_every_kind_of_evidence(whole: SparkLake) -> None:
     empty = {name for name in EVIDENCE if not facts(whole, name)}
     assert empty <= {"static_configs", "quorum_reports"}
 
 
 def test_an_archive_ingested_three_times_equals_the_folder(
-    spark: SparkSession, files: Path, whole: Lake, tmp_path: Path
+    spark: SparkSession, files: Path, whole: SparkLake, tmp_path: Path
 ) -> None:
     packed = tmp_path / "a.zip"
     with zipfile.ZipFile(packed, "w") as zipped:
@@ -76,7 +76,7 @@ def test_an_archive_ingested_three_times_equals_the_folder(
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pieces_in_any_order_equal_the_whole(
-    spark: SparkSession, files: Path, whole: Lake, tmp_path: Path, seed: int
+    spark: SparkSession, files: Path, whole: SparkLake, tmp_path: Path, seed: int
 ) -> None:
     """Ingests three captures of random files that overlap and together have all files."""
     random = Random(seed)

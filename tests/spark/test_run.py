@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.rows import rows_where
+from tests.support.spark_lake import SparkLake
 
 # Measured when the clusters were broken: (topic, partition) -> (lost acknowledged offsets, first of them).
 LOST = {
@@ -128,7 +128,7 @@ def test_running_again_writes_nothing(job: Job) -> None:
     assert "spark" not in vars(again.lake)  # no session was started
 
 
-def _versions(lake: Lake) -> dict[str, int]:
+def _versions(lake: SparkLake) -> dict[str, int]:
     return {name: lake.version(name) for name in TABLES}
 
 

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.console.output import show_message
-from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from tests.support import writer
+from tests.support.spark_lake import SparkLake
 
 CONFIGS = ("ssl.keystore.password", "sasl.jaas.config", "listener.name.x.ssl.key.password", "my.plugin.api.key")
 
@@ -90,7 +90,7 @@ def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     """All files, table rows and messages of a run over that capture, by name."""
     root = tmp_path_factory.mktemp("secrets")
     pipeline = Pipeline(root / "lake", [capture(root / "capture")])
-    pipeline.lake = Lake(spark, root / "lake")
+    pipeline.lake = SparkLake(spark, root / "lake")
     messages: list[str] = []
     patch = pytest.MonkeyPatch()
     patch.setattr("jobs.pipeline.show_message", lambda text: messages.append(text) or show_message(text))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from evidence.errors import KraftForensicsError
 from jobs.cli import app, main
 from jobs.console.failures import one_line
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import NotReadOnlyError, tables_of
 from jobs.queries.sql import ReadOnlySql, SqlError
@@ -26,8 +26,8 @@ CLUSTER = "c1"
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeFiles:
-    files = LakeFiles(tmp_path_factory.mktemp("sql") / "lake")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    files = Lake(tmp_path_factory.mktemp("sql") / "lake")
     files.create()
     rows = [{"finding_id": f"f{n}", "kind": "leaderless", "partition": n, "loss_min": n} for n in range(3)]
     files.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
@@ -37,7 +37,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeFiles:
 
 
 @pytest.fixture
-def sql(spark: SparkSession, lake: LakeFiles) -> Iterator[ReadOnlySql]:
+def sql(spark: SparkSession, lake: Lake) -> Iterator[ReadOnlySql]:
     before = digest(lake.root.parent)
     yield ReadOnlySql(lake.root)
     assert digest(lake.root.parent) == before
@@ -112,13 +112,13 @@ WRITES = [
 ]
 
 
-def filled(statement: str, lake: LakeFiles) -> str:
+def filled(statement: str, lake: Lake) -> str:
     out = lake.root.parent / "out"
-    return statement.format(out=out, delta=f"delta.`{lake.path('findings')}`", delta_out=f"delta.`{out}`")
+    return statement.format(out=out, delta=f"delta.`{lake.storage.url('findings')}`", delta_out=f"delta.`{out}`")
 
 
 @pytest.mark.parametrize("statement", WRITES)
-def test_a_statement_that_would_change_something_is_refused(statement: str, sql: ReadOnlySql, lake: LakeFiles) -> None:
+def test_a_statement_that_would_change_something_is_refused(statement: str, sql: ReadOnlySql, lake: Lake) -> None:
     with pytest.raises(NotReadOnlyError) as caught:
         sql.run(filled(statement, lake))
     assert re.fullmatch(r"sql only reads, and \w+ is refused\. Allowed are .*", str(caught.value))
@@ -170,11 +170,11 @@ READS = {
 
 
 @pytest.mark.parametrize("statement", READS)
-def test_queries_of_every_form_are_answered(statement: str, sql: ReadOnlySql, lake: LakeFiles) -> None:
+def test_queries_of_every_form_are_answered(statement: str, sql: ReadOnlySql, lake: Lake) -> None:
     assert sql.run(filled(statement, lake)) == (["n"], READS[statement])
 
 
-def test_tables_are_shown_and_described(sql: ReadOnlySql, lake: LakeFiles) -> None:
+def test_tables_are_shown_and_described(sql: ReadOnlySql, lake: Lake) -> None:
     assert {row["tableName"] for row in sql.run("show tables")[1]} >= set(TABLES)
     assert [row["tableName"] for row in sql.run("show tables like 'elect*'")[1]] == ["elections"]
     described = {row["col_name"]: row["data_type"] for row in sql.run("describe findings")[1]}
@@ -199,7 +199,7 @@ def test_only_tables_that_a_statement_names_are_opened(spark: SparkSession) -> N
 
 
 def test_a_table_that_grew_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
-    files = LakeFiles(tmp_path / "lake")
+    files = Lake(tmp_path / "lake")
     files.create()
     sql = ReadOnlySql(files.root)
     counts = []
@@ -236,11 +236,11 @@ def test_a_long_error_of_a_library_is_shortened(tmp_path: Path, monkeypatch: pyt
     assert len(line) < 300 + 50 + len(str(tmp_path)) + 50
 
 
-def cli(lake: LakeFiles, *arguments: str, stdin: str | None = None) -> Result:
+def cli(lake: Lake, *arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(app, ["sql", *arguments, "--lake", str(lake.root), "--format", "csv"], input=stdin)
 
 
-def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: LakeFiles) -> None:
+def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: Lake) -> None:
     script = "select 1 as a;\n\nselect count(*) as n\n from findings\n where kind <> ';';\nselect 3 as c"
     result = cli(lake, stdin=script)
     assert (result.exit_code, result.stdout) == (0, "a\n1\nn\n3\nc\n3\n")
@@ -248,14 +248,14 @@ def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: LakeFiles) ->
     assert cli(lake, stdin="").stdout == ""
 
 
-def test_an_error_ends_a_script(sql: ReadOnlySql, lake: LakeFiles) -> None:
+def test_an_error_ends_a_script(sql: ReadOnlySql, lake: Lake) -> None:
     result = cli(lake, stdin="select 1 as a;\ndelete from findings;\nselect 2 as b;")
     assert result.stdout == "a\n1\n"
     assert isinstance(result.exception, NotReadOnlyError)
 
 
 def test_the_prompt_goes_on_after_an_error(
-    sql: ReadOnlySql, lake: LakeFiles, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sql: ReadOnlySql, lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -272,7 +272,7 @@ def test_the_prompt_goes_on_after_an_error(
 
 
 def test_a_refusal_is_one_line_and_exit_code_2(
-    sql: ReadOnlySql, lake: LakeFiles, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sql: ReadOnlySql, lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["kraft-forensics", "sql", "delete from findings", "--lake", str(lake.root)])
     with pytest.raises(SystemExit) as ended:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from evidence.broker_logs.boot_ids import read_boot_ids
+from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
 from evidence.capture.static_configs import static_configs
 from evidence.errors import Damage
@@ -34,13 +36,16 @@ SHARED = "TEST_RUN_DECODED"
 
 @dataclass(frozen=True)
 class Decoded:
-    """A capture as rows: batches, records and snapshot records with `data` parsed, offsets, static configs."""
+    """A capture as rows: batches, records and snapshot records with `data` parsed, offsets, static configs, lines of
+    the nodes' own logs, boot ids."""
 
     batches: list[Row]
     records: list[Row]
     snapshots: list[Row]
     offsets: pa.Table
     static: dict[int, dict[str, str]]
+    events: pa.Table
+    boot_ids: pa.Table
 
     @property
     def snapshot_ends(self) -> list[tuple[int, int]]:
@@ -76,6 +81,8 @@ def _decode(location: Path) -> Decoded:
             [row for row in rows if row["snapshot_end_offset"] is not None],
             read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
+            read_broker_logs(capture.name, capture.files).events,
+            read_boot_ids(capture.name, capture.files, 5000).rows,
         )
 
 

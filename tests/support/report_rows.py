@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from evidence.tables import QUARANTINE
 from jobs.report.order import LASTED, LASTED_AT_LEAST
-from jobs.report.rows import ReportInput, Section, Totals, section_of
+from jobs.report.rows import ReportInput, Totals
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
+from replay.findings.advice import AdviceInput, advise
+from replay.findings.answer import COLUMNS, Scope, answer
 from replay.findings.statements import prose, statement
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
@@ -106,21 +108,22 @@ def counted(findings: list[dict[str, Any]]) -> Totals:
         group["unended"] += each["end_offset"] is None
         group["lasted_ms"] += max(lasted or 0, 0)
         group["longest_ms"] = max((ms for ms in (lasted, group["longest_ms"]) if ms is not None), default=None)
-    flagged = [each for each in findings if section_of(each) is Section.WINDOWS]
-    proven = [each for each in flagged if each["verdict"] == "proven" and each["loss_min"]]
-    places, proven_places = ({(f["topic_id"], f["topic"], f["partition"]) for f in some} for some in (flagged, proven))
-    return Totals(
-        groups=list(groups.values()),
-        partitions=len(places),
-        proven_partitions=len(proven_places),
-        proven_least=sum(each["loss_min"] for each in proven),
-        proven_exact=all(each["loss_min"] == each["loss_max"] for each in proven),
-    )
+    return Totals(list(groups.values()))
+
+
+def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer that jobs/report/answer.py loads for these findings."""
+    windows = pa.Table.from_pylist([f for f in findings if f["kind"] == "hwm_regression"], schema=FINDINGS)
+    gaps = [each for each in findings if each["kind"] == "evidence_gap"]
+    return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))
 
 
 def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
     given: dict[str, Any] = {
         "totals": counted(findings),
+        "answer": answered(findings),
+        "advice": [],
+        "causes": {},
         "fingerprint": "0123456789abcdef",
         "cluster_id": "5L6g3nShT-eMCtK--X86sw",
         "generated_from": ["capture-1"],
@@ -217,12 +220,24 @@ def small_report() -> ReportInput:
     shipped = other | {"policy": "profile_4.3", "leader": 1, "differs": False, "loss_min": 70, "loss_max": 70}
     return report(
         findings,
+        advice=small_advice(),
+        causes={"hwm-1": ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]},
         counterfactuals=[other, shipped, other | {"policy": "min_isr_3"}],
         elections=[election],
         quality=[check],
         quarantine=[quarantined],
         counts={"findings": 7, "partition_history": 4},
     )
+
+
+def small_advice() -> list[dict[str, Any]]:
+    """Advice with facts, assumptions, predictions and commands."""
+    config = {"resource_type": "topic", "resource_name": "ledger", "effective_value": "true"}
+    unclean = config | {"name": "unclean.leader.election.enable", "source": "assumed_default"}
+    min_isr = config | {"name": "min.insync.replicas", "source": "topic", "effective_value": "1"}
+    reason = [statement("leaderless_elr", [3]), statement("clean_return", [3]), statement("unclean_on", text="topic")]
+    waiting = exposure("leaderless-1", reason=reason, end_offset=None)
+    return advise(AdviceInput(leaderless=[waiting], configs=[unclean, min_isr]))
 
 
 def window_reason() -> list[dict[str, Any]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.lake.lake import Lake
+from tests.support.spark_lake import SparkLake
 
 
-def rows_where(lake: Lake, name: str, cluster: str, where: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+def rows_where(
+    lake: SparkLake, name: str, cluster: str, where: str, columns: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """One cluster's rows of a table, as dicts."""
     frame = lake.table(name, cluster).where(where)
     rows: list[dict[str, Any]] = (frame.select(*columns) if columns else frame).toArrow().to_pylist()

@@ -14,13 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.figures import growth, with_figures
-from bench.inputs import BROKERS, Input, Maker, files_of, write_offsets
+from bench.inputs import BROKERS, SERVER_LOG, Input, Maker, files_of, write_offsets
 from bench.memory import Sampler, processes_below
 from bench.pages import as_json, made_up_report
 from bench.prepared import Prepared, prepare
 from bench.spark_run import between
 from bench.stages import STAGES
 from bench.table import markdown, tables
+from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
@@ -120,7 +121,7 @@ def test_every_stage_that_needs_no_jvm_runs_on_a_log(tmp_path: Path) -> None:
     made = tmp_path / "made"
     prepare(log, made)
     inputs = Prepared(log, made)
-    for name in ("detect", "scalar", "parquet"):
+    for name in ("detect", "scalar", "parquet", "write"):
         works = [(work.call(), work.rows) for work in STAGES[name].run(inputs)]
         assert sum(rows for _, rows in works) > 0
 
@@ -227,3 +228,13 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     assert peaks["jvm"] == 0
     assert peaks["all"] >= peaks["worker"]
     assert processes_below(process.pid) == {}
+
+
+def test_the_server_log_is_read_as_a_brokers_and_holds_events(tmp_path: Path) -> None:
+    made = Maker(tmp_path, None, scale=0.0003).make(SERVER_LOG)
+    with open_capture(made.path) as capture:
+        found = read_broker_logs(capture.name, capture.files)
+    ((lines, events),) = found.counts.values()
+    assert lines == made.records
+    assert 0.03 < events / lines < 0.07
+    assert all(not a.quarantined_bytes + a.trailing_bytes for a in found.accounts.values())

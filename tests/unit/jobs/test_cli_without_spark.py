@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
-from jobs.lake.lake_files import LakeFiles
+from jobs.lake.lake import Lake
 from replay.arrow.schemas import FINDINGS
-from tests.support.paths import ORACLE
+from tests.support.paths import ORACLE, ROOT, capture
 
 
 def test_inspect_prints_one_json_object_a_record() -> None:
@@ -69,10 +69,22 @@ def test_usage_errors_exit_with_2() -> None:
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["quality"], ["run", "capture"]])
-def test_a_lake_is_no_url(command: list[str]) -> None:
-    result = CliRunner().invoke(app, [*command, "--lake", "s3://bucket/lake"])
+def test_a_lake_is_in_no_other_store(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--lake", "hdfs://name:secret@host/lake"])
     assert result.exit_code == 1
-    assert str(result.exception).startswith("s3://...: the lake must be a local or mounted folder")
+    assert str(result.exception) == (
+        "hdfs://host/lake: a lake cannot be there. Give a folder, or a URL with s3, gs, abfs, abfss."
+    )
+
+
+def test_a_small_capture_needs_no_java(tmp_path: Path) -> None:
+    """The whole job, with an environment in which Spark cannot start."""
+    command = [sys.executable, "-m", "jobs.cli", "run", capture("elr"), "--lake", tmp_path / "lake"]
+    environment = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "no window was flagged" in done.stdout
+    assert (tmp_path / "lake" / "report.html").exists()
 
 
 def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
@@ -84,7 +96,7 @@ def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
 
 
 def test_commands_that_read_a_lake_import_neither_spark_nor_the_compiler(tmp_path: Path) -> None:
-    lake = LakeFiles(tmp_path / "lake")
+    lake = Lake(tmp_path / "lake")
     lake.create()
     row = {"finding_id": "abcdef12", "kind": "leaderless", "verdict": "proven", "severity": "low", "topic": "t"}
     lake.put("findings", "c1", pa.Table.from_pylist([row], schema=FINDINGS))

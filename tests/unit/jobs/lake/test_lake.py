@@ -1,28 +1,229 @@
-"""`Lake` without Spark: a fake factory stands for the session."""
+"""Tables read and written without Spark (tests/spark/test_lake.py: Spark reads them, and writes beside)."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import write_deltalake
+
+from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
+from jobs.lake import lake as lake_module
+from jobs.lake.lake import Lake, write_file
+from jobs.lake.storage import LakeError
+from jobs.lake.tables import TABLES
 from tests.support.paths import ROOT
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from jobs.lake.lake import Lake
-
-calls = []
-lake = Lake(lambda: calls.append("started"), Path(sys.argv[1]))
-print(calls)
-lake.start()
-lake.start()
-print(calls)
-"""
+PROGRAM = ROOT / "tests" / "cases" / "reads_a_table_and_ends" / "program.py"
+PROCESSES = 5
 
 
-def test_start_calls_the_session_factory_once_also_when_python_removes_asserts(tmp_path: Path) -> None:
-    command = [sys.executable, "-O", "-c", SCRIPT, tmp_path / "lake"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "['started']"]
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """With an evidence_files of 20 files, each a commit of its own."""
+    for number in range(20):
+        rows = {"cluster_id": ["c"] * 1000, "capture": [f"capture-{number}"] * 1000, "size_bytes": [number] * 1000}
+        write_deltalake(tmp_path / "evidence_files", pa.table(rows), mode="append", partition_by=["cluster_id"])
+    return tmp_path
+
+
+def test_reads_a_table(lake: Path) -> None:
+    files = Lake(lake)
+    assert files.clusters() == ["c"]
+    assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
+    assert files.count("evidence_files", "c") == 20_000
+    assert files.rows("evidence_files", "another") == []
+
+
+def test_a_column_that_an_earlier_release_did_not_have_is_null(lake: Path) -> None:
+    columns = ["capture", "uncertainty_ms", "last_timestamp_ms"]
+    found = Lake(lake).read("evidence_files", "c", columns, pc.field("size_bytes") == 7)
+    assert found.schema == pa.schema([EVIDENCE_FILES.field(name) for name in columns])
+    assert found.to_pylist() == [{"capture": "capture-7", "uncertainty_ms": None, "last_timestamp_ms": None}] * 1000
+
+
+def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:
+    """tests/cases/reads_a_table_and_ends: most of these processes were aborted."""
+    for _ in range(PROCESSES):
+        done = subprocess.run([sys.executable, PROGRAM, lake], capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Lake:
+    files = Lake(tmp_path / "fresh")
+    files.create()
+    return files
+
+
+def damage(*positions: int | None, reason: str = "crc") -> pa.Table:
+    rows = [{"capture": "x", "path": "f", "sha256": "s", "position": p, "reason": reason} for p in positions]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE)
+
+
+def positions(lake: Lake, cluster: str) -> list[int | None]:
+    return sorted((r["position"] for r in lake.rows("quarantine", cluster)), key=lambda p: -1 if p is None else p)
+
+
+@pytest.mark.parametrize("character", "%[]\\^|\t\n\x7f")
+def test_a_path_that_would_be_taken_for_another_is_refused(tmp_path: Path, character: str) -> None:
+    with pytest.raises(LakeError, match="Choose another --lake"):
+        Lake(tmp_path / f"a{character}20b")
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "hash#tag", "q?x", "+", "é", "it's", "a:b", "a;b", "~", "{a}", '"', "`a`", "$x"]
+)
+def test_other_names_of_folders_are_just_names(tmp_path: Path, name: str) -> None:
+    lake = Lake(tmp_path / name)
+    lake.create()
+    assert lake.append("quarantine", "c", damage(1)) == 1
+    assert lake.count("quarantine", "c") == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert list((tmp_path / name / "quarantine").glob("*.parquet"))
+
+
+def test_what_is_there_is_not_appended_again(fresh: Lake) -> None:
+    assert fresh.append("quarantine", "c", damage(1, 2, 2, None)) == 3
+    assert fresh.append("quarantine", "c", damage(None, 2, 3)) == 1
+    assert positions(fresh, "c") == [None, 1, 2, 3]
+    before = fresh.version("quarantine")
+    assert fresh.append("quarantine", "c", damage(1, 2, 3)) == 0
+    assert fresh.version("quarantine") == before
+
+
+def test_another_clusters_rows_are_other_rows(fresh: Lake) -> None:
+    for cluster in ("c", "d's \\"):
+        assert fresh.append("quarantine", cluster, damage(1)) == 1
+        assert positions(fresh, cluster) == [1]
+
+
+def batches(*offsets: int) -> pa.Table:
+    schema = pa.schema([f for f in TABLES["log_batches"].schema if f.name != "cluster_id"])
+    assert set(LOG_BATCHES.names) <= set(schema.names)
+    return pa.Table.from_pylist([{"epoch": 1, "base_offset": o, "crc": 7, "nodes": [1, 2]} for o in offsets], schema)
+
+
+@pytest.mark.parametrize("cluster", ["c", "d's", "x' or 'x' = 'x", "back\\slash"])
+def test_put_replaces_one_clusters_rows(fresh: Lake, cluster: str) -> None:
+    fresh.put("log_batches", "other", batches(1, 2))
+    fresh.put("log_batches", cluster, batches(3))
+    assert fresh.put("log_batches", cluster, batches(4, 5)) == 2
+    assert sorted(r["base_offset"] for r in fresh.rows("log_batches", cluster)) == [4, 5]
+    assert fresh.count("log_batches", "other") == 2
+    assert fresh.rows("log_batches", cluster)[0]["nodes"] == [1, 2]
+
+
+def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: Lake) -> None:
+    assert fresh.input_fingerprint("findings", "c") is None
+    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "first"})
+    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "other"})
+    assert (fresh.input_fingerprint("findings", "c"), fresh.input_fingerprint("findings", "d")) == ("first", "other")
+
+
+def test_a_column_that_an_earlier_release_did_not_have_is_added(fresh: Lake, tmp_path: Path) -> None:
+    old = Lake(tmp_path / "old")
+    rows = pa.table({"cluster_id": ["c"], "epoch": pa.array([1], pa.int32()), "base_offset": [1]})
+    write_deltalake(old.storage.url("log_batches"), rows, partition_by=["cluster_id"])
+    old.put("log_batches", "c", batches(2))
+    assert [r["base_offset"] for r in old.rows("log_batches", "c")] == [2]
+    assert set(old.dataset("log_batches").schema.names) == set(TABLES["log_batches"].schema.names)
+
+
+def test_a_table_that_has_its_columns_keeps_its_metadata(fresh: Lake) -> None:
+    """With the comments of its columns: a schema is only touched where a column lacks."""
+    before = fresh.delta("log_batches").schema().to_json()
+    fresh.put("log_batches", "c", batches(1))
+    assert fresh.delta("log_batches").schema().to_json() == before
+
+
+def test_rows_that_a_constraint_forbids_are_not_written(fresh: Lake) -> None:
+    names = ("size_bytes", "parsed_bytes", "quarantined_bytes", "trailing_bytes")
+    row = {"capture": "x", "path": "f", "sha256": "s", **dict.fromkeys(names, 1)}
+    with pytest.raises(LakeError, match="every_byte"):
+        fresh.append("evidence_files", "c", pa.Table.from_pylist([row], schema=EVIDENCE_FILES))
+    assert fresh.clusters() == []
+
+
+def test_a_large_table_is_written_step_by_step(fresh: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake_module, "_STEP_ROWS", 7)
+    before = fresh.version("quarantine")
+    assert fresh.append("quarantine", "c", damage(*range(30))) == 30
+    assert positions(fresh, "c") == list(range(30))
+    assert fresh.version("quarantine") == before + 1
+
+
+def test_a_lake_of_a_release_that_stored_tables_in_another_way_is_read_but_not_changed(tmp_path: Path) -> None:
+    old = Lake(tmp_path)
+    write_deltalake(old.storage.url("log_batches"), pa.table({"cluster_id": ["c"], "base_offset": [1]}))
+    assert [r["base_offset"] for r in old.rows("log_batches", "c", ["base_offset"])] == [1]
+    with pytest.raises(LakeError, match=r"earlier release.*into a new lake"):
+        old.put("log_batches", "c", batches(2))
+
+
+def test_files_are_added_and_removed_in_one_commit(fresh: Lake) -> None:
+    fresh.put("log_batches", "c", batches(1))
+    fresh.put("log_batches", "d", batches(2))
+    (old,) = fresh.files("log_batches", "c")
+    before = fresh.version("log_batches")
+    new = [write_file(fresh.storage, "log_batches", batches(offset)) for offset in (3, 4)]
+    assert fresh.count("log_batches", "c") == 1  # until the commit
+    fresh.commit("log_batches", "c", new, [old], {"why": "a test"})
+    assert fresh.version("log_batches") == before + 1
+    assert sorted(r["base_offset"] for r in fresh.rows("log_batches", "c")) == [3, 4]
+    assert fresh.made("log_batches", "c")["why"] == "a test"
+    assert {f.rows for f in fresh.files("log_batches", "c")} == {1}
+
+
+def test_a_file_that_two_writers_replace_is_replaced_once(fresh: Lake) -> None:
+    """The second writer read a version in which the file still was: its commit is refused."""
+    fresh.put("log_batches", "c", batches(1))
+    before = fresh.cluster_version("log_batches", "c")
+    fresh.put("log_batches", "c", batches(2))
+    with pytest.raises(LakeError, match="another run"):
+        fresh.put("log_batches", "c", batches(3), since=before)
+    assert [r["base_offset"] for r in fresh.rows("log_batches", "c")] == [2]
+
+
+class OvertakenLake(Lake):
+    """Another writer adds rows of a cluster after each time that this one has read."""
+
+    other: str
+
+    def read(self, *args: Any, **options: Any) -> pa.Table:
+        found = super().read(*args, **options)
+        Lake(self.root).append("quarantine", self.other, damage(7, 8))
+        return found
+
+
+def test_two_writers_of_one_cluster_do_not_add_the_same_rows(fresh: Lake) -> None:
+    """Two runs at once on the same capture: the second commit is refused, and a repeat adds nothing."""
+    overtaken = OvertakenLake(fresh.root)
+    overtaken.other = "c"
+    with pytest.raises(LakeError, match="another run"):
+        overtaken.append("quarantine", "c", damage(7, 8, 9))
+    assert fresh.append("quarantine", "c", damage(7, 8, 9)) == 1
+    assert positions(fresh, "c") == [7, 8, 9]
+
+
+def test_writers_of_different_clusters_do_not_disturb_each_other(fresh: Lake) -> None:
+    overtaken = OvertakenLake(fresh.root)
+    overtaken.other = "d"
+    assert overtaken.append("quarantine", "c", damage(7, 8, 9)) == 3
+    assert (positions(fresh, "c"), positions(fresh, "d")) == ([7, 8, 9], [7, 8])
+
+
+def test_a_commit_of_another_cluster_in_between_is_no_conflict(fresh: Lake) -> None:
+    """Also where it removes files: the commit is tried again on the newest version."""
+    for cluster in ("c", "d"):
+        fresh.put("log_batches", cluster, batches(1))
+    since, old = fresh.cluster_version("log_batches", "c"), fresh.files("log_batches", "c")
+    fresh.put("log_batches", "d", batches(2))
+    fresh.commit("log_batches", "c", [write_file(fresh.storage, "log_batches", batches(3))], old, since=since)
+    assert [r["base_offset"] for r in fresh.rows("log_batches", "c")] == [3]
+    assert [r["base_offset"] for r in fresh.rows("log_batches", "d")] == [2]

@@ -1,4 +1,4 @@
-"""New rows by key, against the same asked row by row."""
+"""New and equal rows by key, against the same asked row by row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.lake import row_keys
-from jobs.lake.row_keys import new_rows
+from jobs.lake.row_keys import matches, new_rows
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("other", pa.int32())])
 KEY = ("n", "name")
@@ -60,3 +60,17 @@ def test_keys_with_more_values_than_numbers(added: list[Row], known: list[Row]) 
         patch.setattr(row_keys, "_MOST", 2)
         found = new_rows(table(added, encoded=False), table(known, encoded=False), KEY)
     assert found.to_pylist() == by_hand(added, known)
+
+
+@pytest.mark.parametrize("most", [row_keys._MOST, 2])
+@given(rows=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
+def test_matches(most: int, rows: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
+    """Row by row: a row of `known` with the same key, if there is one. Null equals null."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_keys, "_MOST", most)
+        found = matches(table(rows, encoded, chunks), table(known, encoded=False), KEY)
+    keys = [tuple(row[k] for k in KEY) for row in known]
+    assert len(found) == len(rows)
+    for row, at in zip(rows, found.tolist(), strict=True):
+        key = tuple(row[k] for k in KEY)
+        assert keys[at] == key if key in keys else at == -1

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from replay.arrow import schemas
 from replay.cluster.log import Run, clip_validity
@@ -145,3 +147,106 @@ def test_moves_point_at_the_record_that_made_them() -> None:
 def test_no_partitions_give_no_moves() -> None:
     history, state = history_of(decode(capture("elr")))
     assert len(moves(history.table.slice(0, 0), state.configs, course_of(state))) == 0
+
+
+# Sums of moves, against a plain loop.
+
+_PLACE = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
+
+
+def move(metric: str, section: int, offset: int, delta: int | None, has_record: bool = True) -> Row:
+    numbers = dict.fromkeys(("controller_epoch", "batch_base_offset", "position"), offset)
+    record = {
+        "timestamp_ms": offset * 10,
+        **numbers,
+        **dict.fromkeys(("origin", "capture", "path", "sha256"), str(offset)),
+    }
+    return {"metric": metric, "section": section, "offset": offset, "delta": delta, **(record if has_record else {})}
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=metrics.MOVES)
+
+
+def plain_sums(rows: list[Row]) -> list[Row]:
+    sums: dict[tuple[str, int, int], Row] = {}
+    for row in rows:
+        key = row["metric"], row["offset"], row["section"]
+        before = sums.get(key)
+        full = {name: row.get(name) for name in metrics.MOVES.names}
+        if before is not None:
+            unknown = before["delta"] is None or row["delta"] is None
+            delta = None if unknown else before["delta"] + row["delta"]
+            full = {**{n: before[n] if before[n] is not None else full[n] for n in full}, "delta": delta}
+        sums[key] = full
+    return [sums[key] for key in sorted(sums)]
+
+
+def plain_course(rows: list[Row]) -> list[Row]:
+    """Rows of cluster_metrics, one move after the other."""
+    found: list[Row] = []
+    section, total = None, 0
+    for row in plain_sums(rows):
+        last = found[-1] if found and found[-1]["metric"] == row["metric"] else None
+        if last is None or row["section"] != section:
+            section, total = row["section"], 0
+        total += row["delta"] or 0
+        value = None if row["delta"] is None else total
+        if last is not None and last["value"] == value:
+            continue
+        if last is not None:
+            last["end_offset"], last["end_timestamp_ms"] = row["offset"], row["timestamp_ms"]
+        place = {name: row[name] for name in ("metric", "offset", *_PLACE)}
+        found.append({**dict.fromkeys(schemas.CLUSTER_METRICS.names), **place, "value": value})
+    return found
+
+
+@st.composite
+def courses(draw: st.DrawFn) -> list[Row]:
+    """Moves of some metrics in several sections, each opened by an anchor; a section may end in a hole."""
+    rows: list[Row] = []
+    for metric in draw(st.lists(st.sampled_from(["a", "b", "c"]), unique=True)):
+        offset = 0
+        for section in range(draw(st.integers(1, 4))):
+            offset += draw(st.integers(0 if rows and rows[-1]["delta"] is None else 1, 3))
+            rows.append(move(metric, section, offset, 0, draw(st.booleans())))
+            for _ in range(draw(st.integers(0, 6))):
+                offset += draw(st.integers(0, 2))
+                rows.append(move(metric, section, offset, draw(st.integers(-2, 2))))
+            if draw(st.booleans()):
+                offset += draw(st.integers(0, 2))
+                rows.append(move(metric, section, offset, None, has_record=False))
+    return draw(st.permutations(rows))
+
+
+@given(rows=courses(), cut=st.integers(0, 30))
+def test_running_sums_equal_a_plain_loop(rows: list[Row], cut: int) -> None:
+    """Also where tasks have summed their part up before."""
+    order = [(name, "ascending") for name in ("metric", "offset", "section")]
+    assert metrics.summed(table_of(rows)).sort_by(order).to_pylist() == plain_sums(rows)
+    expected = plain_course(rows)
+    assert metrics.running(table_of(rows)).to_pylist() == expected
+    parts = [metrics.summed(table_of(part)) for part in (rows[:cut], rows[cut:])]
+    assert metrics.running(pa.concat_tables(parts)).to_pylist() == expected
+
+
+def values_of(*rows: Row) -> list[tuple[int, int | None, int | None]]:
+    return [(r["offset"], r["value"], r["end_offset"]) for r in metrics.running(table_of(list(rows))).to_pylist()]
+
+
+def test_a_value_of_0_is_said_at_the_start_and_where_it_comes_back() -> None:
+    moves_ = [move("a", 0, 0, 0), move("a", 0, 3, 1), move("a", 0, 5, -1), move("a", 0, 7, 1), move("a", 0, 7, -1)]
+    assert values_of(*moves_) == [(0, 0, 3), (3, 1, 5), (5, 0, None)]
+
+
+def test_a_section_starts_at_0_and_a_hole_makes_the_value_unknown() -> None:
+    first = [move("a", 0, 0, 0), move("a", 0, 1, 2), move("a", 0, 4, None)]
+    second = [move("a", 1, 8, 0), move("a", 1, 8, 3), move("a", 2, 9, 0), move("a", 2, 11, 1)]
+    assert values_of(*second, *first) == [
+        (0, 0, 1),
+        (1, 2, 4),
+        (4, None, 8),
+        (8, 3, 9),
+        (9, 0, 11),
+        (11, 1, None),
+    ]

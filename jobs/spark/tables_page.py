@@ -1,4 +1,4 @@
-"""Generate docs/tables.md from the table definitions: `python -m jobs.lake.tables_page > docs/tables.md`."""
+"""Generate docs/tables.md from the table definitions: `python -m jobs.spark.tables_page > docs/tables.md`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def document() -> str:
     """The Markdown page: a section per table, a row per column."""
     head = (
         "# Tables\n\nGenerated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and "
-        "`jobs/lake/tables.py` by `python -m jobs.lake.tables_page`.\n"
+        "`jobs/lake/tables.py` by `python -m jobs.spark.tables_page`.\n"
         "Every table is a Delta table in the lake's folder. Null means that the evidence does not show the value.\n"
     )
     return head + "".join(line for table in TABLES.values() for line in _section(table))

@@ -1,0 +1,132 @@
+"""The judgement of one bucket, as a task does it: its history and evidence -> rows of the result tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
+from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
+from jobs.ingest.records import SNAPSHOTS
+from jobs.lake.lake import DataFile, write_file
+from jobs.lake.row_groups import Bucket, FilePart, read_bucket
+from jobs.lake.row_keys import new_rows
+from jobs.lake.storage import Storage
+from jobs.replay.buckets import HISTORY, KEY, read_change_keys, read_history, read_table
+from replay.bucket import judge
+from replay.cluster.facts import ClusterFacts
+from replay.cluster.state import ClusterState
+from replay.offsets.evidence import PROPAGATION_MS
+from replay.partitions.comparison import printed_differences, snapshot_differences
+from replay.whatif.counterfactuals import Question
+
+# The table that each result of replay.bucket.judge is written to.
+WRITTEN = {
+    "election": "elections",
+    "difference": "rule_differences",
+    "violation": "invariant_violations",
+    "counterfactual": "counterfactuals",
+    "finding": "findings",
+}
+MAX_ORPHANS = 100_000
+_OF_SNAPSHOT = ("snapshot_end_offset", "snapshot_epoch", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class DetectItem:
+    """A bucket, and the parts of files to read for it: by table, and by name for scratch files."""
+
+    bucket: Bucket
+    parts: dict[str, list[FilePart]]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBucket:
+    """What a task wrote and found. files: by table. predicted: number of changes compared with the rules. counts: rows
+    of a table by class. compared, mismatches: see `snapshot_differences`. printed: see `printed_differences`. orphans:
+    (topic_id, partition, offset) of valid records that made no state, at most MAX_ORPHANS."""
+
+    files: dict[str, DataFile]
+    predicted: int
+    counts: dict[str, dict[str, int]]
+    compared: int
+    mismatches: list[dict[str, Any]]
+    printed: list[dict[str, Any]]
+    orphans: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class DetectTask:
+    """The function of a task. snapshots: end offset of each snapshot that can be compared -> whether its ELR can.
+    state: as from `for_tasks`. log_end_ms: time of the log's last batch; None: printed states cannot be compared."""
+
+    storage: Storage
+    state: ClusterState
+    facts: ClusterFacts
+    question: Question
+    snapshots: Mapping[int, bool]
+    log_end_ms: int | None
+
+    def __call__(self, item: DetectItem) -> JudgedBucket:
+        history = read_history(self.storage, item.parts[HISTORY], item.bucket)
+        offsets = self._scratch(item, LOG_ENDS, LOG_END_OFFSETS)
+        lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
+        judged = judge(history, offsets, self.facts, self.question, lines)
+        found = {WRITTEN[name]: rows for name, rows in judged.items() if name in WRITTEN}
+        files = {name: write_file(self.storage, name, rows) for name, rows in found.items() if len(rows)}
+        compared, mismatches = self._compare_with_snapshots(item, history)
+        return JudgedBucket(
+            files=files,
+            predicted=int(pc.sum(judged["predicted"]["changes"]).as_py() or 0),
+            counts={
+                "rule_differences": counts_of(found["rule_differences"]["difference"]),
+                "invariant_violations": counts_of(found["invariant_violations"]["invariant"]),
+            },
+            compared=compared,
+            mismatches=mismatches,
+            printed=self._compare_with_printed(item, history),
+            orphans=self._orphans(item, history),
+        )
+
+    def _scratch(self, item: DetectItem, name: str, schema: pa.Schema) -> pa.Table:
+        rows = read_bucket(self.storage, item.parts[name], schema.names, item.bucket, TOPICS)
+        return pa.concat_tables([schema.empty_table(), *rows])
+
+    def _compare_with_snapshots(self, item: DetectItem, history: pa.Table) -> tuple[int, list[dict[str, Any]]]:
+        records = read_table(self.storage, SNAPSHOTS, item.parts[SNAPSHOTS], item.bucket)
+        compared, found = 0, []
+        for end_offset, compare_elr in self.snapshots.items():
+            rows = records.filter(pc.equal(records["snapshot_end_offset"], end_offset))
+            rows = new_rows(rows, rows.slice(0, 0), _OF_SNAPSHOT)  # each node has its own copy
+            change = rows["partition_change"].combine_chunks()
+            states = pa.table({field.name: change.field(field.name) for field in change.type})
+            count, differing = snapshot_differences(history, states, end_offset, compare_elr)
+            compared += count
+            found += differing
+        return compared, found
+
+    def _compare_with_printed(self, item: DetectItem, history: pa.Table) -> list[dict[str, Any]]:
+        printed = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS)
+        if self.log_end_ms is None or not len(printed):
+            return []
+        return printed_differences(history, printed, PROPAGATION_MS, self.facts.clock.error_ms, self.log_end_ms)
+
+    def _orphans(self, item: DetectItem, history: pa.Table) -> list[dict[str, Any]]:
+        """Valid records that made no state: the partition was never created, or was removed before."""
+        keys = read_change_keys(self.storage, item.parts, item.bucket, self.state)
+        of_event = pc.is_in(history["offset"], self.state.topic_events["offset"].combine_chunks())
+        of_records = history.filter(pc.and_(pc.equal(history["origin"], "log"), pc.invert(of_event)))
+        # A record makes at most one state: if the numbers are equal, every record made one.
+        if len(keys) == len(of_records):
+            return []
+        unused: list[dict[str, Any]] = new_rows(keys, history, KEY).slice(0, MAX_ORPHANS).to_pylist()
+        return unused
+
+
+def counts_of(values: pa.ChunkedArray) -> dict[str, int]:
+    """Number of occurrences of each value."""
+    return {c["values"]: c["counts"] for c in values.value_counts().to_pylist()}

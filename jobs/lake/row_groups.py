@@ -1,0 +1,153 @@
+"""Parquet files whose row groups are slices: rows of the topics whose id has the same hash. A task that works on a
+bucket of topics reads its own row groups of every file, so no rows are exchanged between tasks.
+
+The footer of a file says how it is sliced, so each file may have its own number of slices, a power of two. A file that
+another program wrote, or rewrote, has no such footer: it is read whole, and its rows are filtered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from jobs.lake.storage import Storage
+from replay.arrow.ragged import Array
+
+_KEY = b"kraft_forensics.slices"
+_ROWS_A_SLICE, _MOST_SLICES = 50_000, 256
+_MOST_ROWS = 2 * _ROWS_A_SLICE  # of a row group
+NO_TOPIC = -1
+
+
+def power_of_two(least: float) -> int:
+    """The smallest power of two that is not below `least`; at least 1."""
+    return 1 << max(0, int(np.ceil(np.log2(max(least, 1)))))
+
+
+def slice_count(rows: int) -> int:
+    """The number of slices for a table of so many rows."""
+    return min(power_of_two(rows / _ROWS_A_SLICE), _MOST_SLICES)
+
+
+def slices_of(topic_ids: pa.ChunkedArray | pa.Array, count: int) -> Array:
+    """int64 slice of each topic id; NO_TOPIC for null."""
+    if isinstance(topic_ids, pa.ChunkedArray):
+        parts = [slices_of(chunk, count) for chunk in topic_ids.chunks]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    encoded = topic_ids if pa.types.is_dictionary(topic_ids.type) else topic_ids.dictionary_encode()
+    ids = encoded.dictionary.to_pylist()
+    found = np.array([*(crc32(topic_id.encode()) & (count - 1) for topic_id in ids), NO_TOPIC], dtype=np.int64)
+    places: Array = found[encoded.indices.fill_null(len(ids)).to_numpy()]
+    return places
+
+
+class SlicedFile:
+    """A file that is being written, slice by slice. topics: path of the column with the topic ids; empty for a file
+    that is not sliced."""
+
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema, count: int, topics: Sequence[str]) -> None:
+        self.count = count
+        self.topics = topics
+        self._groups: list[int] = []
+        self._sink = storage.new(name)
+        self._writer = pq.ParquetWriter(self._sink, schema)
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows of the file's schema, in any order."""
+        if not self.topics:
+            self._writer.write_table(rows, _MOST_ROWS)
+            return
+        slices = slices_of(_column(rows, self.topics), self.count)
+        found = np.unique(slices)
+        for number in found:
+            part = rows if len(found) == 1 else rows.take(pa.array(np.flatnonzero(slices == number)))
+            self._writer.write_table(part, _MOST_ROWS)
+            self._groups += [int(number)] * -(-len(part) // _MOST_ROWS)
+
+    def close(self) -> int:
+        """Finish the file. Returns its size in bytes."""
+        if self.topics:
+            text = json.dumps({"count": self.count, "groups": self._groups})
+            self._writer.add_key_value_metadata({_KEY: text.encode()})
+        self._writer.close()
+        size = int(self._sink.tell())
+        self._sink.close()
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The part of a file that may have rows of a bucket. row_groups: None for all. sure: whether all of its rows
+    are the bucket's."""
+
+    name: str
+    row_groups: tuple[int, ...] | None
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The topics whose id has the hash `number` modulo `count`, a power of two."""
+
+    number: int
+    count: int
+
+
+class Slices:
+    """How some files of a storage are sliced; their footers are read once."""
+
+    def __init__(self, storage: Storage, names: Iterable[str]) -> None:
+        self._of = {name: _footer(storage, name) for name in names}
+
+    def parts(self, bucket: Bucket) -> list[FilePart]:
+        """The parts that a task has to read for a bucket."""
+        return [part for name, footer in self._of.items() if (part := _part(name, footer, bucket)) is not None]
+
+
+def _footer(storage: Storage, name: str) -> dict[str, Any] | None:
+    with storage.open(name) as file:
+        text = (pq.read_metadata(file).metadata or {}).get(_KEY)
+    return json.loads(text) if text else None
+
+
+def _part(name: str, footer: dict[str, Any] | None, bucket: Bucket) -> FilePart | None:
+    if footer is None:
+        return FilePart(name, None, False)
+    # Both numbers are powers of two, so a slice is part of one bucket, or holds several buckets.
+    common = min(footer["count"], bucket.count) - 1
+    groups = [
+        place
+        for place, number in enumerate(footer["groups"])
+        if number != NO_TOPIC and number & common == bucket.number & common
+    ]
+    return FilePart(name, tuple(groups), footer["count"] >= bucket.count) if groups else None
+
+
+def read_bucket(
+    storage: Storage, parts: Iterable[FilePart], columns: Sequence[str], bucket: Bucket, topics: Sequence[str]
+) -> Iterable[pa.Table]:
+    """The bucket's rows, part by part; rows without a topic are left out. columns: names, or dotted paths of fields.
+    Those that a file of an earlier release lacks are left out. topics: path of the column with the topic ids, which
+    must be among them."""
+    for part in parts:
+        with storage.open(part.name) as source:
+            file = pq.ParquetFile(source)
+            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
+            present = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
+            rows = file.read_row_groups(list(groups), present, use_threads=False)
+        if not part.sure:
+            rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
+        yield rows
+
+
+def _column(rows: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    column = rows[path[0]]
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column

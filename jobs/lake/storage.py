@@ -1,0 +1,102 @@
+"""Where a lake is: a folder, or a URL of an object store (s3://, gs://, abfs://). Arrow's file systems read and write
+the files of its tables, and delta-rs the tables' logs. Both take credentials and the endpoint from the environment
+(AWS_*, GOOGLE_*, AZURE_*).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyarrow.fs import FileSystem, LocalFileSystem
+
+from evidence.capture.remote import Location, Remote
+from evidence.errors import KraftForensicsError
+
+# deltalake converts a path to a URL, where these characters have another meaning or are illegal.
+_MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
+_STORES = ("s3", "gs", "abfs", "abfss")
+
+
+class LakeError(KraftForensicsError):
+    """The lake is missing or cannot be used."""
+
+
+def check_root(root: Location) -> None:
+    """Check that a lake can be at this place. Errors: LakeError for a store that is not supported, or a path that
+    deltalake would misread."""
+    if isinstance(root, Remote):
+        if root.scheme not in _STORES:
+            raise LakeError(f"{root}: a lake cannot be there. Give a folder, or a URL with {', '.join(_STORES)}.")
+        # Libraries quote the URL in their errors. An abfs URL has the container's name before the @.
+        place = root.url.partition("://")[2].partition("/")[0]
+        if "?" in root.url or ":" in place.partition("@")[0] or ("@" in place and not root.scheme.startswith("abfs")):
+            raise LakeError(f"{root}: a lake's URL must hold no credentials: set them in the environment.")
+    elif found := _MISREAD.search(str(root.resolve())):
+        raise LakeError(f"{str(root)!r}: a lake's path must not contain {found[0]!r}. Choose another --lake.")
+
+
+def within(root: Location, name: str) -> Location:
+    """A file or folder below a folder or URL."""
+    return Remote(f"{root.url.rstrip('/')}/{name}") if isinstance(root, Remote) else root / name
+
+
+class Storage:
+    """The files below one folder or URL. A task gets a copy, which opens its own connections. Errors of all methods:
+    OSError."""
+
+    def __init__(self, root: Location) -> None:
+        self.root = root if isinstance(root, Remote) else root.resolve()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"root": self.root}
+
+    @cached_property
+    def _arrow(self) -> tuple[FileSystem, str]:
+        """Arrow's file system, and the root's path in it."""
+        if isinstance(self.root, Remote):
+            system, path = FileSystem.from_uri(self.root.url)
+            return system, path.rstrip("/")
+        return LocalFileSystem(), str(self.root)
+
+    @property
+    def system(self) -> FileSystem:
+        return self._arrow[0]
+
+    def path(self, name: str) -> str:
+        """The path of a file or folder in `system`."""
+        return f"{self._arrow[1]}/{name}"
+
+    def url(self, name: str) -> str:
+        """The path or URL of a folder, as delta-rs and Spark take it."""
+        return self.root.url.rstrip("/") + f"/{name}" if isinstance(self.root, Remote) else str(self.root / name)
+
+    @property
+    def delta_options(self) -> dict[str, str] | None:
+        """Options of delta-rs that it does not take from the environment."""
+        plain_http = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        return {"allow_http": "true"} if isinstance(self.root, Remote) and plain_http else None
+
+    def new(self, name: str) -> BinaryIO:
+        """Open a new file to write. It is complete when it is closed."""
+        if isinstance(self.root, Path):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        return self.system.open_output_stream(self.path(name))
+
+    def open(self, name: str) -> BinaryIO:
+        return self.system.open_input_file(self.path(name))
+
+    def copy_in(self, folder: Path, name: str) -> None:
+        """Copy the files of a local folder."""
+        for file in sorted(f for f in folder.rglob("*") if f.is_file()):
+            with self.new(f"{name}/{file.relative_to(folder).as_posix()}") as target:
+                target.write(file.read_bytes())
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there and can be deleted."""
+        with suppress(OSError):
+            self.system.delete_file(self.path(name))

@@ -1,0 +1,139 @@
+"""A cluster's partitions in buckets of whole topics, one for each task. Topics are whole because every partition of a
+topic reads its partition 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.config.settings import Settings
+from jobs.ingest.records import RECORDS, SNAPSHOTS
+from jobs.lake.lake import DataFile, Lake
+from jobs.lake.row_groups import Bucket, FilePart, Slices, power_of_two, read_bucket
+from jobs.lake.storage import Storage
+from jobs.lake.tables import TABLES
+from jobs.spark.tasks import cores
+from replay.arrow.schemas import CHANGES, PARTITION_HISTORY, PROVENANCE_NAMES
+from replay.cluster.state import ClusterState, changes_that_count
+
+HISTORY = "partition_history"
+KEY = ["topic_id", "partition", "offset"]
+_COLUMNS = ("offset", "batch_base_offset", "epoch", "timestamp_ms", "type", "partition_change", *PROVENANCE_NAMES)
+_CREATED = pc.field("type") == "PARTITION_RECORD"
+
+
+def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, rows: int) -> list[Bucket]:
+    """As many buckets as keep the average one within `partitions_per_bucket` and `rows_per_bucket`; more if cores would
+    otherwise be idle. rows: how many all buckets together have."""
+    limits = settings.replay
+    partitions = lake.count(RECORDS, cluster, _CREATED)
+    for sha256 in state.bases.values():
+        partitions += lake.count(SNAPSHOTS, cluster, _CREATED & (pc.field("sha256") == sha256))
+    least = max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, cores(rows, settings.spark))
+    count = power_of_two(least)
+    return [Bucket(number, count) for number in range(count)]
+
+
+class BucketFiles:
+    """The files of some tables of a cluster, and the parts of them that each bucket reads. wanted: which files to
+    read."""
+
+    def __init__(
+        self, lake: Lake, cluster: str, names: Sequence[str], wanted: Callable[[DataFile], bool] = lambda _: True
+    ) -> None:
+        self.files = {name: [f for f in lake.files(name, cluster) if wanted(f)] for name in names}
+        self._slices = {n: Slices(lake.storage, [f"{n}/{f.path}" for f in files]) for n, files in self.files.items()}
+
+    def rows(self, *names: str) -> int:
+        return sum(file.rows for name in names for file in self.files[name])
+
+    def parts(self, bucket: Bucket) -> dict[str, list[FilePart]]:
+        """For each table the parts of its files to read for a bucket."""
+        return {name: slices.parts(bucket) for name, slices in self._slices.items()}
+
+
+def read_table(storage: Storage, name: str, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
+    """A bucket's rows of a table. A column missing from a file of an earlier release is null."""
+    schema = TABLES[name].file_schema
+    found = read_bucket(storage, parts, schema.names, bucket, TABLES[name].topics)
+    return pa.concat_tables([schema.empty_table(), *(_with_columns(rows, schema) for rows in found)])
+
+
+def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = {f.name: rows[f.name] if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema}
+    return pa.table(columns, schema=schema)
+
+
+def read_history(storage: Storage, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
+    """A bucket's schemas.PARTITION_HISTORY rows."""
+    return read_table(storage, HISTORY, parts, bucket).select(PARTITION_HISTORY.names)
+
+
+def read_changes(
+    storage: Storage, parts: dict[str, list[FilePart]], bucket: Bucket, state: ClusterState, from_offset: int = -1
+) -> pa.Table:
+    """A bucket's schemas.CHANGES rows: the partition records of the surviving log, and of the snapshots that its runs
+    start from. from_offset: leave out those before."""
+    found = [CHANGES.empty_table()]
+    for rows in read_bucket(storage, parts[RECORDS], _COLUMNS, bucket, TABLES[RECORDS].topics):
+        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
+        rows = rows.filter(pc.greater_equal(rows["offset"], from_offset)) if from_offset >= 0 else rows
+        found.append(_changes(_surviving(rows, state), "log"))
+    columns = (*_COLUMNS, "snapshot_end_offset", "snapshot_epoch")
+    for rows in read_bucket(storage, parts[SNAPSHOTS], columns, bucket, TABLES[SNAPSHOTS].topics):
+        found += [_changes(base, "checkpoint") for base in _bases(rows, state, from_offset)]
+    return pa.concat_tables(found)
+
+
+def read_change_keys(
+    storage: Storage, parts: dict[str, list[FilePart]], bucket: Bucket, state: ClusterState
+) -> pa.Table:
+    """topic_id, partition and offset of a bucket's partition records of the log that count."""
+    keys = ("partition_change.topic_id", "partition_change.partition")
+    found = [CHANGES.empty_table().select(KEY)]
+    for rows in read_bucket(
+        storage, parts[RECORDS], ("offset", "epoch", "batch_base_offset", *keys), bucket, TABLES[RECORDS].topics
+    ):
+        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
+        rows = _surviving(rows, state)
+        rows = changes_that_count(rows.append_column("origin", pa.repeat("log", len(rows))), state)
+        change = rows["partition_change"]
+        places = [pc.struct_field(change, name) for name in ("topic_id", "partition")]
+        found.append(pa.table([*places, rows["offset"]], names=KEY))
+    return pa.concat_tables(found)
+
+
+def _surviving(rows: pa.Table, state: ClusterState) -> pa.Table:
+    """The rows that no later epoch has truncated."""
+    if not state.shape.truncated:
+        return rows
+    truncated = pa.array([f"{epoch}:{base}" for epoch, base in state.shape.truncated])
+    batches = (rows[name].cast(pa.string()) for name in ("epoch", "batch_base_offset"))
+    return rows.filter(pc.invert(pc.is_in(pc.binary_join_element_wise(*batches, ":"), truncated)))
+
+
+def _bases(rows: pa.Table, state: ClusterState, from_offset: int) -> Iterator[pa.Table]:
+    """The rows of each snapshot that a run starts from, with the offset before the snapshot's end."""
+    rows = rows.filter(rows["partition_change"].is_valid())
+    for (end, epoch), sha256 in state.bases.items():
+        if end - 1 < from_offset:
+            continue
+        is_base = pc.and_(pc.equal(rows["snapshot_end_offset"], end), pc.equal(rows["snapshot_epoch"], epoch))
+        base = rows.filter(pc.and_(is_base, pc.equal(rows["sha256"], sha256)))
+        at = pa.array([end - 1] * len(base), pa.int64())
+        for name in ("offset", "batch_base_offset"):
+            base = base.set_column(base.schema.get_field_index(name), name, at)
+        yield base
+
+
+def _changes(records: pa.Table, origin: str) -> pa.Table:
+    """Records with a partition_change as schemas.CHANGES rows."""
+    change = records["partition_change"]
+    columns = {field.name: pc.struct_field(change, field.name) for field in change.type}
+    columns |= {name: records[name] for name in ("offset", "timestamp_ms", "batch_base_offset", *PROVENANCE_NAMES)}
+    columns["controller_epoch"] = records["epoch"]
+    columns["full"] = pc.equal(records["type"], "PARTITION_RECORD")
+    columns["origin"] = pa.array([origin] * len(records), pa.string())
+    return pa.table({field.name: columns[field.name] for field in CHANGES}, schema=CHANGES)

@@ -1,0 +1,114 @@
+"""The replay of one bucket, as a task does it: its records -> its history, and what it adds to the cluster's tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.lake.lake import DataFile, write_file
+from jobs.lake.row_groups import Bucket, FilePart
+from jobs.lake.row_keys import matches
+from jobs.lake.storage import Storage
+from jobs.replay.buckets import HISTORY, KEY, read_changes, read_history
+from replay.arrow.schemas import PARTITION_HISTORY, sorted_history
+from replay.cluster.broker_sessions import SESSION_EVIDENCE, session_evidence
+from replay.cluster.log import clip_validity
+from replay.cluster.state import ClusterState, changes_that_count
+from replay.partitions.metrics import ClusterCourse, electable_replicas, moves, summed
+from replay.partitions.reducer import build_history
+from replay.partitions.resume import as_base, news
+
+_ENDS = ("end_offset", "end_timestamp_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayItem:
+    """A bucket, and the parts of files to read for it, by table."""
+
+    bucket: Bucket
+    parts: dict[str, list[FilePart]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBucket:
+    """What a task wrote and found. history: the new file; None if there is none. is_replaced: whether the lake's files
+    of this bucket are out of date. rows: new rows of partition_history. electable: rows of cluster_metrics. moves:
+    metrics.MOVES, added up. sessions: broker_sessions.SESSION_EVIDENCE."""
+
+    history: DataFile | None
+    is_replaced: bool
+    rows: int
+    electable: DataFile | None
+    moves: pa.Table
+    sessions: pa.Table
+
+
+@dataclass(frozen=True)
+class ReplayTask:
+    """The function of a task. state: as from `for_tasks`. from_offset: extend the history that ends there; None: build
+    it from the beginning. rewrites: write the bucket's history even if nothing is added."""
+
+    storage: Storage
+    state: ClusterState
+    course: ClusterCourse
+    registered: pa.Table
+    from_offset: int | None
+    rewrites: bool
+    later: ClusterState = field(init=False)
+
+    def __post_init__(self) -> None:
+        events = self.state.topic_events
+        if self.from_offset is not None:
+            events = events.filter(pc.greater_equal(events["offset"], self.from_offset))
+        object.__setattr__(self, "later", replace(self.state, topic_events=events))
+
+    def __call__(self, item: ReplayItem) -> ReplayedBucket:
+        if self.from_offset is None:
+            history = _reduced(read_changes(self.storage, item.parts, item.bucket, self.state), self.state)
+            new, is_changed = len(history), True
+        else:
+            history, new, is_changed = self._extended(item, self.from_offset)
+        rows, is_replaced = sorted_history(history), is_changed or self.rewrites
+        file = write_file(self.storage, HISTORY, rows, item.bucket.count) if is_replaced and len(rows) else None
+        metrics = electable_replicas(rows)
+        sessions = session_evidence(rows, self.registered) if len(self.registered) else SESSION_EVIDENCE.empty_table()
+        return ReplayedBucket(
+            history=file,
+            is_replaced=is_replaced,
+            rows=new,
+            electable=write_file(self.storage, "cluster_metrics", metrics) if len(metrics) else None,
+            moves=summed(moves(rows, self.state.configs, self.course)),
+            sessions=sessions,
+        )
+
+    def _extended(self, item: ReplayItem, offset: int) -> tuple[pa.Table, int, bool]:
+        """The bucket's history with what the log adds from `offset` on, the number of rows added, and whether anything
+        changed. States that a later record ends get their end."""
+        history = read_history(self.storage, item.parts[HISTORY], item.bucket)
+        changes = changes_that_count(
+            read_changes(self.storage, item.parts, item.bucket, self.state, offset), self.later
+        )
+        touched = pa.concat_arrays(
+            [column for name in (changes, self.later.topic_events) for column in name["topic_id"].chunks]
+            or [pa.array([], pa.string())]
+        )
+        valid = pc.and_(pc.is_null(history["end_offset"]), pc.invert(history["removed"]))
+        base = history.filter(pc.and_(valid, pc.is_in(history["topic_id"], touched)))
+        added = news(_reduced(pa.concat_tables([as_base(base), changes]), self.later), offset)
+        at = matches(history, added, KEY)
+        new = np.ones(len(added), dtype=bool)
+        new[at[at >= 0]] = False
+        for name in _ENDS:
+            ended = added[name].combine_chunks().take(pa.array(np.maximum(at, 0), mask=at < 0))
+            values = pc.if_else(pa.array(at >= 0), ended, history[name].combine_chunks())
+            history = history.set_column(history.schema.get_field_index(name), PARTITION_HISTORY.field(name), values)
+        return pa.concat_tables([history, added.filter(pa.array(new))]), int(new.sum()), bool(len(added))
+
+
+def _reduced(changes: pa.Table, state: ClusterState) -> pa.Table:
+    counted = changes_that_count(changes, state)
+    history = build_history(counted, state.topic_events, state.configs).table
+    return clip_validity(history, state.shape.runs, state.shape.log_end)

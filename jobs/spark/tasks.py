@@ -1,0 +1,43 @@
+"""Run a function for each of several items: in Spark tasks, or in this process if there is little to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from jobs.config.settings import SparkSettings
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def runs_here(rows: int, settings: SparkSettings) -> bool:
+    """Whether so many rows are so few that starting Spark would take longer than the work."""
+    return rows < settings.from_rows
+
+
+def cores(rows: int, settings: SparkSettings) -> int:
+    """The number of tasks that can run at once for so many rows."""
+    if runs_here(rows, settings):
+        return 1
+    from jobs.spark.session import build_context  # slow to import
+
+    return int(build_context(settings).defaultParallelism)
+
+
+def run_tasks(
+    function: Callable[[Item], Result], items: Sequence[Item], rows: int, settings: SparkSettings
+) -> list[Result]:
+    """The result for each item, in order. Items and results are pickled and should be small: tasks read and write files
+    themselves.
+
+    rows: how many rows all tasks together read. A task may run more than once, also at the same time (when an executor
+    is lost, or with speculation). Only the result that comes back counts.
+    """
+    if runs_here(rows, settings):
+        return [function(item) for item in items]
+    if not items:
+        return []
+    from jobs.spark.session import build_context
+
+    return build_context(settings).parallelize(items, len(items)).map(function).collect()

@@ -1,0 +1,30 @@
+"""Small captures for tests of the stages without Spark."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from evidence.wire.batches import scan_batches
+from tests.support import writer
+from tests.support.paths import unpacked
+
+SEGMENT = f"__cluster_metadata-0/{0:020d}.log"
+
+
+def diverged(folder: Path) -> tuple[Path, Path, int]:
+    """A capture of three controllers, of which 3001 wrote a branch that was replaced, with a record that cannot be
+    decoded in the logs of all; of this capture controller 3001 alone; the offset of that record."""
+    source = unpacked("diverge", folder / "source")
+    whole, alone = folder / "whole", folder / "alone"
+    for name in ("controllers", "cli"):
+        shutil.copytree(source / name, whole / name)
+    broken = writer.partition_change()[:-1]  # it ends before its tagged fields
+    for segment in (whole / "controllers").glob(f"*/{SEGMENT}"):
+        data = segment.read_bytes()
+        old = next(b for b in scan_batches(data).batches if b.base_offset > 20 and b.record_count == 2)
+        values = [broken, writer.no_op()]
+        new = writer.batch(values, old.base_offset, old.epoch, timestamp_ms=old.base_timestamp_ms)
+        segment.write_bytes(data[: old.position] + new + data[old.end :])
+    shutil.copytree(whole / "controllers" / "3001", alone / "controllers" / "3001")
+    return whole, alone, old.base_offset

@@ -1,0 +1,21 @@
+"""A lake whose tables tests read as DataFrames."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from evidence.capture.remote import Location
+from jobs.lake.lake import Lake
+from jobs.spark.tables import table_frame
+
+
+class SparkLake(Lake):
+    """A lake, and a session to read it with."""
+
+    def __init__(self, spark: SparkSession, root: Location) -> None:
+        super().__init__(root)
+        self.spark = spark
+
+    def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
+        """A table, or one cluster's rows of it."""
+        return table_frame(self.spark, self, name, cluster_id)

@@ -1,0 +1,52 @@
+"""What detect takes from the nodes' own logs in a lake, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence.tables import NODE_BOOTS
+from jobs.detect.node_logs import judging_events, measured_clocks
+from jobs.lake.lake import Lake
+from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
+from replay.cluster.state import ClusterState
+from replay.offsets.broker_lines import KINDS
+from tests.support.paths import capture
+from tests.support.pure import decode, history_of
+
+CLUSTER = "c"
+KOLKATA_MS = 19_800_000
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, ClusterState]:
+    decoded = decode(capture("logs-4.0.2"))
+    history, state = history_of(decoded)
+    made = Lake(tmp_path_factory.mktemp("lake"))
+    made.create()
+    made.append("broker_log_events", CLUSTER, decoded.events)
+    made.append("node_boots", CLUSTER, NODE_BOOTS.empty_table())
+    made.put("partition_history", CLUSTER, history.table)
+    made.put("broker_history", CLUSTER, broker_history(state.records, SESSION_EVIDENCE.empty_table(), []))
+    return made, state
+
+
+def test_clocks_are_bounded_by_records_and_show_the_zone(lake: tuple[Lake, ClusterState], tmp_path: Path) -> None:
+    rows = {row["node_id"]: row for row in measured_clocks(lake[0], CLUSTER).to_pylist()}
+    assert {1, 2} <= set(rows)
+    for node, zone_ms in ((1, 0), (2, KOLKATA_MS)):
+        assert rows[node]["zone_ms"] == zone_ms
+        assert rows[node]["error_lower_ms"] <= 0 <= rows[node]["error_upper_ms"]
+    empty = Lake(tmp_path)
+    empty.create()
+    assert not len(measured_clocks(empty, CLUSTER))
+
+
+def test_the_events_of_verdicts_have_topic_ids_and_utc(lake: tuple[Lake, ClusterState]) -> None:
+    made, state = lake
+    events = judging_events(made, CLUSTER, state.shape, measured_clocks(made, CLUSTER))
+    assert set(events["kind"].to_pylist()) <= set(KINDS)
+    assert events["topic_id"].null_count == events["logged_at_utc_ms"].null_count == 0
+    shifts = {(r["node_id"], r["logged_at_ms"] - r["logged_at_utc_ms"]) for r in events.to_pylist()}
+    assert shifts == {(1, 0), (2, KOLKATA_MS)}

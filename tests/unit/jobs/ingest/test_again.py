@@ -1,0 +1,216 @@
+"""Captures that share a log, ingested one after the other without Spark: each record is stored once."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from evidence.capture.files import open_capture
+from evidence.metadata_log.rows import byte_ranges
+from evidence.metadata_log.scan import scan_files
+from jobs.config.settings import load_settings
+from jobs.ingest.records import RECORDS, DecodingTask, plan_records
+from jobs.ingest.stage import Ingested, ingest
+from jobs.lake.lake import DataFile, Lake
+from jobs.lake.tables import TABLES
+from tests.support import writer
+from tests.support.paths import ORACLE, controllers
+from tests.support.small_captures import SEGMENT, diverged
+
+Row = dict[str, Any]
+# A row has the capture and the file that were ingested first.
+ORIGIN = ("capture", "path", "sha256", "position")
+BATCH = ("epoch", "batch_base_offset", "batch_crc")
+
+
+class CountingLake(Lake):
+    """commits: of metadata_records, as (files added, files removed)."""
+
+    commits: list[tuple[list[DataFile], list[DataFile]]]
+
+    def commit(
+        self,
+        name: str,
+        cluster_id: str,
+        add: Iterable[DataFile],
+        remove: Iterable[DataFile] = (),
+        about: Mapping[str, Any] | None = None,
+        since: int | None = None,
+    ) -> None:
+        add, remove = list(add), list(remove)
+        if name == RECORDS:
+            self.commits.append((add, remove))
+        super().commit(name, cluster_id, add, remove, about, since)
+
+
+def ingested(lake: Lake, capture: Path) -> Ingested:
+    if isinstance(lake, CountingLake):
+        lake.commits = []
+    return ingest(lake, capture, load_settings(), lambda _: None)
+
+
+def records(lake: Lake, *without: str) -> list[Row]:
+    """All records in the order of their key, without their origin."""
+    (cluster,) = lake.clusters()
+    names = [n for n in TABLES[RECORDS].file_schema.names if n not in (*ORIGIN, *without)]
+    rows = lake.rows(RECORDS, cluster, names)
+    return sorted(rows, key=lambda r: (r["epoch"], r["offset"], r["batch_crc"]))
+
+
+def segment(folder: Path, node: int, *batches: bytes) -> Path:
+    """A controller's folder with one segment."""
+    home = folder / "controllers" / str(node)
+    (home / "__cluster_metadata-0").mkdir(parents=True)
+    (home / "meta.properties").write_text(f"version=1\ncluster.id=a-cluster\nnode.id={node}\n")
+    (home / SEGMENT).write_bytes(b"".join(batches))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
+    return diverged(tmp_path_factory.mktemp("captures"))
+
+
+@pytest.fixture(scope="module")
+def at_once(captures: tuple[Path, Path, int], tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    lake = Lake(tmp_path_factory.mktemp("at-once"))
+    ingested(lake, captures[0])
+    return lake
+
+
+def test_a_second_capture_adds_its_own_records_and_corrects_the_others_in_the_same_commit(
+    captures: tuple[Path, Path, int], at_once: Lake, tmp_path: Path
+) -> None:
+    whole, alone, broken = captures
+    lake = CountingLake(tmp_path / "lake")
+    first = ingested(lake, alone)
+    (cluster,) = lake.clusters()
+    (old,) = lake.files(RECORDS, cluster)
+    assert {row["commit_state"] for row in records(lake)} == {"unknown"}
+    known = {tuple(row[n] for n in BATCH) for row in records(lake)}
+    with open_capture(whole) as capture:
+        plan = plan_records(lake, cluster, scan_files(capture.files))
+    assert {d.batch.key for d in plan.new}.isdisjoint(known)
+    assert [d.batch.base_offset for d in plan.doubtful] == [broken]
+    second = ingested(lake, whole)
+    ((added, removed),) = lake.commits
+    assert removed == [old]
+    # The new records; and the file that held the old ones, written again.
+    assert [file.rows for file in added] == [second.added[RECORDS], first.added[RECORDS]]
+    with lake.storage.open(f"{RECORDS}/{added[0].path}") as source:
+        new = pq.read_table(source).to_pylist()
+    assert {tuple(row[n] for n in BATCH) for row in new} == {d.batch.key for d in plan.new}
+    assert {row["commit_state"] for row in records(lake)} == {"committed", "uncommitted"}
+    assert records(lake) == records(at_once)
+
+
+def test_a_capture_that_is_known_adds_nothing(captures: tuple[Path, Path, int], at_once: Lake, tmp_path: Path) -> None:
+    shutil.copytree(Path(str(at_once.storage.root)), tmp_path / "lake")
+    lake = CountingLake(tmp_path / "lake")
+    assert ingested(lake, captures[0]).added == {}
+    assert {name: lake.version(name) for name in TABLES} == {name: at_once.version(name) for name in TABLES}
+    # A part of it, under another name: the damage of its own file is new.
+    part = ingested(lake, captures[1]).added
+    assert {name for name, count in part.items() if count} == {"evidence_files", "quarantine"}
+    shutil.copytree(captures[0], tmp_path / "renamed")
+    again = ingested(lake, tmp_path / "renamed").added
+    assert {name for name, count in again.items() if count} == {"evidence_files"}
+    changed = {name for name in TABLES if lake.version(name) != at_once.version(name)}
+    assert changed == {"evidence_files", "quarantine"}
+    assert records(lake) == records(at_once)
+
+
+def test_pieces_in_any_order_give_the_same_records(
+    captures: tuple[Path, Path, int], at_once: Lake, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    for node in ("3002", "3001", "3000"):
+        shutil.copytree(captures[0] / "controllers" / node, tmp_path / node / "controllers" / node)
+        ingested(lake, tmp_path / node)
+    ingested(lake, captures[0])  # with what Kafka's tools printed
+    assert records(lake) == records(at_once)
+
+
+@pytest.mark.parametrize("lost", [(5,), (3, 11), (9, 28, 29, 200)])
+def test_a_batch_of_which_the_lake_has_only_some_records_is_completed(lost: tuple[int, ...], tmp_path: Path) -> None:
+    """kafka-dump-log's text without some lines, then the log's bytes."""
+    home = controllers("elr", tmp_path) / "controllers" / "3000"
+    expected = Lake(tmp_path / "expected")
+    ingested(expected, home)
+    text = gzip.decompress((ORACLE / "elr-3000-dump-log.txt.gz").read_bytes()).decode()
+    cut = [line for line in text.splitlines() if not line.startswith(tuple(f"| offset: {n} " for n in lost))]
+    assert len(text.splitlines()) - len(cut) == len(lost)
+    dump = tmp_path / "dump" / "controllers" / "3000"
+    dump.mkdir(parents=True)
+    shutil.copy(home / "meta.properties", dump)
+    (dump / "dump.txt").write_text("\n".join(cut) + "\n")
+    lake = Lake(tmp_path / "lake")
+    ingested(lake, tmp_path / "dump")
+    held = {row["offset"] for row in records(lake)}
+    assert held.isdisjoint(lost)
+    assert {row["offset"] for row in records(expected)} == {*held, *lost}
+    assert ingested(lake, home).added[RECORDS] == len(lost)
+    assert records(lake, "payload", "commit_state") == records(expected, "payload", "commit_state")
+    assert ingested(lake, home).added == {}
+
+
+def copies(*offsets: int) -> list[bytes]:
+    """Equal batches of three records. A CRC does not cover the offset, so they have the same one."""
+    return [writer.batch([writer.no_op()] * 3, base_offset=offset) for offset in offsets]
+
+
+HEAD = [writer.control_batch(writer.LEADER_CHANGE, writer.leader_change()), writer.batch([writer.no_op()] * 9, 1)]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "one after the other"])
+def test_overlapping_batches_with_equal_crcs_are_stored_once(together: bool, tmp_path: Path) -> None:
+    """Offsets 10 to 12 in one log, 12 to 14 with the same bytes in another, which has other records at 10 and 11."""
+    lake = Lake(tmp_path / "lake")
+    folders = [tmp_path / "both"] * 2 if together else [tmp_path / "a", tmp_path / "b"]
+    segment(folders[0], 3000, *HEAD, *copies(10))
+    segment(folders[1], 3001, *HEAD, writer.batch([writer.no_op()] * 2, 10), *copies(12))
+    for folder in dict.fromkeys(folders):
+        ingested(lake, folder)
+    found = Counter((r["epoch"], r["batch_crc"], r["offset"]) for r in records(lake))
+    assert set(found.values()) == {1}
+    assert sorted(offset for _, _, offset in found) == sorted([*range(15), 10, 11])
+    again = shutil.copytree(folders[-1], tmp_path / "again")
+    assert ingested(lake, again).added[RECORDS] == 0
+    assert len(records(lake)) == 17
+
+
+def test_copies_that_do_not_overlap_are_all_stored(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    ingested(lake, segment(tmp_path / "a", 3000, *HEAD, *copies(10, 13, 16)))
+    assert [row["offset"] for row in records(lake)] == list(range(19))
+
+
+def test_a_task_writes_a_file_and_returns_little(captures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    """What the driver gets: a file's name and statistics, and damage. A range without new records gives no file."""
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    with open_capture(captures[1]) as capture:
+        scanned = scan_files(capture.files)
+        plan = plan_records(lake, "c", scanned)
+        assert (plan.doubtful, plan.unplaced) == ([], [])
+        work = byte_ranges(plan.new)
+        task = DecodingTask(lake.storage, RECORDS, "x", 4, "unknown")
+        done = task(work)
+        (damage,) = done.damage
+        assert (damage["capture"], damage["offset"], damage["reason"]) == ("x", captures[2], "short_record")
+        assert done.file is not None
+        assert (done.file.lowest, done.file.highest) == (0, plan.rows - 1)
+        assert done.file.rows == plan.rows - 1
+        assert lake.count(RECORDS, "c") == 0  # no commit names the file
+        lake.commit(RECORDS, "c", [done.file])
+        assert lake.count(RECORDS, "c") == plan.rows - 1
+        known = lake.read(RECORDS, "c", TABLES[RECORDS].key)
+        again = DecodingTask(lake.storage, RECORDS, "x", 4, "unknown", known=known)(work)
+        assert (again.file, again.damage) == (None, done.damage)

@@ -1,0 +1,153 @@
+"""Files sliced by topic: every bucket of topics reads its own rows, whatever files are sliced into."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.lake import row_groups
+from jobs.lake.row_groups import Bucket, SlicedFile, Slices, power_of_two, read_bucket, slice_count
+from jobs.lake.storage import Storage
+
+FLAT, NESTED = ("topic_id",), ("change", "topic_id")
+SCHEMAS = {
+    FLAT: pa.schema([("n", pa.int64()), ("topic_id", pa.string())]),
+    NESTED: pa.schema([("n", pa.int64()), ("change", pa.struct([("topic_id", pa.string())]))]),
+}
+Row = tuple[int, str | None]
+
+counts = st.sampled_from([1, 2, 4, 16, 256])
+topic_ids = st.sampled_from([None, "", "é", *(f"topic-{number}" for number in range(12))])
+
+
+def table(rows: Sequence[Row], topics: tuple[str, ...], encoded: bool = False) -> pa.Table:
+    numbers, ids = pa.array([n for n, _ in rows], pa.int64()), pa.array([t for _, t in rows], pa.string())
+    if topics == FLAT:
+        return pa.table({"n": numbers, "topic_id": ids.dictionary_encode() if encoded else ids})
+    changes = pa.array([None if t is None else {"topic_id": t} for _, t in rows], SCHEMAS[NESTED].field("change").type)
+    return pa.table({"n": numbers, "change": changes})
+
+
+def write(storage: Storage, name: str, rows: pa.Table, topics: tuple[str, ...], count: int, step: int = 1000) -> None:
+    file = SlicedFile(storage, name, SCHEMAS[topics], count, topics)
+    for at in range(0, len(rows), step):
+        file.write(rows.slice(at, step))
+    assert file.close() == (Path(str(storage.root)) / name).stat().st_size
+
+
+def read(storage: Storage, names: Sequence[str], topics: tuple[str, ...], count: int) -> list[list[int]]:
+    """The numbers of the rows that each bucket reads."""
+    slices, found = Slices(storage, names), []
+    for number in range(count):
+        bucket = Bucket(number, count)
+        parts = read_bucket(storage, slices.parts(bucket), ["n", topics[0], "missing"], bucket, topics)
+        found.append([n for part in parts for n in part["n"].to_pylist()])
+    return found
+
+
+def bucket_of(topic_id: str, count: int) -> int:
+    return crc32(topic_id.encode()) % count
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    files=st.lists(st.tuples(st.lists(topic_ids, max_size=30), st.none() | counts, st.integers(1, 9)), max_size=4),
+    buckets=counts,
+    nested=st.booleans(),
+)
+def test_every_row_with_a_topic_comes_once_in_the_bucket_of_its_topic(
+    files: list[tuple[list[str | None], int | None, int]], buckets: int, nested: bool
+) -> None:
+    """Files with different numbers of slices, and files of another program (None), which are not sliced."""
+    topics = NESTED if nested else FLAT
+    rows: list[Row] = []
+    with TemporaryDirectory() as folder:
+        storage, names = Storage(Path(folder)), []
+        for number, (ids, slices, step) in enumerate(files):
+            own: list[Row] = [(len(rows) + i, topic_id) for i, topic_id in enumerate(ids)]
+            rows += own
+            names.append(f"{number}.parquet")
+            if slices is None:
+                pq.write_table(table(own, topics), Path(folder) / names[-1], row_group_size=step)
+            else:
+                write(storage, names[-1], table(own, topics), topics, slices, step)
+        found = read(storage, names, topics, buckets)
+    expected: list[list[int]] = [[] for _ in range(buckets)]
+    for n, topic_id in rows:
+        if topic_id is not None:
+            expected[bucket_of(topic_id, buckets)].append(n)
+    assert [Counter(numbers) for numbers in found] == [Counter(numbers) for numbers in expected]
+
+
+def test_a_bucket_reads_only_its_row_groups(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    rows: list[Row] = [(n, f"topic-{n}") for n in range(100)]
+    write(storage, "a", table(rows, FLAT), FLAT, 16)
+    slices = Slices(storage, ["a"])
+    for count in (1, 4, 16, 64):
+        read_groups = []
+        for number in range(count):
+            (part,) = slices.parts(Bucket(number, count)) or [None]
+            if part is not None:
+                assert part.row_groups is not None
+                read_groups += part.row_groups
+                # Only where a slice holds several buckets must its rows be looked at.
+                assert part.sure is (count <= 16)
+        groups = pq.read_metadata(tmp_path / "a").num_row_groups
+        assert Counter(read_groups) == Counter(list(range(groups)) * max(1, count // 16))
+
+
+def test_a_file_of_which_a_bucket_needs_nothing_is_not_read(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    write(storage, "one", table([(1, "topic-1")], FLAT), FLAT, 256)
+    write(storage, "none", table([(1, None)], FLAT), FLAT, 4)
+    slices = Slices(storage, ["one", "none"])
+    own = bucket_of("topic-1", 4)
+    parts = [slices.parts(Bucket(number, 4)) for number in range(4)]
+    assert [[part.name for part in found] for found in parts] == [["one"] if n == own else [] for n in range(4)]
+
+
+@pytest.mark.parametrize("topics", [FLAT, NESTED], ids=["flat", "nested"])
+def test_a_large_slice_is_several_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(row_groups, "_MOST_ROWS", 20)
+    storage = Storage(tmp_path)
+    rows: list[Row] = [(n, "large" if n % 10 else f"topic-{n}") for n in range(100)]
+    write(storage, "a", table(rows, topics), topics, 4)
+    metadata = pq.read_metadata(tmp_path / "a")
+    assert max(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)) == 20
+    for count in (1, 4, 8):
+        found = read(storage, ["a"], topics, count)
+        assert sorted(n for numbers in found for n in numbers) == list(range(100))
+        assert len(found[bucket_of("large", count)]) >= 90
+
+
+def test_encoded_topic_ids_are_sliced_like_plain_ones(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    rows: list[Row] = [(n, None if n % 7 == 0 else f"topic-{n % 5}") for n in range(40)]
+    encoded = table(rows, FLAT, encoded=True)
+    plain = row_groups.slices_of(table(rows, FLAT)["topic_id"], 8)
+    assert row_groups.slices_of(pa.concat_tables([encoded, encoded])["topic_id"], 8).tolist() == [*plain, *plain]
+    assert [n == row_groups.NO_TOPIC for n in plain] == [t is None for _, t in rows]
+    assert read(storage, [], FLAT, 2) == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("least", "expected"), [(0, 1), (0.3, 1), (1, 1), (1.01, 2), (2, 2), (3, 4), (4, 4), (5, 8), (1000, 1024)]
+)
+def test_power_of_two(least: float, expected: int) -> None:
+    assert power_of_two(least) == expected
+
+
+def test_small_tables_have_one_slice_and_large_ones_not_too_many() -> None:
+    assert [slice_count(rows) for rows in (0, 50_000, 50_001, 200_000, 10**10)] == [1, 1, 2, 4, 256]

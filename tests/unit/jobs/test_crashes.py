@@ -1,0 +1,127 @@
+"""A run that dies between two commits, whichever they are: repeated, it gives what an undisturbed run gives."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.capture.remote import Location
+from jobs.config.settings import load_settings
+from jobs.detect.stage import run_detect
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import DataFile, Lake
+from jobs.replay.stage import replay
+from jobs.spark.tasks import runs_here
+from tests.support.digests import digests
+from tests.support.small_captures import diverged
+
+
+class DiedError(Exception):
+    pass
+
+
+class DyingLake(Lake):
+    """Dies at its commit number `last`, before it (written: False) or after it. names: the tables of all commits."""
+
+    def __init__(self, root: Location, last: int, written: bool) -> None:
+        super().__init__(root)
+        self.last, self.written = last, written
+        self.names: list[str] = []
+
+    def commit(
+        self,
+        name: str,
+        cluster_id: str,
+        add: Iterable[DataFile],
+        remove: Iterable[DataFile] = (),
+        about: Mapping[str, Any] | None = None,
+        since: int | None = None,
+    ) -> None:
+        dies = len(self.names) == self.last
+        if not dies or self.written:
+            super().commit(name, cluster_id, add, remove, about, since)
+        self.names.append(name)
+        if dies:
+            raise DiedError
+
+
+def run(lake: Lake, capture: Path) -> str:
+    """Ingest, replay and detect without Spark; returns the cluster."""
+    settings = load_settings()
+    assert runs_here(1000, settings.spark)
+    cluster = ingest(lake, capture, settings, lambda _: None).cluster_id
+    replay(lake, cluster, settings, lambda _: None)
+    run_detect(lake, cluster, settings, lambda _: None)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(a lake that has the log of one controller, the capture of all of them). The capture corrects commit states,
+    extends the log and has damage that only decoding finds."""
+    folder = tmp_path_factory.mktemp("diverged")
+    whole, alone, _ = diverged(folder)
+    run(Lake(folder / "lake"), alone)
+    return folder / "lake", whole
+
+
+Undisturbed = tuple[list[str], dict[str, tuple[int, str]]]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(before: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """(the tables of all commits, the digests)."""
+    root = tmp_path_factory.mktemp("undisturbed") / "lake"
+    shutil.copytree(before[0], root)
+    lake = DyingLake(root, -1, written=False)
+    run(lake, before[1])
+    return lake.names, digests(lake)
+
+
+COMMITS = 21
+
+
+def test_the_run_makes_so_many_commits_and_the_mark_of_a_stage_is_the_last(undisturbed: Undisturbed) -> None:
+    names, found = undisturbed
+    assert len(names) == COMMITS
+    stages = [names.index(name) for name in ("evidence_files", "quorum_history", "findings")]
+    assert stages == [8, 14, 20]
+    # After a crash in between, batches are known, and are not decoded again to find their damage.
+    assert names.index("quarantine") < names.index("metadata_records") < names.index("log_batches")
+    assert min(found[n][0] for n in ("quarantine", "partition_history", "elections", "findings")) > 0
+
+
+@pytest.mark.parametrize("last", range(COMMITS))
+def test_a_run_that_died_converges(
+    before: tuple[Path, Path], undisturbed: Undisturbed, tmp_path: Path, last: int
+) -> None:
+    """Before a commit, whose files are written."""
+    names, expected = undisturbed
+    shutil.copytree(before[0], tmp_path / "lake")
+    dying = DyingLake(tmp_path / "lake", last, written=False)
+    with pytest.raises(DiedError):
+        run(dying, before[1])
+    assert dying.names == names[: last + 1]
+    lake = Lake(tmp_path / "lake")
+    run(lake, before[1])
+    assert digests(lake) == expected
+
+
+def test_runs_that_die_one_after_the_other_converge(
+    before: tuple[Path, Path], undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    """The first one at its first commit, the next one at its second, and so on; half of them after it."""
+    shutil.copytree(before[0], tmp_path / "lake")
+    deaths = 0
+    while True:
+        try:
+            run(DyingLake(tmp_path / "lake", deaths, written=bool(deaths % 2)), before[1])
+            break
+        except DiedError:
+            deaths += 1
+    assert deaths > 5
+    assert digests(Lake(tmp_path / "lake")) == undisturbed[1]

@@ -1,0 +1,74 @@
+"""Invariants as columns, against the same asked row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quality.invariants import COLUMNS, INVARIANTS, SCALARS, with_invariants
+from replay.arrow.schemas import PARTITION_HISTORY
+
+Row = dict[str, Any]
+CLUSTER_ID = pa.field("cluster_id", pa.string())
+SCHEMA = pa.schema([CLUSTER_ID, *(PARTITION_HISTORY.field(name) for name in COLUMNS if name != "cluster_id")])
+
+brokers = st.integers(-1, 3)
+lists = st.none() | st.lists(brokers, max_size=4)
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            **dict.fromkeys(("replicas", "isr", "elr", "last_known_elr"), lists),
+            "directories": st.none() | st.lists(st.sampled_from(["a", "b"]), max_size=4),
+            "leader": st.none() | brokers,
+            "min_isr": st.none() | st.integers(1, 3),
+            "min_isr_source": st.sampled_from([None, "topic", "assumed_default"]),
+            "leader_recovery_state": st.sampled_from([None, "RECOVERED", "RECOVERING"]),
+            "removed": st.sampled_from([None, False, False, True]),
+            "offset": st.integers(0, 9),
+        }
+    ),
+    max_size=8,
+)
+
+
+def members(row: Row, name: str) -> list[int]:
+    return row[name] or []
+
+
+PLAIN: dict[str, Callable[[Row], bool]] = {
+    "isr_within_replicas": lambda r: set(members(r, "isr")) <= set(members(r, "replicas")),
+    "elr_within_replicas": lambda r: set(members(r, "elr")) <= set(members(r, "replicas")),
+    "isr_and_elr_disjoint": lambda r: not set(members(r, "isr")) & set(members(r, "elr")),
+    "leader_in_isr": lambda r: r["leader"] in (None, -1) or r["leader"] in members(r, "isr"),
+    "elr_empty_at_min_isr": lambda r: (
+        not members(r, "elr")
+        or len(members(r, "isr")) < (r["min_isr"] or 0)
+        or r["min_isr_source"] == "assumed_default"
+    ),
+    "recovering_isr_is_leader": lambda r: r["leader_recovery_state"] != "RECOVERING" or len(members(r, "isr")) <= 1,
+    "directories_match_replicas": lambda r: len(members(r, "directories")) == len(members(r, "replicas")),
+    "last_known_elr_never_minus_one": lambda r: -1 not in members(r, "last_known_elr"),
+    "replicas_distinct": lambda r: len(set(members(r, "replicas"))) == len(members(r, "replicas")),
+}
+
+
+@given(rows=rows, chunk=st.integers(1, 4), sliced=st.booleans())
+def test_every_invariant_of_every_row(rows: list[Row], chunk: int, sliced: bool) -> None:
+    whole = pa.Table.from_pylist(rows, schema=SCHEMA)
+    if sliced:  # lists that do not begin where their values do
+        rows, whole = rows[1:], whole.slice(1)
+    parts = [whole.slice(at, chunk) for at in range(0, len(whole), chunk)]
+    found = with_invariants(pa.concat_tables(parts) if parts else whole)
+    live = [row for row in rows if not row["removed"]]
+    assert found.column_names == [*SCALARS, *INVARIANTS]
+    assert found["offset"].to_pylist() == [row["offset"] for row in live]
+    for name, holds in PLAIN.items():
+        assert found[name].to_pylist() == [holds(row) for row in live], name
+
+
+def test_the_plain_version_has_them_all() -> None:
+    assert set(PLAIN) == set(INVARIANTS)
