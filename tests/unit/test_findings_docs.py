@@ -37,11 +37,11 @@ def test_rules_are_numbered_without_a_gap_and_have_cases() -> None:
     for rule in RULES.finditer(WINDOWS):
         numbers.setdefault(rule["letter"], []).append(int(rule["number"]))
     assert {letter: own == list(range(1, len(own) + 1)) for letter, own in numbers.items()} == dict.fromkeys(
-        "PEHCUN", True
+        "PEHCUNL", True
     )
     assert len(REFERENCES) > 40
 
 
 def test_rules_that_are_referred_to_exist() -> None:
     known = {rule["letter"] + rule["number"] for rule in RULES.finditer(WINDOWS)}
-    assert set(re.findall(r"\b([PEHCUN]\d+)\b", WINDOWS)) <= known
+    assert set(re.findall(r"\b([PEHCUNL]\d+)\b", WINDOWS)) <= known
