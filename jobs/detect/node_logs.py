@@ -7,12 +7,11 @@ import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, node_clocks, with_utc
-from jobs.detect.inputs import topic_lifetimes
 from jobs.lake.lake import Lake
 from replay.cluster.log import is_complete
 from replay.cluster.state import LogShape
 from replay.offsets.broker_lines import KINDS
-from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids
+from replay.offsets.topic_ids import events_with_topic_ids
 
 _STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
 _SESSIONS = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
@@ -31,10 +30,9 @@ def measured_clocks(lake: Lake, cluster: str) -> pa.Table:
     return node_clocks(anchors, states, sessions, lake.read("node_boots", cluster, tables.NODE_BOOTS.names))
 
 
-def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table) -> pa.Table:
+def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, lifetimes: pa.Table) -> pa.Table:
     """The tables.BROKER_LOG_EVENTS rows that verdicts use, with their topic_id and, as far as `clocks` shows it, their
-    time in UTC."""
+    time in UTC. lifetimes: LIFETIMES of the cluster's topics."""
     used = pc.field("kind").isin(KINDS)
     events = lake.read("broker_log_events", cluster, tables.BROKER_LOG_EVENTS.names, used)
-    lifetimes = topic_lifetimes(lake, cluster) if len(events) else LIFETIMES.empty_table()
     return events_with_topic_ids(with_utc(events, clocks), lifetimes, is_complete(shape.runs))

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
-from jobs.detect.inputs import topic_lifetimes
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Bucket, FilePart, SlicedFile, Slices
 from jobs.lake.storage import Storage
@@ -55,11 +54,10 @@ class Scratch:
             self.storage.delete(name)
 
 
-def write_evidence(lake: Lake, cluster: str, scratch: Scratch, lines: pa.Table) -> None:
+def write_evidence(lake: Lake, cluster: str, scratch: Scratch, lines: pa.Table, lifetimes: pa.Table) -> None:
     """Write the log end offsets (LOG_ENDS), the printed states (PRINTED) and the lines of nodes' logs (LINES) of a
-    cluster. lines: BROKER_LOG_EVENTS rows with a topic id. A printed state without a topic id is written once for
-    each topic of its name."""
-    lifetimes = topic_lifetimes(lake, cluster)
+    cluster. lines: BROKER_LOG_EVENTS rows with a topic id. lifetimes: LIFETIMES of the cluster's topics. A printed
+    state without a topic id is written once for each topic of its name."""
     ends = lake.parts("log_end_offsets", cluster, LOG_END_OFFSETS.names)
     scratch.write(LOG_ENDS, LOG_END_OFFSETS, (with_topic_ids(part.cast(LOG_END_OFFSETS), lifetimes) for part in ends))
     timed = pc.field("captured_at_ms").is_valid()

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
-from jobs.detect.inputs import judging_inputs
+from jobs.detect.inputs import judging_inputs, topic_lifetimes
 from jobs.detect.node_logs import judging_events, measured_clocks
 from jobs.detect.scratch import Scratch, write_evidence
-from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectItem, DetectTask, JudgedBucket, counts_of
+from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake, write_file
-from jobs.replay.buckets import HISTORY, BucketFiles, buckets
+from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
 from jobs.spark.tasks import run_tasks
 from replay.arrow import schemas
@@ -83,9 +83,11 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms)
     clocks = measured_clocks(lake, cluster)
     lake.put("node_clocks", cluster, clocks)
+    lifetimes = topic_lifetimes(lake, cluster)
+    lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     with Scratch(lake.storage, len(wanted)) as scratch:
-        write_evidence(lake, cluster, scratch, judging_events(lake, cluster, state.shape, clocks))
-        items = [DetectItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
+        write_evidence(lake, cluster, scratch, lines, lifetimes)
+        items = [BucketItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
         results = run_tasks(task, items, rows, settings.spark)
     mismatches = [row for r in results for row in r.mismatches]
     compared, contradicted = _printed(cluster, results)

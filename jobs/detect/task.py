@@ -13,10 +13,10 @@ from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFF
 from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
 from jobs.ingest.records import SNAPSHOTS
 from jobs.lake.lake import DataFile, write_file
-from jobs.lake.row_groups import Bucket, FilePart, read_bucket
+from jobs.lake.row_groups import read_bucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
-from jobs.replay.buckets import HISTORY, KEY, read_change_keys, read_history, read_table
+from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_history, read_table
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
@@ -34,14 +34,6 @@ WRITTEN = {
 }
 MAX_ORPHANS = 100_000
 _OF_SNAPSHOT = ("snapshot_end_offset", "snapshot_epoch", "offset")
-
-
-@dataclass(frozen=True, slots=True)
-class DetectItem:
-    """A bucket, and the parts of files to read for it: by table, and by name for scratch files."""
-
-    bucket: Bucket
-    parts: dict[str, list[FilePart]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,7 @@ class DetectTask:
     snapshots: Mapping[int, bool]
     log_end_ms: int | None
 
-    def __call__(self, item: DetectItem) -> JudgedBucket:
+    def __call__(self, item: BucketItem) -> JudgedBucket:
         history = read_history(self.storage, item.parts[HISTORY], item.bucket)
         offsets = self._scratch(item, LOG_ENDS, LOG_END_OFFSETS)
         lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
@@ -92,11 +84,11 @@ class DetectTask:
             orphans=self._orphans(item, history),
         )
 
-    def _scratch(self, item: DetectItem, name: str, schema: pa.Schema) -> pa.Table:
+    def _scratch(self, item: BucketItem, name: str, schema: pa.Schema) -> pa.Table:
         rows = read_bucket(self.storage, item.parts[name], schema.names, item.bucket, TOPICS)
         return pa.concat_tables([schema.empty_table(), *rows])
 
-    def _compare_with_snapshots(self, item: DetectItem, history: pa.Table) -> tuple[int, list[dict[str, Any]]]:
+    def _compare_with_snapshots(self, item: BucketItem, history: pa.Table) -> tuple[int, list[dict[str, Any]]]:
         records = read_table(self.storage, SNAPSHOTS, item.parts[SNAPSHOTS], item.bucket)
         compared, found = 0, []
         for end_offset, compare_elr in self.snapshots.items():
@@ -109,13 +101,13 @@ class DetectTask:
             found += differing
         return compared, found
 
-    def _compare_with_printed(self, item: DetectItem, history: pa.Table) -> list[dict[str, Any]]:
+    def _compare_with_printed(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
         printed = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS)
         if self.log_end_ms is None or not len(printed):
             return []
         return printed_differences(history, printed, PROPAGATION_MS, self.facts.clock.error_ms, self.log_end_ms)
 
-    def _orphans(self, item: DetectItem, history: pa.Table) -> list[dict[str, Any]]:
+    def _orphans(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
         """Valid records that made no state: the partition was never created, or was removed before."""
         keys = read_change_keys(self.storage, item.parts, item.bucket, self.state)
         of_event = pc.is_in(history["offset"], self.state.topic_events["offset"].combine_chunks())

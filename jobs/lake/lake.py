@@ -150,7 +150,7 @@ class Lake:
         schema = pa.schema([*found, *(field for field in TABLES[name].schema if field.name not in found.names)])
         partitions = table.metadata().partition_columns
         fragments = []
-        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        for row in _files(table):
             is_of = reduce(and_, (pc.field(c) == row[f"partition.{c}"] for c in partitions)) if partitions else None
             fragments.append(form.make_fragment(unquote(row["path"]), system, is_of))
         return FileSystemDataset(fragments, schema, form, system)
@@ -190,11 +190,10 @@ class Lake:
 
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
-        actions = pa.table(self.delta(name).get_add_actions(flatten=True)).to_pylist()
         key = TABLES[name].key[-1]
         return [
             DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
-            for a in actions
+            for a in _files(self.delta(name))
             if a.get(f"partition.{CLUSTER_ID}") == cluster_id
         ]
 
@@ -257,7 +256,7 @@ class Lake:
     ) -> None:
         """Like `put`, for files that are already written."""
         since = self.cluster_version(name, cluster_id) if since is None else since
-        self.commit(name, cluster_id, files, self.files(name, cluster_id), about, since)
+        self.commit(name, cluster_id, files, self.files(name, cluster_id), about=about, since=since)
 
     def commit(
         self,
@@ -340,6 +339,12 @@ class Lake:
     def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
         """The fingerprint of the inputs that the cluster's rows were made from; None if there is none."""
         return self.made(name, cluster_id).get("input_fingerprint")
+
+
+def _files(table: DeltaTable) -> list[Row]:
+    """The table's files, as its log names them."""
+    rows: list[Row] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return rows
 
 
 def _statistics(column: str, file: DataFile) -> str:

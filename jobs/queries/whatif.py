@@ -110,9 +110,10 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
         raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
     state, facts = judging_inputs(lake, cluster, settings)
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
-    offsets = with_topic_ids(offsets, lifetimes_of(topics))
+    lifetimes = lifetimes_of(topics)
+    offsets = with_topic_ids(offsets, lifetimes)
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
-    events = judging_events(lake, cluster, state.shape, clocks)
+    events = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     end_ms = _end_ms(lake, cluster, question.to_offset, facts.log_end_ms)
     answers = [WHATIF.empty_table()]
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):

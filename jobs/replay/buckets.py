@@ -4,6 +4,7 @@ topic reads its partition 0."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,14 @@ def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, r
     least = max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, cores(rows, settings.spark))
     count = power_of_two(least)
     return [Bucket(number, count) for number in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketItem:
+    """A bucket, and the parts of files to read for it: by table, or by name for files of another kind."""
+
+    bucket: Bucket
+    parts: dict[str, list[FilePart]]
 
 
 class BucketFiles:

@@ -18,9 +18,9 @@ from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint
 from jobs.lake.lake import DataFile, Lake, write_file
 from jobs.lake.tables import TABLES
-from jobs.replay.buckets import HISTORY, BucketFiles, buckets
+from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
-from jobs.replay.task import ReplayedBucket, ReplayItem, ReplayTask
+from jobs.replay.task import ReplayedBucket, ReplayTask
 from jobs.spark.tasks import run_tasks
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.broker_sessions import broker_history, registrations
@@ -123,7 +123,7 @@ def _partitions(
     files = BucketFiles(lake, cluster, (RECORDS, SNAPSHOTS), is_read)
     old = BucketFiles(lake, cluster, (HISTORY,))
     rows = files.rows(RECORDS) + (0 if from_offset is None else old.rows(HISTORY))
-    items = [ReplayItem(b, files.parts(b) | old.parts(b)) for b in buckets(lake, cluster, settings, state, rows)]
+    items = [BucketItem(b, files.parts(b) | old.parts(b)) for b in buckets(lake, cluster, settings, state, rows)]
     read = Counter(part.name for item in items for part in item.parts[HISTORY])
     # The history may have been made with another number of buckets.
     rewrites = any(count > 1 for count in read.values())
@@ -132,5 +132,5 @@ def _partitions(
     replaced = {p.name for i, r in zip(items, results, strict=True) if r.is_replaced for p in i.parts[HISTORY]}
     about = {**rules, "resume": asdict(point) if point else None}
     removed = [f for f in old.files[HISTORY] if from_offset is None or f"{HISTORY}/{f.path}" in replaced]
-    lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about, since)
+    lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about=about, since=since)
     return results, from_offset

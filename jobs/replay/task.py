@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.lake import DataFile, write_file
-from jobs.lake.row_groups import Bucket, FilePart
 from jobs.lake.row_keys import matches
 from jobs.lake.storage import Storage
-from jobs.replay.buckets import HISTORY, KEY, read_changes, read_history
+from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_changes, read_history
 from replay.arrow.schemas import PARTITION_HISTORY, sorted_history
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, session_evidence
 from replay.cluster.log import clip_validity
@@ -22,14 +21,6 @@ from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
 
 _ENDS = ("end_offset", "end_timestamp_ms")
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayItem:
-    """A bucket, and the parts of files to read for it, by table."""
-
-    bucket: Bucket
-    parts: dict[str, list[FilePart]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ class ReplayTask:
             events = events.filter(pc.greater_equal(events["offset"], self.from_offset))
         object.__setattr__(self, "later", replace(self.state, topic_events=events))
 
-    def __call__(self, item: ReplayItem) -> ReplayedBucket:
+    def __call__(self, item: BucketItem) -> ReplayedBucket:
         if self.from_offset is None:
             history = _reduced(read_changes(self.storage, item.parts, item.bucket, self.state), self.state)
             new, is_changed = len(history), True
@@ -84,7 +75,7 @@ class ReplayTask:
             sessions=sessions,
         )
 
-    def _extended(self, item: ReplayItem, offset: int) -> tuple[pa.Table, int, bool]:
+    def _extended(self, item: BucketItem, offset: int) -> tuple[pa.Table, int, bool]:
         """The bucket's history with what the log adds from `offset` on, the number of rows added, and whether anything
         changed. States that a later record ends get their end."""
         history = read_history(self.storage, item.parts[HISTORY], item.bucket)

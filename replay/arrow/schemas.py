@@ -397,6 +397,3 @@ TOPIC_EVENTS = pa.schema(
         *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
     ]
 )
-
-# Records that affect partitions without being partition records: of configs, brokers and the active controller.
-CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset", "timestamp_ms", *PROVENANCE_NAMES)])

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
-from replay.arrow.schemas import CLUSTER_RECORDS, TOPIC_EVENTS
+from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVENTS
 from replay.cluster.boots import Boots
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
@@ -22,6 +22,9 @@ from replay.cluster.features import FeatureLevels
 from replay.cluster.state import ClusterState, LogShape
 
 Row = Mapping[str, Any]
+
+# Records that affect partitions without being partition records: of configs, brokers and the active controller.
+CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset", "timestamp_ms", *PROVENANCE_NAMES)])
 
 # Kafka's defaults of a controller's and a broker's static config.
 DEFAULT_SESSION_TIMEOUT_MS = 9_000
@@ -73,7 +76,7 @@ class ClusterFacts:
     offsets; None: only the values in the states themselves are known, and no other rules are simulated. cleared:
     offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
-    records: schemas.CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
+    records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
     readings of its machine's boot id.
     """
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.schemas import CLUSTER_RECORDS, INT32_LIST
+from replay.arrow.schemas import INT32_LIST
+from replay.cluster.facts import CLUSTER_RECORDS
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
 
 

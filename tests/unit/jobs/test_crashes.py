@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from evidence.capture.remote import Location
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
-from jobs.lake.lake import DataFile, Lake
+from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from jobs.spark.tasks import runs_here
 from tests.support.digests import digests
@@ -32,18 +31,10 @@ class DyingLake(Lake):
         self.last, self.written = last, written
         self.names: list[str] = []
 
-    def commit(
-        self,
-        name: str,
-        cluster_id: str,
-        add: Iterable[DataFile],
-        remove: Iterable[DataFile] = (),
-        about: Mapping[str, Any] | None = None,
-        since: int | None = None,
-    ) -> None:
+    def commit(self, name: str, *rest: Any, **options: Any) -> None:
         dies = len(self.names) == self.last
         if not dies or self.written:
-            super().commit(name, cluster_id, add, remove, about, since)
+            super().commit(name, *rest, **options)
         self.names.append(name)
         if dies:
             raise DiedError

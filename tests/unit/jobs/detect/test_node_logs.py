@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence.tables import NODE_BOOTS
+from jobs.detect.inputs import topic_lifetimes
 from jobs.detect.node_logs import judging_events, measured_clocks
 from jobs.lake.lake import Lake
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
@@ -45,7 +46,7 @@ def test_clocks_are_bounded_by_records_and_show_the_zone(lake: tuple[Lake, Clust
 
 def test_the_events_of_verdicts_have_topic_ids_and_utc(lake: tuple[Lake, ClusterState]) -> None:
     made, state = lake
-    events = judging_events(made, CLUSTER, state.shape, measured_clocks(made, CLUSTER))
+    events = judging_events(made, CLUSTER, state.shape, measured_clocks(made, CLUSTER), topic_lifetimes(made, CLUSTER))
     assert set(events["kind"].to_pylist()) <= set(KINDS)
     assert events["topic_id"].null_count == events["logged_at_utc_ms"].null_count == 0
     shifts = {(r["node_id"], r["logged_at_ms"] - r["logged_at_utc_ms"]) for r in events.to_pylist()}

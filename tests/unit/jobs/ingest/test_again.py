@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +36,12 @@ class CountingLake(Lake):
     commits: list[tuple[list[DataFile], list[DataFile]]]
 
     def commit(
-        self,
-        name: str,
-        cluster_id: str,
-        add: Iterable[DataFile],
-        remove: Iterable[DataFile] = (),
-        about: Mapping[str, Any] | None = None,
-        since: int | None = None,
+        self, name: str, cluster_id: str, add: Iterable[DataFile], remove: Iterable[DataFile] = (), **options: Any
     ) -> None:
         add, remove = list(add), list(remove)
         if name == RECORDS:
             self.commits.append((add, remove))
-        super().commit(name, cluster_id, add, remove, about, since)
+        super().commit(name, cluster_id, add, remove, **options)
 
 
 def ingested(lake: Lake, capture: Path) -> Ingested:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.arrow.schemas import CLUSTER_RECORDS, sorted_history
+from replay.arrow.schemas import sorted_history
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChange, ElectionConfigs, config_timeline
-from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
+from replay.cluster.facts import CLUSTER_RECORDS, Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, feature_levels
 from replay.cluster.state import ClusterState
 from replay.controller.transitions import Bucket
