@@ -72,6 +72,8 @@ class Sessions(Replication):
         self._lose_contact(broker)
         self.disturb(broker)
         self._stop_leading(broker.process)
+        if broker.disk.topic_id:
+            self.ledger(broker.disk.topic_id).process_ended(broker.id, broker.log)
         broker.process = None
 
     def stop(self, broker: Broker) -> None:

@@ -40,7 +40,8 @@ class Reign:
 @dataclass
 class _Election:
     """had: the winner's log when it took over (led); of one that never knew, what it had when it was elected
-    (at_election), when a record was promised (held), or at the end of its term."""
+    (at_election), when a record was promised (held), or at the end of its term.
+    seen: what its processes had when they ended before they led."""
 
     offset: int
     epoch: int
@@ -48,6 +49,7 @@ class _Election:
     at_election: Log
     had: frozenset[int] | None = None
     held: set[int] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
     led: bool = False
     lost: set[int] = field(default_factory=set)
     would_lose: dict[int, int] = field(default_factory=dict)
@@ -88,13 +90,17 @@ class Ledger:
         left.difference_update(*(e.lost for e in self.elections))
         self.pending |= left
 
+    def process_ended(self, broker: int, log: Log) -> None:
+        if self.waiting_for == broker:
+            self.elections[-1].seen.update(log.records)
+
     def elected(self, offset: int, epoch: int, winner: int, logs: Mapping[int, Log]) -> None:
         """The controller wrote an election. logs: of every replica at this time."""
         nominal: set[int] = set()
         if self.elections:
             before = self.elections[-1]
             self._took_over(before, logs.get(before.winner, Log()))
-            nominal = set(logs[before.winner].records) if before.winner in logs else set()
+            nominal = before.seen.union(logs[before.winner].records if before.winner in logs else ())
         would_lose = {b: len(self.pending.difference(log.records)) for b, log in logs.items()}
         last = [r for r in self.reigns if r.epoch < epoch]
         newest = [r for r in last if r.epoch == last[-1].epoch] if last else []
