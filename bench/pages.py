@@ -12,8 +12,8 @@ import pyarrow as pa
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
 from jobs.report.timeline_svg import MAX_STATES
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
-from replay.findings.answer import COLUMNS, Scope, answer
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, LEADERLESS
+from replay.incident.answer import COLUMNS, Scope, answer
 
 _START_MS = 1_790_000_000_000
 _STATES, _PIECES = 2 * MAX_STATES, 4

@@ -19,11 +19,11 @@ from jobs.lake.lake import Lake
 from jobs.lake.storage import within
 from jobs.quality import run_quality
 from jobs.queries.flagged_windows import levels
-from jobs.queries.verdict import document, summarize, write_verdict
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_report
 from jobs.spark.tasks import cores, runs_here
+from jobs.verdict.document import document, summarize, write_verdict
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
 _LEAST_RECORD_BYTES = 40

@@ -53,7 +53,7 @@ class Explained:
 
     evidence: for each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing),
     `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a
-    capture is given. causes: the chain of causes (replay/findings/causes.py); empty unless a loss is proven.
+    capture is given. causes: the chain of causes (replay/incident/causes.py); empty unless a loss is proven.
     """
 
     finding: Row

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
-from replay.findings.causes import labelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import prose
+from replay.incident.causes import labelled
 
 if TYPE_CHECKING:
     from jobs.queries.explain import Explained

@@ -1,4 +1,4 @@
-"""Load what advice follows from (replay/findings/advice.py), for the report and for commands."""
+"""Load what advice follows from (replay/incident/advice.py), for the report and for commands."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from jobs.lake.lake import Lake
 from jobs.report.order import KEYS, ordered
-from replay.findings.advice import AdviceInput, advise
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
-from replay.findings.prevention import MOST_LONGEST
+from replay.incident.advice import AdviceInput, advise
+from replay.incident.prevention import MOST_LONGEST
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Load a cluster's answer (replay/findings/answer.py) from the lake, for the report and for commands."""
+"""Load a cluster's answer (replay/incident/answer.py) from the lake, for the report and for commands."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs.lake.lake import Lake
-from replay.findings.answer import COLUMNS, MOST_GAPS, Scope, answer
 from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
+from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer
 from replay.loss.verdicts import PROVEN
 
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Load what the chains of causes of proven losses follow from (replay/findings/causes.py)."""
+"""Load what the chains of causes of proven losses follow from (replay/incident/causes.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from jobs.lake.lake import Lake
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
-from replay.findings.causes import ELECTION, SESSIONS, STATES, chain
 from replay.findings.kinds import HWM_REGRESSION
+from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
 from replay.loss.verdicts import PROVEN
 
 Row = dict[str, Any]

@@ -31,9 +31,9 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.words import ReasonGroup, reason_by_nature
-from replay.findings.answer import sentences, topic_text
-from replay.findings.causes import labelled
 from replay.findings.kinds import HWM_REGRESSION
+from replay.incident.answer import sentences, topic_text
+from replay.incident.causes import labelled
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 MAX_PIECES = 3  # pieces of evidence to show per finding in a list

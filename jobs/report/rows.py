@@ -98,8 +98,8 @@ class ReportInput:
     ELECTION_COLUMNS of ELECTIONS at those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
-    answer, advice: see replay/findings/answer.py and advice.py;
-    causes: finding_id -> its chain (replay/findings/causes.py), of findings with a detail;
+    answer, advice: see replay/incident/answer.py and advice.py;
+    causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from.
     """
 

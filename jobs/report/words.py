@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, Row
-from replay.findings.advice import TITLES
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
+from replay.incident.advice import TITLES
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE

@@ -10,9 +10,9 @@ from evidence.tables import QUARANTINE
 from jobs.report.order import LASTED, LASTED_AT_LEAST
 from jobs.report.rows import ReportInput, Totals
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
-from replay.findings.advice import AdviceInput, advise
-from replay.findings.answer import COLUMNS, Scope, answer
 from replay.findings.statements import prose, statement
+from replay.incident.advice import AdviceInput, advise
+from replay.incident.answer import COLUMNS, Scope, answer
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
 START_MS = 1_700_000_000_000

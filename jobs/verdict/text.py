@@ -1,4 +1,4 @@
-"""The answer of a cluster (replay/findings/answer.py) as text for terminals and as Markdown for a postmortem."""
+"""The answer of a cluster (replay/incident/answer.py) as text for terminals and as Markdown for a postmortem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.lake.lake import Lake
 from jobs.report.answer import load_answer
 from jobs.report.filters import topic_text as visible_topic
 from jobs.report.words import by_time, places_text
-from replay.findings.answer import proven_text, sentences, topic_text, undecided_text
+from replay.incident.answer import proven_text, sentences, topic_text, undecided_text
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ def print_answers(lake: Lake) -> None:
 
 
 def as_text(document: Row) -> list[str]:
-    """Lines for a terminal. document: of jobs.queries.verdict."""
+    """Lines for a terminal. document: of jobs.verdict.document."""
     answer = document["answer"]
     lines = [f"Cluster {printable(document['cluster_id'])}", *_wrapped(sentences(answer, visible_topic))]
     for title, items in _lists(answer):

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replay.findings.advice_piece import (
+from replay.findings.statements import prose
+from replay.incident.advice_piece import (
     EXPOSURE,
     MIN_ISR,
     MOST_PLACES,
@@ -23,7 +24,6 @@ from replay.findings.advice_piece import (
     sentences_of,
     visible,
 )
-from replay.findings.statements import prose
 
 MOST_LONGEST = 5
 _ELR, _METADATA = "eligible.leader.replicas.version", "metadata.version"

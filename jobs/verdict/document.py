@@ -50,7 +50,7 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. answer, advice: see replay/findings/answer.py, advice.py."""
+    partition_history. answer, advice: see replay/incident/answer.py, advice.py."""
 
     cluster_id: str
     answer: Row

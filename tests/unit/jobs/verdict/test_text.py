@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
 from jobs.lake.lake import Lake
-from jobs.queries.answer_output import as_markdown, as_text
+from jobs.verdict.text import as_markdown, as_text
 from replay.arrow.schemas import FINDINGS
 from tests.support.report_rows import answered, finding, small_advice
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from replay.cluster.boots import BootReading
-from replay.findings.causes import LABELS, chain, labelled
 from replay.findings.statements import statement
+from replay.incident.causes import LABELS, chain, labelled
 from tests.support.report_rows import START_MS, finding, state
 
 REASON = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evidence.errors import KraftForensicsError
-from jobs.queries.verdict import Summary, document, write_verdict
+from jobs.verdict.document import Summary, document, write_verdict
 from tests.support.paths import ROOT
 
 KEYS = [

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS
-from replay.findings.answer import COLUMNS, MISSING, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
 from replay.findings.statements import statement
 from replay.findings.window_sentences import WINDOW_SENTENCES
+from replay.incident.answer import COLUMNS, MISSING, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
 
 SCOPE = Scope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replay.findings.advice_piece import (
+from replay.incident.advice_piece import (
     BEFORE_RESTART,
     EXPOSURE,
     MOST_PLACES,
@@ -31,7 +31,7 @@ from replay.findings.advice_piece import (
     sentences_of,
     unclean_commands,
 )
-from replay.findings.prevention import elr_off, known_bugs, longest_exposed, unsafe_configs
+from replay.incident.prevention import elr_off, known_bugs, longest_exposed, unsafe_configs
 
 TITLES = {
     BEFORE_RESTART: "Copy first, before a broker is started or a log is deleted",

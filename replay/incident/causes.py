@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from replay.cluster.boots import Boots, is_same_boot
-from replay.findings.answer import moment
 from replay.findings.statements import prose
+from replay.incident.answer import moment
 
 Row = Mapping[str, Any]
 

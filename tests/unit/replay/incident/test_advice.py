@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from replay.findings.advice import TITLES, AdviceInput, advise
 from replay.findings.statements import statement
+from replay.incident.advice import TITLES, AdviceInput, advise
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind
 
 UNCLEAN = "unclean.leader.election.enable"

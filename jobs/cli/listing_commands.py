@@ -92,8 +92,8 @@ def verdict(
 ) -> None:
     """Print what was lost, as text, as Markdown for a postmortem, or as the JSON of verdict.json (docs/verdict.md)."""
     from jobs.lake.lake import Lake
-    from jobs.queries.answer_output import as_markdown, as_text
-    from jobs.queries.verdict import document, summarize
+    from jobs.verdict.document import document, summarize
+    from jobs.verdict.text import as_markdown, as_text
 
     files = Lake(lake)
     found = document(summarize(files, files.one_cluster(cluster)))

@@ -1,0 +1,169 @@
+"""Commands that answer a question: `describe`, `explain`, `whatif`, `sql`. Only `sql` starts a JVM."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from jobs.console.options import (
+    DEFAULT_LAKE,
+    CaptureOption,
+    ClusterOption,
+    DocumentFormat,
+    DocumentFormatOption,
+    FormatOption,
+    LakeOption,
+)
+from jobs.console.output import Format, print_rows
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def describe(
+    lake: LakeOption = DEFAULT_LAKE,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    at_offset: Annotated[
+        int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
+    ] = None,
+    at_time: Annotated[
+        datetime | None,
+        typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone)."),
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Show topics and partitions as `kafka-topics --describe` does, at any point in history. Starts no JVM."""
+    if at_offset is not None and at_time is not None:
+        raise typer.BadParameter("give --at-offset or --at-time, not both")
+    from jobs.lake.lake import Lake
+    from jobs.queries.describe import COLUMNS, as_kafka_topics, partitions_at
+
+    files = Lake(lake)
+    at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
+    rows = partitions_at(files, files.one_cluster(cluster), topic, at_offset, at_ms)
+    if form is Format.TABLE:
+        typer.echo(as_kafka_topics(rows))
+    else:
+        print_rows(COLUMNS, rows, form)
+
+
+def explain(
+    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or its first characters (at least 6).")],
+    lake: LakeOption = DEFAULT_LAKE,
+    capture: CaptureOption = None,
+    cluster: ClusterOption = None,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Explain a finding, with the rows, files and bytes that support it."""
+    from evidence.capture.files import check_location
+    from evidence.capture.remote import location
+    from jobs.lake.lake import Lake
+    from jobs.queries.explain import explain
+    from jobs.queries.explain_output import print_explained
+
+    files = Lake(lake)
+    place = location(capture) if capture else None
+    if place:
+        check_location(place)
+    files.require()
+    print_explained(explain(files, finding_id, files.one_cluster(cluster) if cluster else None, place), form)
+
+
+def whatif(
+    lake: LakeOption = DEFAULT_LAKE,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them."
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option("--strategy", help="unclean.recovery.strategy: none, balanced, aggressive (KIP-966)."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md"
+        ),
+    ] = None,
+    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, help="min.insync.replicas.")] = None,
+    unclean: Annotated[
+        bool | None, typer.Option("--unclean/--no-unclean", help="unclean.leader.election.enable.")
+    ] = None,
+    elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
+    deprioritized: Annotated[
+        str,
+        typer.Option(
+            "--deprioritized",
+            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).",
+            metavar="IDS",
+        ),
+    ] = "",
+    designate: Annotated[
+        int | None, typer.Option("--designate", help="Broker to elect when no member of the ISR or ELR can lead.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    from_offset: Annotated[
+        int, typer.Option("--from-offset", min=0, help="Start from the state after this metadata offset.")
+    ] = 0,
+    to_offset: Annotated[
+        int | None,
+        typer.Option("--to-offset", min=0, help="Stop after this metadata offset (default: end of the log)."),
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
+    from jobs.config.settings import load_settings
+    from jobs.lake.lake import Lake
+    from jobs.queries.whatif import WhatifQuestion, question_of, whatif
+    from jobs.queries.whatif_output import print_differences
+
+    last = _deprioritized(deprioritized)
+    given = (policy, strategy, profile, min_isr, unclean, elr, designate)
+    if all(value is None for value in given) and not last:
+        raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
+    rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
+    question = WhatifQuestion(*rules, topic, from_offset, to_offset)
+    question.scenario()  # reject an invalid question before the lake is read
+    files = Lake(lake)
+    print_differences(whatif(files, files.one_cluster(cluster), question, load_settings()), form)
+
+
+def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
+    """(broker, first offset, last offset) of each entry; None: the bound of the command's range."""
+    entries = [re.fullmatch(r"(\d+)(?:@(\d+)-(\d+))?", entry.strip()) for entry in text.split(",") if entry.strip()]
+    found = [entry.groups() for entry in entries if entry]
+    if len(found) < len(entries):
+        raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2 or 1@500-900,2")
+    return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
+
+
+def sql(
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="A statement of Spark SQL that only reads; without it, a prompt for many.", show_default=False
+        ),
+    ] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Run Spark SQL on the tables, which have their names. Nothing can be changed."""
+    from jobs.queries.sql import ReadOnlySql, prompt
+
+    statements = ReadOnlySql(lake)
+    if query is None:
+        prompt(statements, form)
+    else:
+        print_rows(*statements.run(query), form)

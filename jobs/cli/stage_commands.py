@@ -1,0 +1,111 @@
+"""Commands that run stages: `run`, `ingest`, `replay`, `detect`, `quality`, `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evidence.capture.remote import Location
+from jobs.console.options import (
+    DEFAULT_LAKE,
+    Captures,
+    FailOn,
+    FailOnOption,
+    FormatOption,
+    LakeOption,
+    Start,
+    StartOption,
+    VerdictOption,
+)
+from jobs.console.output import Format, show_message
+
+if TYPE_CHECKING:
+    from jobs.pipeline import Pipeline
+
+EXIT_FINDINGS, EXIT_QUALITY = 3, 4
+
+
+def run(
+    captures: Captures,
+    lake: LakeOption = DEFAULT_LAKE,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")
+    ] = None,
+    start: StartOption = Start.EARLIEST,
+    form: FormatOption = Format.TABLE,
+    fail_on: FailOnOption = FailOn.NONE,
+    verdict: VerdictOption = None,
+) -> None:
+    """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
+    from jobs.queries.flagged_windows import print_windows
+
+    pipeline = _pipeline(lake, captures)
+    outcome = pipeline.run(report, start, verdict)
+    print_windows(pipeline.lake, form)
+    for line in outcome.summary:
+        show_message(line)
+    _exit(outcome.levels, fail_on, outcome.quality_failed)
+
+
+def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Decode captures into the evidence tables. Rows that are already in the lake are not written again."""
+    _pipeline(lake, captures).ingest()
+
+
+def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST) -> None:
+    """Build or extend the history of every partition from the ingested metadata log."""
+    _pipeline(lake).replay(start)
+
+
+def detect(
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+    fail_on: FailOnOption = FailOn.NONE,
+    verdict: VerdictOption = None,
+) -> None:
+    """Check every leader change for lost records, and predict which leader other rules would have elected."""
+    from jobs.queries.flagged_windows import print_windows
+
+    pipeline = _pipeline(lake)
+    lines = pipeline.detect(verdict)
+    print_windows(pipeline.lake, form)
+    for line in lines:
+        show_message(line)
+    _exit(pipeline.levels(), fail_on, [])
+
+
+def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Check `partition_history` against the expectation suite and write Data Docs."""
+    _exit(set(), FailOn.NONE, _pipeline(lake).quality())
+
+
+def report(
+    lake: LakeOption = DEFAULT_LAKE,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="HTML page to write (default: <lake>/report.html).")
+    ] = None,
+) -> None:
+    """Write the HTML incident report."""
+    from jobs.lake.lake import Lake
+    from jobs.report.stage import write_reports
+
+    for path in write_reports(Lake(lake), output):
+        typer.echo(path)
+
+
+def _pipeline(lake: Location, captures: Sequence[str] = ()) -> Pipeline:
+    from jobs.pipeline import Pipeline
+
+    return Pipeline(lake, captures)
+
+
+def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
+    for line in quality_failed:
+        show_message(f"quality: not met: {line}")
+    if levels & fail_on.levels():
+        raise typer.Exit(EXIT_FINDINGS)
+    if quality_failed:
+        raise typer.Exit(EXIT_QUALITY)

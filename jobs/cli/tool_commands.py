@@ -1,0 +1,100 @@
+"""Commands that need no lake: `inspect`, `conformance`, `doctor`, `config`, `bench`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evidence.errors import KraftForensicsError
+from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
+from jobs.console.output import Format, print_rows, show_message
+
+config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
+
+
+@config.command("show")
+def config_show(form: FormatOption = Format.TABLE) -> None:
+    """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
+    from jobs.config.origins import effective_settings, unknown_variables
+
+    rows = effective_settings()
+    if form is Format.TABLE:  # one column of text, whatever the types of the values
+        rows = [{**row, "value": str(row["value"])} for row in rows]
+    print_rows(list(rows[0]), rows, form)
+    for name in unknown_variables():
+        show_message(f"{name}: not a setting; it has no effect")
+
+
+def bench(
+    log: Annotated[Path, typer.Argument(help="A metadata segment (.log) or snapshot (.checkpoint).")],
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each stage; the first one is cold.")] = 5,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Time the stages on a log (read, hash, check, decode, replay), each in its own process. Starts no JVM."""
+    from bench.own import COLUMNS, measure_log
+
+    print_rows(COLUMNS, measure_log(log, runs, show_message), form)
+
+
+def inspect(
+    files: Annotated[list[Path], typer.Argument(help="Metadata segments (.log) or snapshots (.checkpoint).")],
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
+) -> None:
+    """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
+    from evidence.metadata_log.inspect import print_file
+
+    failed = False
+    for file in files:
+        sys.stdout.flush()
+        if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
+            show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
+            failed = True
+    if failed:
+        raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def conformance(
+    cases: Annotated[list[Path], typer.Argument(help="Policy cases: one JSON object per line, .jsonl or .jsonl.gz.")],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", help="Predict every case by these rules (4.0, 4.1.0, 4.1.1, 4.3), not by its release."
+        ),
+    ] = None,
+) -> None:
+    """Predict what a controller writes in each case and compare it with the output of Kafka's own class.
+
+    Starts no JVM.
+    """
+    from jobs.queries.conformance import check_cases, named_profile
+
+    rules = named_profile(profile)
+    results = [(file, check_cases(file, rules)) for file in cases]
+    for file, result in results:
+        for line, difference in result.differing[:5]:
+            show_message(f"{file}: line {line}: {json.dumps(difference)}")
+    matched, differ = (sum(counts) for counts in zip(*((r.matched, len(r.differing)) for _, r in results), strict=True))
+    typer.echo(f"{matched} matched, {differ} differ")
+    if differ:
+        raise typer.Exit(1)
+
+
+def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:
+    """Check Java, packages, jars, disk and permissions."""
+    from jobs.config.doctor import run_checks
+    from jobs.config.settings import load_settings
+    from jobs.lake.storage import check_root
+
+    check_root(lake)
+    checks = run_checks(load_settings(), lake)
+    rows = [
+        {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice}
+        for c in checks
+    ]
+    print_rows(list(rows[0]), rows, form)
+    if not all(c.ok for c in checks):
+        raise typer.Exit(1)
