@@ -112,18 +112,21 @@ class LeaderTerms:
 
     def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
-        machine did not start again (SIGKILL leaves what was written in the page cache). The process of the session at
-        since_ms, if there is one, certainly ran up to its last sign of life."""
-        return self._same_boot(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
+        machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
+        directories. The process of the session at since_ms, if there is one, certainly ran up to its last sign of
+        life."""
+        return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
 
     def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether only damage that a start cut off keeps `ran_on` from being true."""
-        return self._same_boot(broker, session, since_ms, until_ms) and self._cut_damage(broker, since_ms, until_ms)
+        return self._same_log(broker, session, since_ms, until_ms) and self._cut_damage(broker, since_ms, until_ms)
 
-    def _same_boot(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+    def _same_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
         readings = self.cluster.boots.get(broker, ())
-        return is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, self.cluster.clock.error_ms)
+        error_ms = self.cluster.clock.error_ms
+        kept = self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms + PROPAGATION_MS)
+        return kept and is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, error_ms)
 
     def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
         error = self.cluster.clock.error_ms + PROPAGATION_MS

@@ -114,9 +114,10 @@ class LineReader:
     def _shared(self, row: int, end: Bound) -> Bound:
         """Up to where the winner's log is the last leader's.
 
-        While it followed, it had what its leader had. Since then it may have kept a tail that later leaders replaced:
-        it agrees with them below the first log end of each (KIP-101). That holds if no epoch was written twice: whoever
-        led lost nothing of it.
+        While it followed, it had what its leader had. Since then it may have kept a tail that later leaders replaced,
+        and so may each of these leaders, if it has not followed since. Logs that were alike agree below the first log
+        end of each leader epoch that began after that (KIP-101). That holds if no epoch was written twice: whoever led
+        lost nothing of it.
         """
         winner, term = int(self.states.leader[row]), self.terms.last_term(row)
         if end.value is None or term is None:
@@ -125,7 +126,7 @@ class LineReader:
             return end if term.kept and not self.facts.anchored[term.first] else OPEN
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN
-        since = self._in_agreement(winner, row)
+        since = self._all_in_agreement(winner, row)
         values = [end.value]
         for later in self.terms.terms_within(since + 1, row):
             rows = range(max(later.first, since + 1), min(later.end, row))
@@ -135,6 +136,15 @@ class LineReader:
                     return OPEN
                 values.append(began.log_end)
         return Bound(min(values), end.row)
+
+    def _all_in_agreement(self, winner: int, row: int) -> int:
+        """The last row since which the logs of the winner and of every leader up to the election parted only where a
+        leader epoch began."""
+        since = self._in_agreement(winner, row)
+        for term in reversed(self.terms.terms_within(self.terms.first, row)):
+            if term.first > since:
+                since = min(since, self._in_agreement(term.leader, term.first))
+        return since
 
     def _in_agreement(self, winner: int, row: int) -> int:
         """The last row before the election in which the winner's log was certainly its leader's as far as it went: it
