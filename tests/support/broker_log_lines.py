@@ -7,8 +7,10 @@
 and goes on to lead: leader epoch, partition epoch, log end, high watermark, and the leader and leader epoch that the
 process knew before (`from`; without it: none). `cuts` is a truncation below the high watermark as 4.2 logs it,
 `cuts-old` as 4.1 does; r0: the epoch that the leader answered. A word t=9 is the second of the node's clock at which
-it was logged; else lines are a second apart. `damaged`: a start found damage; utc=9 is that time if it is known. `old`
-as the last word: as up to 4.1, where a follower prints its new leader and epoch as the previous ones.
+it was logged; else lines are a second apart. `damaged`: a start found damage; utc=9 is that time if it is known.
+`loads` is the log end that a start loaded, `loads-hw` the high watermark. `shrinks 1` is a leader's line that it wants
+the ISR [1], `updates` that it learned a partition epoch from the controller's answer. `old` as the last word: as up to
+4.1, where a follower prints its new leader and epoch as the previous ones.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
     numbers = {word[0]: int(word[1:]) for word in words if word[:1] in "epr" and word[1:].isdigit()}
     leader = next((int(w) for w in words if w.lstrip("-").isdigit()), None)
     node = int(broker[1:])
-    file = "server.log" if what.startswith(("cuts", "damaged")) else "state-change.log"
+    of_server = what.startswith(("cuts", "damaged", "shrinks", "updates", "loads"))
+    file = "server.log" if of_server else "state-change.log"
     common = {
         **place,
         "node_id": node,
@@ -51,6 +54,13 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
     }
     if what == "damaged":
         return [{**common, "kind": "corruption_found", "truncated_to": 0}]
+    if what.startswith("loads"):
+        kind, end = ("log_loaded", None) if what == "loads-hw" else ("log_load_completed", int(values["at"]))
+        return [{**common, "kind": kind, "log_end_offset": end}]
+    if what == "shrinks":
+        return [{**common, "kind": "isr_shrinking", "isr": [leader], "leader": None}]
+    if what == "updates":
+        return [{**common, "kind": "isr_updated", "partition_epoch": numbers["p"]}]
     if what.startswith("cuts"):
         return list(_cut(common, numbers["r"], int(values["to"]), int(values["hw"]), what == "cuts-old"))
     kind = {"leads": "leader_started", "follows": "follower_started", "stays": "leader_unchanged"}[what]
