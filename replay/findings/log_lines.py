@@ -37,6 +37,7 @@ _PRINTED = {
     FOLLOWS: ("leader_epoch",),
     UNCLEAN: ("leader", "leader_epoch", "isr"),
 }
+COMPARED = tuple(_PRINTED)
 _STATE = (
     *(*PARTITION_KEY, "partition_epoch", "topic", "leader", "leader_epoch", "isr", "offset", "removed"),
     *PROVENANCE_NAMES,
