@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.broker_logs.anchors import with_utc
+from evidence.tables import NODE_CLOCKS
 from jobs.lake.lake import Lake
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
+from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
 from replay.loss.verdicts import PROVEN
 
 Row = dict[str, Any]
@@ -42,6 +45,7 @@ def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, 
     }
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
+    logs = _node_logs(lake, cluster, {row["broker_id"] for row in sessions})
     return {
         f["finding_id"]: chain(
             f,
@@ -49,6 +53,13 @@ def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, 
             sessions,
             elections.get((f["topic_id"], f["partition"], f["election_offset"])),
             boots,
+            logs,
         )
         for f in proven
     }
+
+
+def _node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
+    events = lake.read("broker_log_events", cluster, EVENTS, pc.field("kind").isin(EVENT_KINDS))
+    events = with_utc(events, lake.read("node_clocks", cluster, NODE_CLOCKS.names))
+    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), brokers)

@@ -1,12 +1,19 @@
-"""Lines of brokers' own logs that contradict the metadata log: a broker led or followed in a state that the replayed
-history does not have.
+"""Lines of nodes' own logs that contradict the metadata log: a state with another leader, leader epoch or ISR than the
+replayed history has at that partition epoch.
 
-A broker applies committed records only, so the history was altered, or is another cluster's. Only lines that print the
-topic id count, and only states that are known.
+Brokers apply committed records only, and so do standby controllers. So the history was altered, or is another
+cluster's. The active controller logs a change before it is committed: its line alone shows nothing. Two controllers
+with the same line count, since one of them was not active. Only lines that print the topic id are used, and only states
+that are known.
+
+Sources: Kafka's Partition.makeLeader and makeFollower (state-change.log), PartitionRegistration.maybeLogPartitionChange
+and QuorumController.handleCommit (controller.log).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -22,14 +29,26 @@ Row = dict[str, Any]
 
 KIND = "log_line_mismatch"
 MAX_FINDINGS = 1_000
-_STATE = (*PARTITION_KEY, "partition_epoch", "topic", "leader", "leader_epoch", "offset", "removed", *PROVENANCE_NAMES)
+FOLLOWS, UNCLEAN = "follower_unchanged", "unclean_election"
+# What a line of the kind prints of the state; a leader's `leader` is the node itself.
+_PRINTED = {
+    LED: ("leader", "leader_epoch", "isr"),
+    UNCHANGED: ("leader", "leader_epoch", "isr"),
+    FOLLOWS: ("leader_epoch",),
+    UNCLEAN: ("leader", "leader_epoch", "isr"),
+}
+COMPARED = tuple(_PRINTED)
+_STATE = (
+    *(*PARTITION_KEY, "partition_epoch", "topic", "leader", "leader_epoch", "isr", "offset", "removed"),
+    *PROVENANCE_NAMES,
+)
 
 
 def line_findings(bucket: Bucket, events: pa.Table | None, cluster_id: str) -> pa.Table:
     """schemas.FINDINGS of a bucket, at most MAX_FINDINGS. events: see `replay.bucket.detect`."""
     if events is None or not len(events):
         return FINDINGS.empty_table()
-    lines = events.filter(pc.is_in(events["kind"], pa.array((LED, UNCHANGED))))
+    lines = events.filter(pc.is_in(events["kind"], pa.array(list(_PRINTED))))
     lines = lines.filter(pc.and_(pc.is_valid(lines["node_id"]), pc.is_valid(lines["partition_epoch"])))
     by_place = {
         (row["topic_id"], row["partition"], row["partition_epoch"]): row
@@ -37,11 +56,16 @@ def line_findings(bucket: Bucket, events: pa.Table | None, cluster_id: str) -> p
         if not row["removed"]
     }
     found = []
+    of_controllers: dict[Any, list[Row]] = defaultdict(list)
     for line in lines.to_pylist():
         state = by_place.get((line["topic_id"], line["partition"], line["partition_epoch"]))
-        same = state is None or (state["leader"], state["leader_epoch"]) == (line["node_id"], line["leader_epoch"])
-        if state is not None and not same and line["topic_id"] in (line["message"] or ""):
-            found.append(_finding(line, state, cluster_id))
+        if state is None or line["topic_id"] not in (line["message"] or "") or not _differ(line, state):
+            continue
+        if line["kind"] == UNCLEAN:
+            of_controllers[state["offset"], line["topic_id"], line["partition"], _words(line, line)].append(line)
+        else:
+            found.append(_finding([line], state, cluster_id))
+    found += _of_two_nodes(of_controllers.values(), by_place, cluster_id)
     return pa.Table.from_pylist(found[:MAX_FINDINGS], schema=FINDINGS)
 
 
@@ -49,21 +73,50 @@ def _named(history: pa.Table, lines: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(history["topic_id"], lines["topic_id"].unique())
 
 
-def _finding(line: Row, state: Row, cluster_id: str) -> Row:
+def _of_two_nodes(groups: Iterable[list[Row]], by_place: dict[Any, Row], cluster_id: str) -> Iterator[Row]:
+    for lines in groups:
+        first = {line["node_id"]: line for line in reversed(lines)}
+        if len(first) > 1:
+            place = lines[0]["topic_id"], lines[0]["partition"], lines[0]["partition_epoch"]
+            yield _finding([first[node] for node in sorted(first)], by_place[place], cluster_id)
+
+
+def _values(line: Row, row: Row) -> Row:
+    """What the line prints, of the line itself or of a state."""
+    values = {name: row[name] for name in _PRINTED[line["kind"]]}
+    if row is line and line["kind"] in (LED, UNCHANGED):
+        values["leader"] = line["node_id"]
+    return {name: sorted(value) if name == "isr" and value is not None else value for name, value in values.items()}
+
+
+def _differ(line: Row, state: Row) -> bool:
+    printed, recorded = _values(line, line), _values(line, state)
+    return any(printed[n] != recorded[n] for n in printed if None not in (printed[n], recorded[n]))
+
+
+def _words(line: Row, row: Row) -> str:
+    names = {"leader": "leader", "leader_epoch": "leader epoch", "isr": "ISR"}
+    return ", ".join(f"{names[n]} {value}" for n, value in _values(line, row).items() if value is not None)
+
+
+def _finding(lines: list[Row], state: Row, cluster_id: str) -> Row:
+    line = lines[0]
+    nodes = " and ".join(str(each["node_id"]) for each in lines)
+    who = "Broker" if line["kind"] != UNCLEAN else "Controllers"
     message = (
-        f"Broker {line['node_id']} logged that it leads {state['topic']}-{state['partition']} in leader epoch "
-        f"{line['leader_epoch']} with partition epoch {line['partition_epoch']}; the metadata log has leader "
-        f"{state['leader']} and leader epoch {state['leader_epoch']} in that state."
+        f"{who} {nodes} logged that {state['topic']}-{state['partition']} has {_words(line, line)} in the state with "
+        f"partition epoch {line['partition_epoch']}; the metadata log has {_words(line, state)} in that state."
     )
-    place = {n: line[n] for n in PROVENANCE_NAMES}
-    evidence = [
-        {"role": "logged", "source": line["kind"], "captured_at_ms": line["logged_at_utc_ms"], **place},
+    logged = (
         {
-            "role": "replayed",
-            "source": "partition_history",
-            "offset": state["offset"],
-            **{n: state[n] for n in PROVENANCE_NAMES},
-        },
-    ]
+            "role": "logged",
+            "source": each["kind"],
+            "captured_at_ms": each["logged_at_utc_ms"],
+            **{n: each[n] for n in PROVENANCE_NAMES},
+        }
+        for each in lines
+    )
+    replayed = {"role": "replayed", "source": "partition_history", "offset": state["offset"]}
+    evidence = [*logged, replayed | {n: state[n] for n in PROVENANCE_NAMES}]
     row = fault(cluster_id, Problem(KIND, state["offset"], message), f"{line['sha256']}@{line['position']}", evidence)
     return {**row, **{n: state[n] for n in ("topic_id", "topic", "partition")}}

@@ -112,6 +112,11 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "The high watermark had reached at least {value}: broker {brokers} logged it when it began to lead or to "
         "follow, or went on to lead.",
     ),
+    "floor_logged_shrink": (
+        BOUND,
+        "The high watermark had reached at least {value}: broker {brokers} logged it when it took replicas out of the "
+        "ISR.",
+    ),
     "floor_logged_truncation": (
         BOUND,
         "The high watermark had reached at least {value}: broker {brokers} logged that it truncated its log below it.",
@@ -130,6 +135,11 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         BOUND,
         "The log of broker {brokers}, the previous leader, still ended at {value} when it logged that it did not lead; "
         "until then it had neither truncated nor lost anything.",
+    ),
+    "ceiling_logged_below_min_isr": (
+        BOUND,
+        "While |ISR| < min ISR the high watermark does not advance; broker {brokers}, the leader, logged that it led "
+        "below min ISR, which lasted up to the election: the high watermark was {value} at most.",
     ),
     "ceiling_below_min_isr": (
         BOUND,

@@ -1,8 +1,8 @@
 """The chain of causes of a proven loss, in five lines: who was in sync, who went away and how, what shrank the ISR, who
 was elected and why, what was cut off.
 
-The first four lines are facts that the metadata log records; the last one gives the bounds of the finding. Where no
-record shows a cause, the line says so.
+The first four lines are facts that the metadata log records, with what the nodes' own logs say of them; the last one
+gives the bounds of the finding. Where no record shows a cause, the line says so.
 
 Sources: docs/rules.md (triggers), KIP-966, KIP-101.
 """
@@ -16,6 +16,7 @@ from typing import Any
 from replay.cluster.boots import Boots, is_same_boot
 from replay.findings.statements import prose
 from replay.incident.answer import moment
+from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 
 Row = Mapping[str, Any]
 
@@ -56,18 +57,25 @@ _ACTORS = {
     "preferred_election": "a preferred election",
 }
 _BOUNDS = (
-    *("high_watermark_at_least", "floor_leader_alone", "floor_logged", "floor_logged_truncation"),
+    *("high_watermark_at_least", "floor_leader_alone", "floor_logged", "floor_logged_shrink"),
+    "floor_logged_truncation",
     *("log_end", "log_end_at_most", "lost_at_least", "lost_at_most", "lost_open", "first_lost"),
 )
 
 
 def chain(
-    finding: Row, states: Sequence[Row], sessions: Sequence[Row], election: Row | None, boots: Boots
+    finding: Row,
+    states: Sequence[Row],
+    sessions: Sequence[Row],
+    election: Row | None,
+    boots: Boots,
+    logs: NodeLogs = NO_NODE_LOGS,
 ) -> list[str]:
     """The five lines, without labels, in the order of LABELS; empty if the states before the election are unknown.
 
     finding: a window with a proven loss; states: STATES of its partition, by offset; sessions: SESSIONS of all brokers,
-    by offset; election: ELECTION of the window, null if not captured; boots: boot ids of the brokers' machines."""
+    by offset; election: ELECTION of the window, null if not captured; boots: boot ids of the brokers' machines; logs:
+    what the nodes logged."""
     at = finding["election_offset"]
     known = [s for s in states if s["offset"] <= at and not s["removed"] and s["isr"] is not None]
     past = [s for s in known if s["offset"] < at]
@@ -84,8 +92,9 @@ def chain(
     in_order = sorted(gone.items(), key=lambda pair: (pair[1] is None, pair[1]["offset"] if pair[1] else 0))
     return [
         _in_sync(spell[0]),
-        " ".join(_went_away(b, event, sessions, boots, finding) for b, event in in_order) or "Nobody left the ISR.",
-        _shrank(spell, sessions),
+        " ".join(_went_away(b, event, sessions, boots, finding, logs) for b, event in in_order)
+        or "Nobody left the ISR.",
+        _shrank(spell, sessions, (finding["topic"], finding["partition"]), logs),
         _elected(finding, election),
         prose(s for s in finding["reason"] or () if s["code"] in _BOUNDS),
     ]
@@ -124,7 +133,9 @@ def _is_away(session: Row) -> bool:
     return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
 
 
-def _went_away(broker: int, event: Row | None, sessions: Sequence[Row], boots: Boots, finding: Row) -> str:
+def _went_away(
+    broker: int, event: Row | None, sessions: Sequence[Row], boots: Boots, finding: Row, logs: NodeLogs
+) -> str:
     if event is None:
         return f"Broker {broker}: no record shows that it stopped; it may only have lagged."
     own = [s for s in sessions if s["broker_id"] == broker]
@@ -136,7 +147,11 @@ def _went_away(broker: int, event: Row | None, sessions: Sequence[Row], boots: B
         again = f"; {start} {_restart(back)}"
     until = finding["end_timestamp_ms"] if back is None else back["timestamp_ms"]
     how = "registered again, as a new process, while its session lasted," if unnoticed else _how(event)
-    return f"Broker {broker} {how} at {_at(event)}{again}{_boot(broker, event, until, boots, finding)}."
+    happened = f"Broker {broker} {how} at {_at(event)}{again}{_boot(broker, event, until, boots, finding)}."
+    fenced = event["fenced"] and not event["in_controlled_shutdown"] and not unnoticed
+    said = [logs.departure(broker, event["broker_epoch"] if fenced else None, event["timestamp_ms"])]
+    said += [] if back is None else [logs.start(broker, back["broker_epoch"])]
+    return " ".join(text for text in (happened, *said) if text)
 
 
 def _is_unnoticed(event: Row, own: Sequence[Row]) -> bool:
@@ -175,13 +190,19 @@ def _boot(broker: int, event: Row, until_ms: int | None, boots: Boots, finding: 
     return "; its machine started again between two readings" if before and after and not before & after else ""
 
 
-def _shrank(spell: Sequence[Row], sessions: Sequence[Row]) -> str:
+def _shrank(spell: Sequence[Row], sessions: Sequence[Row], place: tuple[str, int], logs: NodeLogs) -> str:
     changes = [(a, b) for a, b in pairwise(spell) if set(a["isr"]) - set(b["isr"])]
     shown = "; ".join(
-        f"{_list(a['isr'])} to {_list(b['isr'])} at {_at(b)}, {_why(a, b, sessions)}" for a, b in changes[-_MOST:]
+        f"{_list(a['isr'])} to {_list(b['isr'])} at {_at(b)}, {_why(a, b, sessions)}{_logged(logs, place, a, b)}"
+        for a, b in changes[-_MOST:]
     )
     more = f"{len(changes) - _MOST} earlier changes; " if len(changes) > _MOST else ""
     return f"{more}{shown}." if shown else "No change of the ISR is between that state and the election."
+
+
+def _logged(logs: NodeLogs, place: tuple[str, int], before: Row, after: Row) -> str:
+    said = logs.smaller_isr(place, before, after)
+    return f" ({said})" if said else ""
 
 
 def _why(before: Row, after: Row, sessions: Sequence[Row]) -> str:

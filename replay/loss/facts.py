@@ -29,10 +29,10 @@ class StateFacts:
     changes: the row raised the leader epoch. until_ms: when the row's leader epoch ended, or the last time at which it
     is known to have lasted; closed: it ended with a known row. led: the last row up to this one with a leader, -1 if
     none; term_start: the row since which that leader has led without a break. lowest_min_isr, highest_min_isr: of the
-    effective min ISR while the row was in force; below: |ISR| < min ISR all the while the row was in force, on every
-    broker, whatever the configs were. frozen: the row since which `below` holds without a break; the row's own number
-    + 1 if it does not. elr_on: the ELR feature was on all the while the row was in force. marked: the row newly marks
-    the leader RECOVERING.
+    effective min ISR while the row was in force; shared: when the row began, it was a config that all brokers share.
+    below: |ISR| < min ISR all the while the row was in force, on every broker, whatever the configs were. frozen: the
+    row since which `below` holds without a break; the row's own number + 1 if it does not. elr_on: the ELR feature was
+    on all the while the row was in force. marked: the row newly marks the leader RECOVERING.
     """
 
     offset: Array
@@ -48,6 +48,7 @@ class StateFacts:
     term_start: Array
     lowest_min_isr: Array
     highest_min_isr: Array
+    shared: Array
     below: Array
     frozen: Array
     elr_on: Array
@@ -69,7 +70,8 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
     new_term[1:] = begins[1:] | (states.leader[1:] != states.leader[:-1])
     term_start = np.maximum.accumulate(np.where(new_term, index, 0))
     lowest, highest = _min_isr_range(history, states, cluster.configs)
-    below = _below_min_isr(history, states, lowest)
+    shared = np.isin(history["min_isr_source"].to_numpy(zero_copy_only=False).astype(str), _SHARED)
+    below = _below_min_isr(history, states, lowest, shared)
     frozen = np.maximum.accumulate(np.where(below, -1, index)) + 1
     until_ms, closed = _until(states, changes, timestamp_ms, cluster)
     return StateFacts(
@@ -86,6 +88,7 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
         term_start=np.where(led >= 0, term_start[np.maximum(led, 0)], -1),
         lowest_min_isr=lowest,
         highest_min_isr=highest,
+        shared=shared,
         below=below,
         frozen=np.maximum(frozen, stretch),
         elr_on=_elr_on(history, cluster),
@@ -118,14 +121,12 @@ def _min_isr_range(history: pa.Table, states: States, context: ElectionConfigs |
     return lowest, np.maximum(states.min_isr, np.maximum.reduceat(points.min_isr, first))
 
 
-def _below_min_isr(history: pa.Table, states: States, lowest: Array) -> Array:
+def _below_min_isr(history: pa.Table, states: States, lowest: Array, shared: Array) -> Array:
     """Rows during which the high watermark cannot advance on any broker that waits for min ISR.
 
     A leader uses its own replica count and its own configs. So only values that all brokers share count, and of those
     the lowest that was in force at any time during the row (Kafka's Partition.effectiveMinIsr).
     """
-    source = history["min_isr_source"].to_numpy(zero_copy_only=False)
-    shared = np.isin(source.astype(str), _SHARED)
     replicas = to_lengths(history["replicas"])
     below: Array = shared & ~states.removed & (states.isr_size < np.minimum(lowest, replicas))
     if len(below):

@@ -1,4 +1,4 @@
-"""Bounds on an election that lines of brokers' own logs give. docs/findings.md has the rules (L1 to L8).
+"""Bounds on an election that lines of brokers' own logs give. docs/findings.md has the rules (L1 to L9).
 
 Lines are joined with the metadata log by partition epoch and leader epoch, never by time. What a line says holds
 for the process that logged it. Which process that was must follow from the line itself, from the metadata log (it ran
@@ -16,13 +16,16 @@ from itertools import islice
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
+from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
-from replay.offsets.broker_lines import SOON_MS, BrokerLines, Cut, Said
-from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound
+from replay.loss.liveness import Session
+from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Said
+from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, lower
 from replay.offsets.watermark_floor import Report
 
-LOGGED_FLOOR, LOGGED_CUT = "floor_logged", "floor_logged_truncation"
+LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
+LOGGED_BELOW_MIN_ISR = "ceiling_logged_below_min_isr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,9 @@ class LineReader:
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
                 since = max([created, *led])
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
+        for shrink in self.lines.shrinks:
+            since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
+            result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
 
     def _led_before(self, line: Said) -> int:
@@ -109,7 +115,7 @@ class LineReader:
         began = self.lines.began.get((int(self.states.leader[row]), int(self.states.leader_epoch[row])))
         end = OPEN if began is None else Bound(began.log_end, began.row)
         ceiling, old = self._last_of_old_leader(row)
-        return LineBounds(end, self._shared(row, end), ceiling, old)
+        return LineBounds(end, self._shared(row, end), lower(ceiling, self._below_min_isr(row)), old)
 
     def _shared(self, row: int, end: Bound) -> Bound:
         """Up to where the winner's log is the last leader's.
@@ -189,10 +195,7 @@ class LineReader:
         if not replica.all():
             return None  # it was no replica for a while: its log was deleted
         last_epoch, came_from = int(self.states.leader_epoch[term.end - 1]), line.came_from
-        began = self.lines.began.get((term.leader, last_epoch))
-        start = None if began is None else began.log_end
-        if term.first == self.terms.first and not self.facts.anchored[term.first]:
-            start = 0 if last_epoch == int(self.states.leader_epoch[term.first]) else start
+        start = self._start_of_last_epoch(term)
         led = came_from == (term.leader, last_epoch)
         if not led and start is None:
             return None
@@ -206,6 +209,55 @@ class LineReader:
         if knew or line.leader in (-1, line.broker) or self._cut_after(line) is not None:
             return (end, end) if self._kept_until(term, at, knew) else None
         return None
+
+    def _below_min_isr(self, row: int) -> Bound:
+        """The high watermark that the last leader logged when it learned of a state below min ISR, if that lasted to
+        the election: it stood still from then on. What earlier leaders had promised is below where its epoch begins."""
+        term = self.terms.last_term(row)
+        start = None if term is None else self._start_of_last_epoch(term)
+        if term is None or start is None:
+            return OPEN
+        since, epoch = max(term.first, int(self.facts.frozen[row - 1])), int(self.states.leader_epoch[term.end - 1])
+        found = []
+        for line in self.lines.led:
+            at = self.row_of[line.partition_epoch]
+            mine = line.leader_epoch == epoch and line.broker == term.leader and since <= at < min(term.end, row)
+            if mine and self._stands_still(term, line, at):
+                end = max(line.high_watermark, start)
+                found.append(Bound(end, line.row, inference=LOGGED_BELOW_MIN_ISR))
+        return min(found, key=lambda b: b.value or 0, default=OPEN)
+
+    def _stands_still(self, term: LeaderTerm, line: Said, at: int) -> bool:
+        """Whether the high watermark in the line is the last one that any process of the leader has while |ISR| < min
+        ISR, as it is from that row on.
+
+        One that starts later begins with its checkpoint, so with no more. But one that started before may have had
+        more: the line must be of the process that registered, or of the first one that led the epoch. It applies a
+        state before the configs of the same delta (BrokerMetadataPublisher): min ISR counts since the leader epoch that
+        it had known before.
+        """
+        session, known_epoch = term.session, line.leader_epoch
+        if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
+            known_epoch = line.came_from[1]
+        elif line.row["source"] != UNCHANGED or not _ran_until(session, int(self.facts.timestamp_ms[at])):
+            return False
+        waits = bool(self.facts.elr_on[at])
+        waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        first = self.terms.first + int(np.searchsorted(self._epochs, known_epoch))
+        if not waits or self._epochs[first - self.terms.first] != known_epoch or self.facts.anchored[first]:
+            return False
+        rows = slice(first, at + 1)
+        same = self.facts.stretch[first] == self.facts.stretch[at] and self.facts.shared[rows].all()
+        return bool(same and self.states.isr_size[at] < self.facts.lowest_min_isr[rows].min())
+
+    def _start_of_last_epoch(self, term: LeaderTerm) -> int | None:
+        """Where the log ended when the term's last leader epoch began; None if that is unknown."""
+        last_epoch = int(self.states.leader_epoch[term.end - 1])
+        began = self.lines.began.get((term.leader, last_epoch))
+        created = term.first == self.terms.first and not self.facts.anchored[term.first]
+        if created and last_epoch == int(self.states.leader_epoch[term.first]):
+            return 0
+        return None if began is None else began.log_end
 
     def _is_first_after(self, term: LeaderTerm, at: int) -> bool:
         """Whether nobody led after the term before the leader epoch of that row."""
@@ -249,3 +301,7 @@ class LineReader:
             if 0 <= cut.logged_at_ms - line.logged_at_ms <= SOON_MS:
                 return cut
         return None
+
+
+def _ran_until(session: Session | None, timestamp_ms: int) -> bool:
+    return session is not None and session.ran_until(timestamp_ms + PROPAGATION_MS)

@@ -27,9 +27,10 @@ from replay.partitions.elections import States
 LED, UNCHANGED, FOLLOWED = "leader_started", "leader_unchanged", "follower_started"
 TRUNCATING, BELOW = "truncating_to_leaders_epoch", "truncated_below_high_watermark"
 TRUNCATED, SET_BACK = "truncated", "high_watermark_set_back"
+SHRINKING, ISR_UPDATED = "isr_shrinking", "isr_updated"
 # A start that found damage: what is on a disk may have changed although its machine ran on.
 DAMAGED = ("corruption_found", "log_emptied_at_load")
-KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, *DAMAGED)
+KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, *DAMAGED)
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
 AT_ONCE_MS = 250
 # A replica truncates its log this soon after it began to follow; no broker restarts as fast.
@@ -72,6 +73,17 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Shrink:
+    """A leader's line that it wants a smaller ISR. It names no epoch; lines around it in its file do. since_epoch,
+    until_epoch: it led one of these leader epochs then; since_epoch -1: unknown."""
+
+    row: Row
+    high_watermark: int
+    since_epoch: int
+    until_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerLines:
     """One partition's lines. began: by (broker, leader epoch), the first line with which a process began to lead that
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
@@ -81,6 +93,7 @@ class BrokerLines:
     led: list[Said] = field(default_factory=list)
     followed: list[Said] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
+    shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
 
     @property
@@ -130,6 +143,7 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         led=[s for s in said if s.leader == s.broker],
         followed=[s for s in said if s.row["source"] == FOLLOWED],
         cuts=list(_cuts(ordered)),
+        shrinks=list(_shrinks(ordered, recorded)),
         corrupted=_corrupted(ordered),
     )
 
@@ -140,6 +154,37 @@ def _corrupted(rows: Iterable[Row]) -> dict[int, list[int | None]]:
         if row["kind"] in DAMAGED:
             times[row["node_id"]].append(row["logged_at_utc_ms"])
     return dict(times)
+
+
+def _shrinks(ordered: Iterable[Row], recorded: dict[int, tuple[int, int]]) -> Iterator[Shrink]:
+    """The leaders' lines of smaller ISRs, each between the lines next to it whose leader epoch is known: in time the
+    leader epochs that a broker knows only rise. Both the order in the file and that of its clock must say so, since
+    files are joined in any order and clocks are set."""
+    files: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    for row in ordered:
+        if row["kind"] in (SHRINKING, ISR_UPDATED, LED, UNCHANGED, FOLLOWED) and row["logged_at_ms"] is not None:
+            files[row["capture"], row["path"], row["node_id"]].append(row)
+    for rows in files.values():
+        before: tuple[int, int] | None = None  # leader epoch, ms
+        waiting: list[tuple[Row, int]] = []
+        for row in rows:
+            at = row["logged_at_ms"]
+            if row["kind"] == SHRINKING and row["high_watermark"] is not None:
+                waiting.append((row, before[0] if before and before[1] <= at else -1))
+            epoch = _epoch_of(row, recorded)
+            if epoch is not None:
+                timely = [pair for pair in waiting if pair[0]["logged_at_ms"] <= at]
+                yield from (Shrink(as_row(r), r["high_watermark"], since, epoch) for r, since in timely)
+                before, waiting = (epoch, at), []
+
+
+def _epoch_of(row: Row, recorded: dict[int, tuple[int, int]]) -> int | None:
+    """The leader epoch that the broker knew when it logged the line; None if the line does not show it."""
+    epoch, leader = recorded.get(row["partition_epoch"], (None, None))
+    if row["kind"] == ISR_UPDATED:
+        return epoch if leader == row["node_id"] else None
+    said = _said(row)
+    return epoch if said is not None and (said.leader_epoch, said.leader) == (epoch, leader) else None
 
 
 def _said(row: Row) -> Said | None:

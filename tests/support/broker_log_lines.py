@@ -7,8 +7,11 @@
 and goes on to lead: leader epoch, partition epoch, log end, high watermark, and the leader and leader epoch that the
 process knew before (`from`; without it: none). `cuts` is a truncation below the high watermark as 4.2 logs it,
 `cuts-old` as 4.1 does; r0: the epoch that the leader answered. A word t=9 is the second of the node's clock at which
-it was logged; else lines are a second apart. `damaged`: a start found damage; utc=9 is that time if it is known. `old`
-as the last word: as up to 4.1, where a follower prints its new leader and epoch as the previous ones.
+it was logged; else lines are a second apart. `damaged`: a start found damage; utc=9 is that time if it is known.
+`loads` is the log end that a start loaded, `loads-hw` the high watermark. `shrinks 1` is a leader's line that it wants
+the ISR [1], `updates` that it learned a partition epoch from the controller's answer. `goes-on` is a follower that
+learns a state of its leader epoch, `unclean` a controller's line of an unclean election. `old` as the last word: as up
+to 4.1, where a follower prints its new leader and epoch as the previous ones.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
     numbers = {word[0]: int(word[1:]) for word in words if word[:1] in "epr" and word[1:].isdigit()}
     leader = next((int(w) for w in words if w.lstrip("-").isdigit()), None)
     node = int(broker[1:])
-    file = "server.log" if what.startswith(("cuts", "damaged")) else "state-change.log"
+    of_server = what.startswith(("cuts", "damaged", "shrinks", "updates", "loads"))
+    file = "server.log" if of_server else "state-change.log"
     common = {
         **place,
         "node_id": node,
@@ -48,11 +52,25 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
         "logged_at_utc_ms": ms(float(values["utc"])) if "utc" in values else None,
         "leader": leader,
         "high_watermark": int(values["hw"]) if "hw" in values else None,
+        "isr": [int(b) for b in values["isr"].split(",")] if "isr" in values else None,
     }
     if what == "damaged":
         return [{**common, "kind": "corruption_found", "truncated_to": 0}]
+    if what.startswith("loads"):
+        kind, end = ("log_loaded", None) if what == "loads-hw" else ("log_load_completed", int(values["at"]))
+        return [{**common, "kind": kind, "log_end_offset": end}]
+    if what == "shrinks":
+        return [{**common, "kind": "isr_shrinking", "isr": [leader], "leader": None}]
+    if what == "updates":
+        return [{**common, "kind": "isr_updated", "partition_epoch": numbers["p"]}]
     if what.startswith("cuts"):
         return list(_cut(common, numbers["r"], int(values["to"]), int(values["hw"]), what == "cuts-old"))
+    if what == "unclean":
+        line = {**common, "kind": "unclean_election", "leader_epoch": numbers["e"], "partition_epoch": numbers["p"]}
+        return [{**line, "message": f"... with topic ID {place['topic_id']}: ..."}]
+    if what == "goes-on":
+        line = {**common, "kind": "follower_unchanged", "leader_epoch": numbers["e"], "partition_epoch": numbers["p"]}
+        return [{**line, "message": f"... with topic id Some({place['topic_id']}) ..."}]
     kind = {"leads": "leader_started", "follows": "follower_started", "stays": "leader_unchanged"}[what]
     known = values["from"].split("/") if "from" in values else ("", "-1")
     previous: Row = {"previous_leader": int(known[0]) if known[0] else None, "previous_leader_epoch": int(known[1])}

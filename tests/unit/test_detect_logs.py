@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from replay.bucket import detect
@@ -37,14 +38,18 @@ DECIDED = {
 
 
 @cache
-def judged(name: str, with_logs: bool = True, with_boots: bool = True) -> list[Row]:
+def found(name: str, with_logs: bool = True, with_boots: bool = True) -> pa.Table:
     decoded = decode(capture(name))
     history, state = history_of(decoded)
     events = events_of(decoded, state, history.table) if with_logs else None
     cluster = cluster_of(decoded, state)
     cluster = cluster if with_boots else replace(cluster, boots={})
     offsets = with_topic_ids(decoded.offsets, history.table)
-    return windows(detect(history.table, offsets, cluster, None, events).findings)
+    return detect(history.table, offsets, cluster, None, events).findings
+
+
+def judged(name: str, with_logs: bool = True, with_boots: bool = True) -> list[Row]:
+    return windows(found(name, with_logs, with_boots))
 
 
 @pytest.mark.parametrize("name", LOST)
@@ -62,9 +67,14 @@ def test_no_verdict_is_wrong(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOST)
+def test_no_line_contradicts_a_log_that_is_as_it_was_written(name: str) -> None:
+    assert "log_line_mismatch" not in found(name)["kind"].to_pylist()
+
+
+@pytest.mark.parametrize("name", LOST)
 def test_the_share_of_decided_windows(name: str) -> None:
     without = judged(name, with_logs=False, with_boots=False)
-    counts = [sum(w["verdict"] in ("proven", "excluded") for w in found) for found in (without, judged(name))]
+    counts = [sum(w["verdict"] in ("proven", "excluded") for w in rows) for rows in (without, judged(name))]
     assert (*counts, len(judged(name))) == DECIDED[name]
 
 

@@ -1,7 +1,8 @@
-"""Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L8): what a line proves, and when not."""
+"""Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L9): what a line proves, and when not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -267,6 +268,101 @@ def test_who_is_elected_again_by_the_process_that_led_lost_nothing() -> None:
     lines = logged("b1 leads e2 p3 at=90 hw=90 from=1/0")
     assert window(lines, sessions(*UP, "50 fence 1", "60 unfence 1"), history=history)["verdict"] == "excluded"
     assert window(logged("b1 leads e2 p3 at=90 hw=90"), history=history)["verdict"] != "excluded"
+
+
+# L8: the high watermark that a leader logged when it learned that it was below min ISR.
+
+
+def waiting(brokers: BrokerTimeline) -> BrokerTimeline:
+    """Of a release that does not advance the high watermark below min ISR."""
+    return BrokerTimeline({b: [replace(s, newest_level=15) for s in own] for b, own in brokers.states.items()})
+
+
+def test_a_high_watermark_logged_below_min_isr_stands_still() -> None:
+    found = window(logged(WON, "b1 stays e0 p1 hw=150"), waiting(KILLED), machines=SAME)
+    assert (found["verdict"], found["loss_min"], found["loss_max"]) == ("proven", 70, 70)
+    assert "ceiling_logged_below_min_isr" in codes(found)
+    lines = logged("b2 leads e2 p3 at=150 hw=150 from=-1/1", "b1 stays e0 p1 hw=150")
+    assert window(lines, waiting(KILLED), machines=SAME)["verdict"] == "excluded"
+
+
+@pytest.mark.parametrize(
+    ("line", "brokers", "second"),
+    [
+        # Of a release that may go on.
+        ("b1 stays e0 p1 hw=150", KILLED, "20 isr=1"),
+        # A process that came back within the session may have logged it, with a lower one.
+        ("b1 stays e0 p1 hw=150", waiting(sessions(*UP, "22 fence 1")), "20 isr=1"),
+        ("b1 leads e0 p1 at=150 hw=150", waiting(KILLED), "20 isr=1"),
+        # Of a state that is not below min ISR, or that lasted only for a while.
+        ("b1 stays e0 p0 hw=150", waiting(KILLED), "20 isr=1"),
+        ("b1 stays e0 p1 hw=150", waiting(KILLED), "20 isr=1 min=1"),
+        # Brokers may have different values of it.
+        ("b1 stays e0 p1 hw=150", waiting(KILLED), "20 isr=1 source=static"),
+    ],
+)
+def test_what_does_not_show_that_the_high_watermark_stood_still(
+    line: str, brokers: BrokerTimeline, second: str
+) -> None:
+    history = (UNCLEAN[0], second, *UNCLEAN[2:])
+    found = window(logged(WON, line), brokers, history=history, machines=SAME)
+    assert "ceiling_logged_below_min_isr" not in codes(found)
+
+
+def test_a_min_isr_that_was_raised_in_the_same_leader_epoch_may_not_be_known_yet() -> None:
+    """The leader applies states before configs, and a delta may hold both."""
+    history = ("10 isr=1,2,3 min=1", "20 isr=1 min=2", *UNCLEAN[2:])
+    found = window(logged(WON, "b1 stays e0 p1 hw=150"), waiting(KILLED), history=history, machines=SAME)
+    assert found["loss_max"] is None
+
+
+def test_a_leader_that_begins_below_min_isr_bounds_it_by_its_log_end() -> None:
+    """Its high watermark may lag: what the leader before had promised is in its log too."""
+    history = ("10 isr=1,2,3", "20 isr=2 leader=2", "50 isr= leader=-1", "60 isr=3 leader=3 recovering")
+    brokers = waiting(sessions(*UP, "19 fence 1", "50 fence 2"))
+    won = "b3 leads e3 p3 at=130 hw=80 from=-1/2"
+    found = window(logged("b2 leads e1 p1 at=150 hw=140 from=1/0", won), brokers, history=history, machines=SAME)
+    assert (found["loss_min"], found["loss_max"]) == (10, 20)
+    found = window(logged("b2 leads e1 p1 at=150 hw=140", won), brokers, history=history, machines=SAME)
+    assert found["loss_max"] is None
+
+
+# L9: the high watermark that a leader logs when it asks for a smaller ISR.
+
+
+def test_a_high_watermark_logged_with_a_smaller_isr_is_a_floor() -> None:
+    found = window(logged(WON, "b1 shrinks 1 t=20 hw=150", "b1 updates p1 t=21"))
+    assert (found["verdict"], found["loss_min"]) == ("proven", 70)
+    assert "floor_logged_shrink" in codes(found)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # Nothing after it shows that broker 1 did not lead again, later.
+        ("b1 shrinks 1 t=20 hw=150",),
+        ("b1 updates p0 t=19", "b1 shrinks 1 t=20 hw=150"),
+        # The file's order and the clock's do not agree: two files, joined in the wrong order.
+        ("b1 shrinks 1 t=90 hw=150", "b1 updates p1 t=21"),
+        # Of a state that another broker led, or that is not known.
+        ("b1 shrinks 1 t=20 hw=150", "b1 updates p3 t=21"),
+        ("b1 shrinks 1 t=20 hw=150", "b1 updates p9 t=21"),
+    ],
+)
+def test_a_smaller_isr_of_an_unknown_leader_epoch_is_no_floor(lines: tuple[str, ...]) -> None:
+    assert window(logged(WON, *lines))["verdict"] == "possible"
+
+
+# N13: what a start loads.
+
+
+@pytest.mark.parametrize(
+    "loaded", ["b1 loads t=52 utc=52 at=150", "b2 loads t=55 utc=55 at=80", "b1 loads-hw t=52 utc=52 hw=150"]
+)
+def test_what_a_start_loads_bounds_nothing(loaded: str) -> None:
+    with_it, without = (window(logged(WON, *more), KILLED, machines=SAME) for more in ([loaded], []))
+    bounds = ("verdict", "loss_min", "loss_max", "unacked_min", "unacked_max")
+    assert [with_it[name] for name in bounds] == [without[name] for name in bounds]
 
 
 # L7: which records two logs share.
