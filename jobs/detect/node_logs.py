@@ -15,8 +15,8 @@ from replay.offsets.broker_lines import KINDS
 from replay.offsets.topic_ids import events_with_topic_ids
 
 _STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
-# Lines that name the topic id for others of the same file.
-_NAMING = ("partition_created", "log_load_completed")
+# The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
+USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
 _SESSIONS = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
 
 
@@ -36,6 +36,6 @@ def measured_clocks(lake: Lake, cluster: str) -> pa.Table:
 def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, lifetimes: pa.Table) -> pa.Table:
     """The tables.BROKER_LOG_EVENTS rows that verdicts use, with their topic_id and, as far as `clocks` shows it, their
     time in UTC. lifetimes: LIFETIMES of the cluster's topics."""
-    used = pc.field("kind").isin(sorted({*KINDS, *COMPARED, *_NAMING}))
+    used = pc.field("kind").isin(USED)
     events = lake.read("broker_log_events", cluster, tables.BROKER_LOG_EVENTS.names, used)
     return events_with_topic_ids(with_utc(events, clocks), lifetimes, is_complete(shape.runs))
