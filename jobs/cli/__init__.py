@@ -20,6 +20,7 @@ from jobs.console.output import show_message
 # In the order of `--help`.
 COMMANDS = (
     capture_commands.collect,
+    capture_commands.check,
     stage_commands.run,
     stage_commands.ingest,
     stage_commands.replay,

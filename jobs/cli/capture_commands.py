@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs.console.options import DocumentFormat, DocumentFormatOption
 from jobs.console.output import printable, show_message
+
+if TYPE_CHECKING:
+    from evidence.completeness.lacks import Lack
 
 EXIT_MISSING = 3
 
@@ -87,3 +94,54 @@ def _time_ms(text: str | None) -> int | None:
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not a time, e.g. 2026-11-21T00:40Z") from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def check(
+    capture: Annotated[str, typer.Argument(help="A folder or an archive: a path or a URL.")],
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Say what a capture lacks, which verdicts that leaves open, and where to get it. Needs no lake.
+
+    Exit codes: 0 nothing needed is missing, 3 something is, 1 it is no capture.
+    """
+    from evidence.capture.files import open_capture
+    from evidence.capture.remote import location
+    from evidence.completeness.facts import read_facts
+    from evidence.completeness.lacks import lacks_of
+    from jobs.config.settings import load_settings
+
+    settings = load_settings()
+    with open_capture(location(capture)) as opened:
+        assumed = settings.evidence
+        facts = read_facts(
+            opened,
+            settings.metrics.names(),
+            assumed.snapshot_duration_ms,
+            assumed.log_patterns,
+            assumed.clock_error_ms or None,
+        )
+        name, cluster = opened.name, opened.cluster_id
+    lacks = lacks_of(facts)
+    if form is DocumentFormat.JSON:
+        print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
+    else:
+        for line in _lines(lacks):
+            print(printable(line))
+    if any(lack.needed for lack in lacks):
+        raise typer.Exit(EXIT_MISSING)
+
+
+def _lines(lacks: Sequence[Lack]) -> Iterator[str]:
+    """A line for each lack, with what it costs and where to get it; the same lack of several nodes only once."""
+    for needed, title in ((True, "Needed:"), (False, "Useful:")):
+        grouped: dict[tuple[str, str, tuple[str, ...]], list[int | None]] = {}
+        for lack in (lack for lack in lacks if lack.needed is needed):
+            grouped.setdefault((lack.what, lack.where, lack.rules), []).append(lack.node_id)
+        if grouped:
+            yield title
+        for (what, where, rules), nodes in grouped.items():
+            ids = [str(node) for node in nodes if node is not None]
+            who = f"node{'s' if len(ids) > 1 else ''} {', '.join(ids)}: " if ids else ""
+            yield f"  {who}{what} (costs {'every verdict' if rules == ('all',) else ', '.join(rules)}). Get: {where}"
+    if not any(lack.needed for lack in lacks):
+        yield "Nothing that is needed is missing."

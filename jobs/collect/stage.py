@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence.capture.manifest import read_manifest
+from evidence.limits import MAX_DURATION_MS
 from evidence.text_files import read_properties
 from jobs.collect.frames import shown
 from jobs.collect.session import Visit, visit
@@ -147,10 +148,11 @@ def _node(found: Visit) -> dict[str, Any]:
 
 def _clock_error_ms(visits: Sequence[Visit]) -> int | None:
     """How far this machine's clock, by which all times of the capture are, may be from the controllers' clocks. None if
-    a controller's clock was not measured, or no node is known to be one."""
+    a controller's clock was not measured or is off by more than a manifest may say, or no node is known to be one."""
     controllers = [found for found in visits if "controller" in found.received.facts.get("roles", "").split(",")]
     measured = [found.clock.largest_ms for found in controllers if found.clock is not None]
-    return max(measured) if measured and len(measured) == len(controllers) else None
+    largest = max(measured, default=MAX_DURATION_MS + 1)
+    return largest if len(measured) == len(controllers) and largest <= MAX_DURATION_MS else None
 
 
 def _write_hashes(folder: Path) -> None:
