@@ -110,8 +110,8 @@ def _receive_file(stream: BinaryIO, folder: Path, name: str, size: int, received
     except OSError as error:
         raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
     finally:
-        if not whole:
-            target.unlink(missing_ok=True)
+        if not whole and target.is_file():
+            target.unlink()
     if whole and _LISTING.fullmatch(name):
         target.with_name(f"{name}.gz").write_bytes(gzip.compress(target.read_bytes(), mtime=0))
         target.unlink()

@@ -104,7 +104,7 @@ redacted() {
       if (!RSTART) return
       name = substr(line, 1, RSTART - 1); value = substr(line, RSTART + RLENGTH); low = tolower(name)
       if (low ~ /pass|secret|jaas|cred|token|key|certificate|private|salt|auth\./ || name ~ /\\/ ||
-          tolower(value) ~ /password|passwd|secret|loginmodule|-----begin|:\/\/[^\/]*@/) value = "[redacted]"
+          tolower(value) ~ /password|passwd|secret[ \t]*=|loginmodule|-----begin|:\/\/[^\/]*@/) value = "[redacted]"
       print name "=" value
     }
     { sub(/\r$/, ""); sub(/^[ \t\f]+/, "") }
@@ -284,7 +284,7 @@ listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRA "$1" 2>/dev/null)";
 main() {
   nl='
 '
-  for tool in md5sum sha256sum cksum; do command -v "$tool" >/dev/null 2>&1 && summed_by=$tool; done
+  for tool in md5sum sha256sum cksum; do printf x | "$tool" >/dev/null 2>&1 && summed_by=$tool; done
   for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}"; do
     command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; printf 'D\n'; return; }
   done

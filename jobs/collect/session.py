@@ -77,7 +77,8 @@ def _talk(process: subprocess.Popen[bytes], script: bytes, folder: Path, found: 
     if to is None or back is None:
         raise BrokenStream("the shell has no input or output")
     mark = f"ready-{secrets.token_hex(8)}"
-    _send(to, f"LC_ALL=C; export LC_ALL; echo {mark}\n".encode())
+    with contextlib.suppress(BrokenPipeError):  # the end of its output says the same
+        _send(to, f"LC_ALL=C; export LC_ALL; echo {mark}\n".encode())
     for _ in range(_MAX_NOISE_LINES):
         line = back.readline(1 << 16)
         if not line:
