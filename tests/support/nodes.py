@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.support.paths import capture
 
+NAME = "logs-unclean"
 CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
 
 
@@ -31,12 +32,16 @@ def busybox(folder: Path) -> str | None:
 
 
 def nodes(folder: Path, chosen: Iterable[int] = (*CONTROLLERS, *BROKERS)) -> dict[int, Path]:
-    """Nodes of a real cluster, by id: each a folder with its log directory, as it was found at the end."""
+    """Nodes of a real cluster, by id: each a folder with its log directory and its own logs, as found at the end."""
     found = {n: f"controllers/{n}" if n in CONTROLLERS else f"disks/broker-{n}" for n in chosen}
-    with tarfile.open(capture("unclean")) as tar:
-        members = [m for m in tar if m.isreg() and m.name.startswith(tuple(f"unclean/{f}/" for f in found.values()))]
+    logs = {n: f"logs/{'controller' if n in CONTROLLERS else 'broker'}-{n}" for n in chosen}
+    wanted = tuple(f"{NAME}/{place}/" for place in (*found.values(), *logs.values()))
+    with tarfile.open(capture(NAME)) as tar:
+        members = [m for m in tar if m.isreg() and m.name.startswith(wanted) and not m.name.endswith("/boot_id")]
         tar.extractall(folder, members=members, filter="data")
-    return {node: folder / "unclean" / place for node, place in found.items()}
+    for node, place in logs.items():
+        (folder / NAME / place).rename(folder / NAME / found[node] / "logs")
+    return {node: folder / NAME / place for node, place in found.items()}
 
 
 def state(folder: Path) -> dict[str, tuple[str, int]]:

@@ -37,11 +37,7 @@ def decoded(name: str) -> Decoded:
 
 def run(name: str, clock_error_ms: int = 0, keep: str | None = None) -> Detected:
     """Detection with topic ids filled in by name; keep: only the offset rows of this source."""
-    return detected(decoded(name), clock_error_ms, keep)
-
-
-def detected(given: Decoded, clock_error_ms: int = 0, keep: str | None = None) -> Detected:
-    """As `run`, of a capture that is decoded."""
+    given = decoded(name)
     history, state = history_of(given)
     names = defaultdict(set)
     for row in history.table.select(["topic", "topic_id"]).to_pylist():
