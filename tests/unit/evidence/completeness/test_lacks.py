@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -117,6 +118,14 @@ def test_every_rule_is_one_of_the_findings_page() -> None:
     rules = {rule for lack in lacks_of(facts) for rule in lack.rules} - {"all"}
     assert len(rules) > 10
     assert [rule for rule in sorted(rules) if f"**{rule}. " not in page] == []
+
+
+def test_every_code_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "collect.md").read_text()
+    source = (ROOT / "evidence" / "completeness" / "lacks.py").read_text()
+    codes = set(re.findall(r'Lack\(\s*"([a-z_]+)"', source))
+    assert len(codes) == 19
+    assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
 
 
 def test_ranges_are_joined_where_they_touch() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from jobs.collect.targets import (
     read_nodes,
     script,
 )
+from tests.support.paths import ROOT
 
 SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
 
@@ -137,3 +139,27 @@ def test_options_reach_the_node_as_they_are() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert shown.stdout == f"{hostile}|{hostile}\n/b|orders|30|"
+
+
+def fences(kind: str) -> list[str]:
+    """The examples of the page in a language."""
+    return re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs" / "collect.md").read_text(), re.DOTALL)
+
+
+def test_the_nodes_of_the_page() -> None:
+    commands = [
+        line for fence in fences("sh") for line in fence.replace("\\\n", " ").splitlines() if " collect " in line
+    ]
+    nodes = [(text, command) for command in commands for text in re.findall(r"--node (\S+)", command)]
+    assert len(nodes) == 10
+    for text, command in nodes:
+        via = re.search(r"--via '([^']+)'", command)
+        parse_node(text, Places()).command(via[1] if via else None)
+
+
+def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
+    (text,) = fences("toml")
+    (tmp_path / "nodes.toml").write_text(text)
+    nodes, via = read_nodes(tmp_path / "nodes.toml")
+    check_targets(nodes, via)
+    assert [node.id for node in nodes] == [3000, 1]
