@@ -206,7 +206,16 @@ find_all() {
 offsets() { # DIR NAME
   for file in replication-offset-checkpoint recovery-point-offset-checkpoint log-start-offset-checkpoint \
     .kafka_cleanshutdown meta.properties; do small "$1/$file" "$2/$file"; done
+  marker "$1" "$2" before
 }
+
+# Whether the broker has stopped cleanly, before and after everything else of a directory was read.
+marker() { # DIR NAME WHEN
+  stamp=
+  [ ! -f "$1/.kafka_cleanshutdown" ] || look "$1/.kafka_cleanshutdown" 2>/dev/null
+  fact "stopped-$3:$2" "$stamp"
+}
+marker_after() { marker "$1" "$2" after; }
 
 replicas() { # DIR NAME
   root=$1; label=$2; set --
@@ -314,6 +323,7 @@ main() {
   if [ -d "$logs" ]; then fact logs "$logs"; own_logs "$logs"; else lack logs 'no folder with server.log found'; fi
   each_dir listing
   each_dir tails
+  each_dir marker_after
   printf 'D\n'
 }
 main </dev/null

@@ -8,10 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,45 +206,63 @@ def test_a_capture_is_never_written_over(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*")) == [tmp_path / "capture"]
 
 
-@contextmanager
-def writing(file: Path, chunk: bytes) -> Iterator[None]:
-    """Append to a file all the time."""
-    stop = threading.Event()
-
-    def append() -> None:
-        with file.open("ab", buffering=0) as out:
-            while not stop.wait(0.0002):
-                out.write(chunk)
-
-    thread = threading.Thread(target=append)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def while_reading(tool: str, command: str, folder: Path) -> str:
+    """A command for --via: a shell whose `tool` runs a command first, each time."""
+    fake = folder / "bin" / tool
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\n{command}\nexec {shutil.which(tool)} "$@"\n')
+    fake.chmod(0o700)
+    return f"env PATH={fake.parent}:{os.environ['PATH']} NODE={{host}}"
 
 
 def test_a_file_that_grows_comes_up_to_the_size_seen_first(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
     log = folder / "logs" / "server.log"
     log.write_bytes(b"0123456789abcde\n" * 100_000)
-    with writing(log, b"0123456789abcde\n"):
-        done = collect(tmp_path / "capture", "--node", f"7=local:{folder}")
+    via = while_reading("head", f"echo more >> '{log}'", tmp_path)
+    done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{folder}")
     copy = (tmp_path / "capture" / "node-7" / "logs" / "server.log").read_bytes()
     assert done.exit_code == 0
     assert 1_600_000 <= len(copy) < log.stat().st_size
     assert log.read_bytes().startswith(copy)
 
 
+def test_a_file_that_is_cut_or_replaced_is_left_out_and_named(tmp_path: Path) -> None:
+    folder = broker(tmp_path / "kafka")
+    log = folder / "logs" / "server.log"
+    log.write_bytes(b"0123456789abcde\n" * 1000)
+    # Rotated at each read: the old file keeps its inode.
+    via = while_reading("head", f"mv '{log}' '{tmp_path}/'$$; cp '{tmp_path}/'$$ '{log}'", tmp_path)
+    done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{folder}")
+    line = "logs/server.log: it was cut, replaced or removed while it was read"
+    assert (done.exit_code, manifest(tmp_path / "capture")["nodes"][0]["missing"]) == (1, [line])
+    assert not (tmp_path / "capture" / "node-7" / "logs" / "server.log").exists()
+
+
 def test_a_small_file_that_never_rests_is_left_out_and_named(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
-    with writing(folder / "one" / "replication-offset-checkpoint", b"orders 0 5\n"):
-        done = collect(tmp_path / "capture", "--node", f"7=local:{folder}")
-    assert done.exit_code == 1
-    (line,) = manifest(tmp_path / "capture")["nodes"][0]["missing"]
-    assert line == "logdir0/replication-offset-checkpoint: it changed or went away while it was read"
-    assert not (tmp_path / "capture" / "node-7" / "logdir0" / "replication-offset-checkpoint").exists()
+    restless = [
+        folder / "one" / "replication-offset-checkpoint",
+        folder / "two" / "orders-1" / "leader-epoch-checkpoint",
+    ]
+    via = while_reading("cksum", "\n".join(f"echo orders 0 5 >> '{file}'" for file in restless), tmp_path)
+    done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{folder}")
+    names = ["logdir0/replication-offset-checkpoint", "logdir1/orders-1/leader-epoch-checkpoint"]
+    missing = [f"{name}: it changed or went away while it was read" for name in names]
+    assert (done.exit_code, manifest(tmp_path / "capture")["nodes"][0]["missing"]) == (1, missing)
+    found = set(state(tmp_path / "capture" / "node-7"))
+    assert not found & set(names)
+    assert "logdir1/orders-0/leader-epoch-checkpoint" in found
+
+
+def test_a_broker_that_starts_meanwhile_has_not_stopped_cleanly(tmp_path: Path) -> None:
+    folder = broker(tmp_path / "kafka")
+    # The first `ls` comes after the offset checkpoints and the marker.
+    via = while_reading("ls", f"rm -f '{folder}/one/.kafka_cleanshutdown'", tmp_path)
+    done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{folder}")
+    line = "logdir0/.kafka_cleanshutdown: left out: the broker may have started while its files were read"
+    assert (done.exit_code, manifest(tmp_path / "capture")["nodes"][0]["missing"]) == (1, [line])
+    assert [p.parent.name for p in (tmp_path / "capture").rglob(".kafka_cleanshutdown")] == ["logdir1"]
 
 
 def test_bytes_of_zero_come_as_they_are(tmp_path: Path) -> None:
