@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -150,41 +150,44 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _records(facts: Facts, scanned: Scanned) -> None:
-    """Nodes and replicas at the log's end. A newest snapshot comes in its place between the records of the log."""
+    """Nodes and replicas at the log's end. The newest snapshot comes in its place between the records of the log."""
     newest = facts.snapshot_ends[-1] if facts.snapshot_ends else None
-    found: list[tuple[int, int, Row]] = []
+    found: list[_Placed] = []
     for work in work_of(scanned):
-        if work.holds == SNAPSHOT and (newest is None or work.snapshot_end_offset != newest):
-            continue
-        if work.holds not in (LOG, SNAPSHOT):
-            continue
-        for batch in decode_arrow(read_byte_range(Path(work.local), work.start, work.end), work, "check"):
-            found += _wanted(facts, batch.select(_COLUMNS))
+        if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
+            data = read_byte_range(Path(work.local), work.start, work.end)
+            for batch in decode_arrow(data, work, "check"):
+                found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
     found.sort(key=lambda item: item[:2])
-    _Nodes(facts).apply(row for _, _, row in found)
+    _Nodes(facts).apply(item for _, _, item in found)
 
 
-def _wanted(facts: Facts, batch: pa.RecordBatch) -> list[tuple[int, int, Row]]:
-    """(offset, order, row) of the records that say which nodes and replicas there are; notes when partitions were
-    exposed."""
-    table = pa.Table.from_batches([batch])
-    table = table.filter(pc.is_null(pc.struct_field(table["damage"], "reason")))
-    change = table["partition_change"]
+# (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).
+_Item = tuple[str, int, list[int]] | tuple[str, str]
+_Placed = tuple[int, int, _Item]
+
+
+def _wanted(facts: Facts, table: pa.Table) -> Iterator[_Placed]:
+    """The records that say which nodes and replicas there are; notes when partitions were exposed."""
+    is_whole = pc.is_null(pc.struct_field(table["damage"], "reason"))
+    table = table.filter(pc.and_(is_whole, pc.is_valid(table["offset"])))
+    change, is_log = table["partition_change"], pc.equal(table["holds"], LOG)
     exposed = pc.or_kleene(
         pc.equal(pc.struct_field(change, "leader"), NO_LEADER),
         pc.equal(pc.struct_field(change, "leader_recovery_state"), RECOVERING),
     )
-    is_log = pc.equal(table["holds"], LOG)
-    facts.exposed_ms += pc.drop_null(
-        table.filter(pc.and_(pc.fill_null(exposed, False), is_log))["timestamp_ms"]
-    ).to_pylist()
-    named = pc.is_in(table["type"], pa.array(_CLUSTER_TYPES))
-    rows = table.filter(pc.or_(named, pc.is_valid(pc.struct_field(change, "replicas")))).to_pylist()
-    return [
-        (r["offset"], 1, r) if r["holds"] == LOG else (r["snapshot_end_offset"] - 1, 2, r)
-        for r in rows
-        if r["offset"] is not None
-    ]
+    times = table.filter(pc.and_(pc.fill_null(exposed, False), is_log))["timestamp_ms"]
+    facts.exposed_ms += pc.drop_null(times).to_pylist()
+    at = pc.if_else(is_log, table["offset"], pc.subtract(table["snapshot_end_offset"], 1))
+    order = pc.if_else(is_log, 1, 2)
+    columns = {name: pc.struct_field(change, name) for name in ("topic_id", "partition", "replicas")}
+    places = pa.table({"at": at, "order": order, **columns, "type": table["type"], "payload": table["payload"]})
+    moved = places.filter(pc.is_valid(places["replicas"]))
+    named = places.filter(pc.is_in(places["type"], pa.array(_CLUSTER_TYPES)))
+    for part, names in ((moved, tuple(columns)), (named, ("type", "payload"))):
+        keys = (part["at"].to_pylist(), part["order"].to_pylist())
+        items = zip(*(part[name].to_pylist() for name in names), strict=True)
+        yield from zip(*keys, items, strict=True)
 
 
 class _Nodes:
@@ -195,13 +198,12 @@ class _Nodes:
         self.names: dict[str, str] = {}
         self.replicas: dict[tuple[str, int], list[int]] = {}
 
-    def apply(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            change = row["partition_change"]
-            if change is not None:
-                self.replicas[change["topic_id"], change["partition"]] = change["replicas"]
+    def apply(self, items: Iterable[_Item]) -> None:
+        for item in items:
+            if len(item) == 3:
+                self.replicas[item[0], item[1]] = item[2]
             else:
-                self._cluster_record(row["type"], json.loads(row["payload"]))
+                self._cluster_record(item[0], json.loads(item[1]))
         for (topic_id, partition), brokers in self.replicas.items():
             for broker in brokers if topic_id in self.names else ():
                 self.facts.replicas.setdefault(broker, set()).add((self.names[topic_id], partition))

@@ -15,7 +15,7 @@ from evidence.errors import KraftForensicsError
 
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
-_HOST = r"(?!-)[A-Za-z0-9@._:\[\]%-]{1,255}"
+_HOST = r"(?!-)[A-Za-z0-9@._:%-]{1,255}"
 _NAME = r"(?!-)[A-Za-z0-9_.-]{1,253}"
 # What follows the transport's name, for the message, and its form.
 _FORMS = {

@@ -97,6 +97,24 @@ def test_every_file_comes_as_it_is_through_every_shell(shell: str, tmp_path: Pat
     assert not list((tmp_path / "capture" / "node-1" / "logdir0").rglob("*.log"))
 
 
+PROGRAMS = {
+    "ssh:admin@host-1": ("ssh", 'while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "$*"'),
+    "kubectl:kafka/pod-0/broker": ("kubectl", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'),
+    "docker:kafka-1": ("docker", '[ "$1 $2 $3" = "exec -i kafka-1" ] || exit 1; shift 3; exec "$@"'),
+}
+
+
+@pytest.mark.parametrize("at", PROGRAMS)
+def test_through_the_programs_that_reach_nodes(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, body = PROGRAMS[at]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+    (tmp_path / "bin" / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    done = collect(tmp_path / "capture", "--node", f"7={at}:{broker(tmp_path / 'kafka')}")
+    assert (done.exit_code, done.stderr) == (0, "node 7: done, 26 files\n")
+
+
 def test_everything_of_a_broker(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
     done = collect(tmp_path / "capture", "--node", f"7=local:{folder}")

@@ -29,7 +29,7 @@ SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
         ("1=local:", ["sh", "-s"], None),
         ("1=local:/data", ["sh", "-s"], "/data"),
         ("1=ssh:admin@host-1.example", [*SSH, "admin@host-1.example", "sh", "-s"], None),
-        ("1=ssh:[fe80::1%eth0]:/etc/kafka", [*SSH, "[fe80::1%eth0]", "sh", "-s"], "/etc/kafka"),
+        ("1=ssh:fe80::1%eth0:/etc/kafka", [*SSH, "fe80::1%eth0", "sh", "-s"], "/etc/kafka"),
         ("2=kubectl:kafka/pod-0", ["kubectl", "exec", "-i", "--namespace=kafka", "pod-0", "--", "sh", "-s"], None),
         (
             "2=kubectl:kafka/pod-0/broker:/var/lib",
