@@ -28,8 +28,8 @@ def collect(
         typer.Option(
             "--node",
             metavar="ID=WHERE",
-            help="A node: 1=ssh:[user@]host, 2=kubectl:namespace/pod[/container], 3=docker:container, 4=local:[PATH], "
-            "5=via:host (with --via); all but `local:` may end with :/PATH on the node. Repeatable.",
+            help="A node: 1=ssh:user@host, 2=kubectl:namespace/pod/container, 3=docker:container, 4=local:PATH, "
+            "5=via:host (with --via). A path on the node may follow, after a colon: 1=ssh:host:/etc/kafka. Repeatable.",
         ),
     ] = None,
     nodes: Annotated[Path | None, typer.Option("--nodes", help="A TOML file of nodes (docs/collect.md).")] = None,

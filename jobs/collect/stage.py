@@ -73,8 +73,8 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
         with ThreadPoolExecutor(min(len(targets), _MOST_AT_ONCE)) as pool:
             visits = list(pool.map(partial(_visit_one, folder, wishes, minutes, progress), targets))
         if not any(found.received.files for found in visits):
-            reasons = "; ".join(problem for found in visits for problem in _problems_of(folder, found))
-            raise CollectError(f"no node sent a file: {reasons}")
+            reasons = [line for found in visits for line in _problems(found)] or ["nothing was found there"]
+            raise CollectError(f"no node sent a file: {'; '.join(reasons)}")
         _write_manifest(folder, visits)
         _write_hashes(folder)
         _place(folder, output, work)
@@ -122,10 +122,6 @@ def _wrong_node(folder: Path, found: Visit) -> list[str]:
 def _problems(found: Visit) -> list[str]:
     failure = [f"node {found.node_id}: {found.failure}"] if found.failure else []
     return [*failure, *(f"node {found.node_id}: {line}" for line in found.received.missing)]
-
-
-def _problems_of(folder: Path, found: Visit) -> list[str]:
-    return _problems(found) or [f"node {found.node_id}: found nothing"]
 
 
 def _write_manifest(folder: Path, visits: Sequence[Visit]) -> None:

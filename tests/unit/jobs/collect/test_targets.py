@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli import app
 from jobs.collect.targets import (
     CollectError,
     Places,
@@ -163,3 +165,10 @@ def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
     nodes, via = read_nodes(tmp_path / "nodes.toml")
     check_targets(nodes, via)
     assert [node.id for node in nodes] == [3000, 1]
+
+
+@pytest.mark.parametrize("command", ["collect", "check"])
+def test_help(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"])
+    assert done.exit_code == 0
+    assert "Usage" in done.stdout
