@@ -77,10 +77,21 @@ class _Facts(BaseModel):
 
 
 class Node(_Facts):
-    """[[nodes]]: a node's folder inside the capture, and the facts about that node."""
+    """[[nodes]]: a node's folder inside the capture, and the facts about that node.
+
+    What `collect` notes: clock_offset_ms, clock_offset_error_ms: how far the node's clock was ahead of the capturer's,
+    and by how much that may be wrong. zone: as `date '+%z %Z'` prints it there. uptime_s: of its machine. roles:
+    process.roles. missing: what was not collected, and why.
+    """
 
     id: Annotated[int, Field(ge=0, lt=1 << 31)]
     path: str | None = None
+    clock_offset_ms: Annotated[int, Field(ge=-MAX_TIME_MS, le=MAX_TIME_MS)] | None = None
+    clock_offset_error_ms: Annotated[int, Field(ge=0, le=MAX_TIME_MS)] | None = None
+    zone: str | None = None
+    uptime_s: Annotated[int, Field(ge=0)] | None = None
+    roles: str | None = None
+    missing: tuple[str, ...] = ()
 
     def holds(self, path: PurePosixPath) -> bool:
         """Whether a file is in this node's folder."""
@@ -88,9 +99,10 @@ class Node(_Facts):
 
 
 class Manifest(_Facts):
-    """The whole manifest."""
+    """The whole manifest. collected_by: the program that made the capture, with its version."""
 
     cluster_id: str | None = None
+    collected_by: str | None = None
     nodes: tuple[Node, ...] = ()
 
     def node_of(self, path: PurePosixPath) -> Node | None:

@@ -13,12 +13,14 @@ import sys
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import listing_commands, question_commands, stage_commands, tool_commands
+from jobs.cli import capture_commands, listing_commands, question_commands, stage_commands, tool_commands
 from jobs.console.failures import one_line
 from jobs.console.output import show_message
 
 # In the order of `--help`.
 COMMANDS = (
+    capture_commands.collect,
+    capture_commands.check,
     stage_commands.run,
     stage_commands.ingest,
     stage_commands.replay,

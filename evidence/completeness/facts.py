@@ -1,0 +1,262 @@
+"""What a capture has of each node, and what the metadata log says there should be: the input of lacks.py."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence import kinds
+from evidence.broker_logs.boot_ids import read_boot_ids
+from evidence.broker_logs.read import read_broker_logs
+from evidence.capture.accounts import Account
+from evidence.capture.files import Capture
+from evidence.capture.static_configs import static_configs
+from evidence.errors import CaptureError
+from evidence.metadata_log.columns import decode_arrow
+from evidence.metadata_log.rows import LOG, SNAPSHOT, read_byte_range, work_of
+from evidence.metadata_log.scan import Scanned, scan_files
+from evidence.offsets.jmx_exporter import MetricNames
+from evidence.offsets.read import read_offsets
+
+Row = dict[str, Any]
+Partition = tuple[str, int]
+
+NO_LEADER, RECOVERING = -1, 1
+_CLUSTER_TYPES = (
+    "TOPIC_RECORD",
+    "REMOVE_TOPIC_RECORD",
+    "REGISTER_BROKER_RECORD",
+    "UNREGISTER_BROKER_RECORD",
+    "REGISTER_CONTROLLER_RECORD",
+    "UNREGISTER_CONTROLLER_RECORD",
+    "KRAFT_VOTERS",
+)
+_COLUMNS = ["offset", "timestamp_ms", "type", "payload", "partition_change", "snapshot_end_offset", "holds", "damage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From a log's first known line to its last one; ms. in_utc: in UTC; else as printed, in an unknown zone."""
+
+    first_ms: int
+    last_ms: int
+    in_utc: bool
+
+
+@dataclass(slots=True)
+class Facts:
+    """has_log: any batch of the metadata log. logs: [first offset, end) of each node's copies, by node (None: unknown).
+    gaps: [first, end) of offsets that no copy has, after log_start. snapshot_ends: end offsets of whole snapshots.
+
+    controllers, brokers: the nodes that should be there: registered at the log's end, or named by other files.
+    replicas: by broker, the partitions that it should hold at the log's end. exposed_ms: when partitions lost their
+    leader or got one that is RECOVERING, by the controllers' clock. files: the kinds captured of each node. epochs: by
+    broker, the partitions with a leader-epoch-checkpoint. own_logs: by node and kind. boot_ids: how many readings of
+    each node. configs: nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node,
+    message). notes: what `collect` could not get, by node.
+    """
+
+    has_log: bool = False
+    logs: dict[int | None, list[tuple[int, int]]] = field(default_factory=dict)
+    log_start: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    snapshot_ends: list[int] = field(default_factory=list)
+    controllers: set[int] = field(default_factory=set)
+    brokers: set[int] = field(default_factory=set)
+    replicas: dict[int, set[Partition]] = field(default_factory=dict)
+    exposed_ms: list[int] = field(default_factory=list)
+    files: dict[int, set[str]] = field(default_factory=dict)
+    epochs: dict[int, set[Partition]] = field(default_factory=dict)
+    own_logs: dict[int, dict[str, Span]] = field(default_factory=dict)
+    boot_ids: dict[int, int] = field(default_factory=dict)
+    configs: set[int] = field(default_factory=set)
+    clock_error_ms: int | None = None
+    damaged: list[tuple[str, int | None, str]] = field(default_factory=list)
+    notes: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def read_facts(
+    capture: Capture,
+    names: MetricNames,
+    duration_ms: int,
+    patterns: Sequence[str] = (),
+    clock_error_ms: int | None = None,
+) -> Facts:
+    """Read a capture with the readers of ingest. names, duration_ms, patterns: as read_offsets and read_broker_logs.
+    clock_error_ms: what is known of the clocks beside the manifest.
+
+    Errors: CaptureError if no file is evidence of any kind.
+    """
+    if all(file.kind in (kinds.OTHER, kinds.MANIFEST) for file in capture.files):
+        raise CaptureError(f"{capture.name}: no file of a Kafka node or of its tools is in it: this is no capture.")
+    facts = Facts()
+    scanned = scan_files(capture.files)
+    offsets = read_offsets(capture.name, capture.files, names, duration_ms)
+    own_logs = read_broker_logs(capture.name, capture.files, patterns)
+    boots = read_boot_ids(capture.name, capture.files, duration_ms)
+    _log_facts(facts, scanned)
+    _records(facts, scanned)
+    _file_facts(facts, capture)
+    for row in offsets.quorum_reports.select(["voters"]).to_pylist():
+        facts.controllers |= set(row["voters"] or ())
+    for row in pc.unique(offsets.log_end_offsets["broker_id"]).to_pylist():
+        facts.brokers |= {row} - {None} - facts.controllers
+    _spans(facts, capture, own_logs.events)
+    for node in boots.rows["node_id"].to_pylist():
+        facts.boot_ids[node] = facts.boot_ids.get(node, 0) + 1
+    for row in static_configs(capture):
+        facts.configs.add(row["node_id"])
+        if row["name"] == "process.roles":
+            roles = {role.strip() for role in row["value"].split(",")}
+            facts.controllers |= {row["node_id"]} if "controller" in roles else set()
+            facts.brokers |= {row["node_id"]} if "broker" in roles else set()
+    _damage(facts, capture, scanned.accounts | offsets.accounts | own_logs.accounts | boots.accounts)
+    manifest = capture.manifest
+    known = None if manifest is None else manifest.clock_error_ms
+    facts.clock_error_ms = clock_error_ms if known is None else known
+    facts.notes = {node.id: node.missing for node in manifest.nodes if node.missing} if manifest else {}
+    return facts
+
+
+def _log_facts(facts: Facts, scanned: Scanned) -> None:
+    held: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
+    for log in scanned.logs:
+        held[log.file.node_id] += [(batch.base_offset, batch.last_offset + 1) for batch in log.batches]
+    facts.logs = {node: merged(ranges) for node, ranges in held.items() if ranges}
+    whole = merged([part for ranges in facts.logs.values() for part in ranges])
+    facts.has_log = bool(whole)
+    facts.log_start = whole[0][0] if whole else 0
+    facts.gaps = [(left[1], right[0]) for left, right in pairwise(whole)]
+    facts.snapshot_ends = sorted({s.end_offset for s in scanned.snapshots if s.end_offset is not None})
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """[start, end) ranges, joined where they touch, in order."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _records(facts: Facts, scanned: Scanned) -> None:
+    """Nodes and replicas at the log's end. The newest snapshot comes in its place between the records of the log."""
+    newest = facts.snapshot_ends[-1] if facts.snapshot_ends else None
+    found: list[_Placed] = []
+    for work in work_of(scanned):
+        if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
+            data = read_byte_range(Path(work.local), work.start, work.end)
+            for batch in decode_arrow(data, work, "check"):
+                found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
+    found.sort(key=lambda item: item[:2])
+    _Nodes(facts).apply(item for _, _, item in found)
+
+
+# (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).
+_Item = tuple[str, int, list[int]] | tuple[str, str]
+_Placed = tuple[int, int, _Item]
+
+
+def _wanted(facts: Facts, table: pa.Table) -> Iterator[_Placed]:
+    """The records that say which nodes and replicas there are; notes when partitions were exposed."""
+    is_whole = pc.is_null(pc.struct_field(table["damage"], "reason"))
+    table = table.filter(pc.and_(is_whole, pc.is_valid(table["offset"])))
+    change, is_log = table["partition_change"], pc.equal(table["holds"], LOG)
+    exposed = pc.or_kleene(
+        pc.equal(pc.struct_field(change, "leader"), NO_LEADER),
+        pc.equal(pc.struct_field(change, "leader_recovery_state"), RECOVERING),
+    )
+    times = table.filter(pc.and_(pc.fill_null(exposed, False), is_log))["timestamp_ms"]
+    facts.exposed_ms += pc.drop_null(times).to_pylist()
+    at = pc.if_else(is_log, table["offset"], pc.subtract(table["snapshot_end_offset"], 1))
+    order = pc.if_else(is_log, 1, 2)
+    columns = {name: pc.struct_field(change, name) for name in ("topic_id", "partition", "replicas")}
+    places = pa.table({"at": at, "order": order, **columns, "type": table["type"], "payload": table["payload"]})
+    moved = places.filter(pc.is_valid(places["replicas"]))
+    named = places.filter(pc.is_in(places["type"], pa.array(_CLUSTER_TYPES)))
+    for part, names in ((moved, tuple(columns)), (named, ("type", "payload"))):
+        keys = (part["at"].to_pylist(), part["order"].to_pylist())
+        items = zip(*(part[name].to_pylist() for name in names), strict=True)
+        yield from zip(*keys, items, strict=True)
+
+
+class _Nodes:
+    """The nodes and replicas after each record in turn."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.names: dict[str, str] = {}
+        self.replicas: dict[tuple[str, int], list[int]] = {}
+
+    def apply(self, items: Iterable[_Item]) -> None:
+        for item in items:
+            if len(item) == 3:
+                self.replicas[item[0], item[1]] = item[2]
+            else:
+                self._cluster_record(item[0], json.loads(item[1]))
+        for (topic_id, partition), brokers in self.replicas.items():
+            for broker in brokers if topic_id in self.names else ():
+                self.facts.replicas.setdefault(broker, set()).add((self.names[topic_id], partition))
+        self.facts.brokers |= set(self.facts.replicas)
+
+    def _cluster_record(self, kind: str, data: Row) -> None:
+        facts = self.facts
+        match kind:
+            case "TOPIC_RECORD":
+                self.names[data["topicId"]] = data["name"]
+            case "REMOVE_TOPIC_RECORD":
+                self.names.pop(data["topicId"], None)
+            case "REGISTER_BROKER_RECORD":
+                facts.brokers.add(data["brokerId"])
+            case "UNREGISTER_BROKER_RECORD":
+                facts.brokers.discard(data["brokerId"])
+            case "REGISTER_CONTROLLER_RECORD":
+                facts.controllers.add(data["controllerId"])
+            case "UNREGISTER_CONTROLLER_RECORD":
+                facts.controllers.discard(data["controllerId"])
+            case "KRAFT_VOTERS":
+                facts.controllers |= {voter["voterId"] for voter in data.get("voters", ())}
+
+
+def _file_facts(facts: Facts, capture: Capture) -> None:
+    for file in capture.files:
+        if file.node_id is None:
+            continue
+        facts.files.setdefault(file.node_id, set()).add(file.kind)
+        place = kinds.partition_of(PurePosixPath(file.path)) if file.kind == kinds.LEADER_EPOCH else None
+        if place is not None:
+            facts.epochs.setdefault(file.node_id, set()).add(place)
+
+
+def _spans(facts: Facts, capture: Capture, events: pa.Table) -> None:
+    kind_of = {file.path: file.kind for file in capture.files}
+    grouped = events.select(["node_id", "path", "logged_at_ms", "logged_at_utc_ms"]).group_by(["node_id", "path"])
+    bounds = ("min", "max")
+    times = grouped.aggregate([(name, way) for name in ("logged_at_ms", "logged_at_utc_ms") for way in bounds])
+    for row in times.to_pylist():
+        name = "logged_at_ms" if row["logged_at_utc_ms_min"] is None else "logged_at_utc_ms"
+        first, last = row[f"{name}_min"], row[f"{name}_max"]
+        if row["node_id"] is None or first is None:
+            continue
+        spans = facts.own_logs.setdefault(row["node_id"], {})
+        old = spans.get(kind_of[row["path"]], Span(first, last, name != "logged_at_ms"))
+        in_utc = old.in_utc and name != "logged_at_ms"
+        spans[kind_of[row["path"]]] = Span(min(first, old.first_ms), max(last, old.last_ms), in_utc)
+
+
+def _damage(facts: Facts, capture: Capture, accounts: dict[str, Account]) -> None:
+    for file in capture.files:
+        account = accounts.get(file.path)
+        if account is not None and account.quarantined_bytes:
+            message = account.note or next((d.message for d in account.damage), "damaged")
+            facts.damaged.append((file.path, file.node_id, message))

@@ -1,0 +1,147 @@
+"""Commands about captures themselves: `collect` makes one from live nodes, `check` says what one lacks. No JVM."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evidence.errors import KraftForensicsError
+from jobs.console.options import DocumentFormat, DocumentFormatOption
+from jobs.console.output import printable, show_message
+
+if TYPE_CHECKING:
+    from evidence.completeness.lacks import Lack
+
+EXIT_MISSING = 3
+
+
+def collect(
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node",
+            metavar="ID=WHERE",
+            help="A node: 1=ssh:user@host, 2=kubectl:namespace/pod/container, 3=docker:container, 4=local:PATH, "
+            "5=via:host (with --via). A path on the node may follow, after a colon: 1=ssh:host:/etc/kafka. Repeatable.",
+        ),
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option("--nodes", help="A TOML file of nodes (docs/collect.md).")] = None,
+    via: Annotated[
+        str | None, typer.Option("--via", help="Your own command for via: nodes, e.g. 'ssh -p 2222 {host} sudo -n'.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here)."),
+    ] = None,
+    properties: Annotated[
+        str | None, typer.Option("--properties", help="Path of the properties file on every node.")
+    ] = None,
+    log_dir: Annotated[
+        list[str] | None, typer.Option("--log-dir", help="A log directory on every node (log.dirs). Repeatable.")
+    ] = None,
+    metadata_log_dir: Annotated[
+        str | None, typer.Option("--metadata-log-dir", help="The metadata log's directory on every node.")
+    ] = None,
+    logs: Annotated[str | None, typer.Option("--logs", help="The folder with server.log on every node.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Skip rotated logs that end before it, e.g. 2026-11-21T00:40Z."),
+    ] = None,
+    replica_tails: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replica-tails",
+            metavar="TOPIC",
+            help="Also copy the last segment of each replica of this topic: producers' data. Repeatable.",
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for each node.")] = 600,
+) -> None:
+    """Make a capture from live nodes, several at once. Nodes need nothing but sh; nothing is written there.
+
+    Exit code 1 if a node failed or a file is missing: what was collected is a capture all the same.
+    """
+    from jobs.collect.stage import Wishes
+    from jobs.collect.stage import collect as collect_nodes
+    from jobs.collect.targets import check_topics, parse_node, places_of, read_nodes
+
+    places = places_of(properties=properties, log_dirs=log_dir or (), metadata_log_dir=metadata_log_dir, logs=logs)
+    listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
+    targets = [*listed, *(parse_node(text, places) for text in node or ())]
+    now = datetime.now(UTC)
+    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout)
+    path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    done = collect_nodes(targets, wishes, path, int(time.time() * 1000), lambda line: show_message(printable(line)))
+    for line in done.problems:
+        show_message(printable(line))
+    typer.echo(done.path)
+    if done.problems:
+        raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def _time_ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not a time, e.g. 2026-11-21T00:40Z") from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def check(
+    capture: Annotated[str, typer.Argument(help="A folder or an archive: a path or a URL.")],
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Say what a capture lacks, which verdicts that leaves open, and where to get it. Needs no lake.
+
+    Exit codes: 0 nothing needed is missing, 3 something is, 1 it is no capture.
+    """
+    from evidence.capture.files import open_capture
+    from evidence.capture.remote import location
+    from evidence.completeness.facts import read_facts
+    from evidence.completeness.lacks import lacks_of
+    from jobs.config.settings import load_settings
+
+    settings = load_settings()
+    with open_capture(location(capture)) as opened:
+        assumed = settings.evidence
+        facts = read_facts(
+            opened,
+            settings.metrics.names(),
+            assumed.snapshot_duration_ms,
+            assumed.log_patterns,
+            assumed.clock_error_ms or None,
+        )
+        name, cluster = opened.name, opened.cluster_id
+    lacks = lacks_of(facts)
+    if form is DocumentFormat.JSON:
+        print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
+    else:
+        for line in _lines(lacks):
+            print(printable(line))
+    if any(lack.needed for lack in lacks):
+        raise typer.Exit(EXIT_MISSING)
+
+
+def _lines(lacks: Sequence[Lack]) -> Iterator[str]:
+    """A line for each lack, with what it costs and where to get it; the same lack of several nodes only once."""
+    for needed, title in ((True, "Needed:"), (False, "Useful:")):
+        grouped: dict[tuple[str, str, tuple[str, ...]], list[int | None]] = {}
+        for lack in (lack for lack in lacks if lack.needed is needed):
+            grouped.setdefault((lack.what, lack.where, lack.rules), []).append(lack.node_id)
+        if grouped:
+            yield title
+        for (what, where, rules), nodes in grouped.items():
+            ids = [str(node) for node in nodes if node is not None]
+            who = f"node{'s' if len(ids) > 1 else ''} {', '.join(ids)}: " if ids else ""
+            yield f"  {who}{what} (costs {'every verdict' if rules == ('all',) else ', '.join(rules)}). Get: {where}"
+    if not any(lack.needed for lack in lacks):
+        yield "Nothing that is needed is missing."

@@ -1,0 +1,329 @@
+# The part of `kraft-forensics collect` that runs on a node. It needs a POSIX sh with cat, head -c, wc, ls, od, tr, awk, find,
+# date and cksum, sha256sum or md5sum (coreutils, busybox or toybox), only reads, and writes only its standard output.
+#
+# It comes after lines that set, each a string: want_id; want_path, want_properties, want_metadata_dir, want_logs (a path or
+# nothing); want_dirs, want_tails (one entry a line); want_minutes (how old a log file may be, or nothing).
+# Output, a line each; NAME is n:<text> or x:<hex>, TEXT is hex:
+#   V key TEXT        a fact          M NAME TEXT       what is missing, and why
+#   F NAME size       a file: `size` bytes follow, then `E same`, or `E changed`: it is sent again, or is missing
+#   B count total     as many lines `NAME size`, then the files' bytes, one after the other, and the line E
+#   D                 the end
+LC_ALL=C; export LC_ALL
+unset IFS CDPATH
+
+hex() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
+named() { case $1 in *[!A-Za-z0-9._/-]*) printf 'x:'; hex "$1" ;; *) printf 'n:%s' "$1" ;; esac; }
+fact() { printf 'V %s %s\n' "$1" "$(hex "$2")"; }
+lack() { printf 'M %s %s\n' "$(named "$1")" "$(hex "$2")"; }
+
+# Whether a file can be sent: PATH NAME. A link could lead to a file that is nobody's business.
+sendable() {
+  if [ -h "$1" ]; then lack "$2" 'a link: not followed'; return 1; fi
+  [ -e "$1" ] || return 1
+  if [ ! -f "$1" ]; then lack "$2" 'not a regular file'; return 1; fi
+  if [ ! -r "$1" ]; then lack "$2" 'no permission to read it'; return 1; fi
+}
+
+# Exactly SIZE bytes of PATH: with zeros after its end, if it has become shorter. `E changed` follows then.
+bytes() { [ "$2" = 0 ] || { head -c "$2" "$1"; cat /dev/zero; } 2>/dev/null | head -c "$2"; }
+
+# "inode size" of PATH.
+state() { ls -lnid "$1" 2>/dev/null | { read -r inode _ _ _ _ size _ && printf '%s %s' "$inode" "$size"; }; }
+
+# The checksum and size of PATH as it is now: sets stamp and size.
+look() {
+  if [ "$summed_by" = cksum ]; then
+    stamp=$(cksum <"$1" 2>/dev/null) && size=${stamp#* } && size=${size%% *}
+  else
+    stamp=$("$summed_by" <"$1" 2>/dev/null) && size=$(wc -c <"$1") && size=$((size)) && stamp="$stamp $size"
+  fi
+}
+
+# A small file, which others may replace: the reads before and after must agree. PATH NAME
+small() {
+  sendable "$1" "$2" || return 0
+  for try in 1 2 3 4 5; do
+    look "$1" 2>/dev/null || break
+    before=$stamp
+    printf 'F %s %s\n' "$(named "$2")" "$size"
+    bytes "$1" "$size"
+    if look "$1" 2>/dev/null && [ "$stamp" = "$before" ]; then printf '\nE same\n'; return 0; fi
+    printf '\nE changed\n'
+  done
+  lack "$2" 'it changed or went away while it was read'
+}
+
+# The same for many files at once, which is faster: PATHS below $root, whose name in the capture is $label.
+bundle() {
+  before=
+  [ "$summed_by" != cksum ] || before=$(cksum "$@" 2>/dev/null) || before=
+  if [ -n "$before" ]; then
+    list=$(printf '%s\n' "$before" | awk -v skip="${#root}" -v label="$label" '
+      { total += $2; lines = lines "\nn:" label substr($0, length($1) + length($2) + 3 + skip) " " $2 }
+      END { printf "%d %d%s", NR, total, lines }')
+    first=${list%%"$nl"*}
+    printf 'B %s\n' "$list"
+    { cat "$@"; cat /dev/zero; } 2>/dev/null | head -c "${first#* }"
+    if [ "$(cksum "$@" 2>/dev/null)" = "$before" ]; then printf '\nE same\n'; return 0; fi
+    printf '\nE changed\n'
+  fi
+  for path in "$@"; do small "$path" "$label${path#"$root"}"; done
+}
+
+# A file that only grows: as much as it had when it was first looked at. PATH NAME
+growing() {
+  sendable "$1" "$2" || return 0
+  for try in 1 2 3; do
+    before=$(state "$1") || break
+    size=${before#* }
+    printf 'F %s %s\n' "$(named "$2")" "$size"
+    bytes "$1" "$size"
+    after=$(state "$1")
+    if [ "${after% *}" = "${before% *}" ] && [ "${after#* }" -ge "$size" ]; then printf '\nE same\n'; return 0; fi
+    printf '\nE changed\n'
+  done
+  lack "$2" 'it was cut, replaced or removed while it was read'
+}
+
+# The value of KEY in a properties FILE; the last one counts.
+property() {
+  awk -v key="$2" '
+    { sub(/\r$/, ""); sub(/^[ \t\f]+/, "") }
+    /^[#!]/ { next }
+    match($0, /[ \t]*[=:][ \t]*|[ \t]+/) && substr($0, 1, RSTART - 1) == key {
+      value = substr($0, RSTART + RLENGTH); sub(/[ \t]+$/, "", value)
+    }
+    END { print value }' "$1" 2>/dev/null
+}
+
+# A properties FILE without comments, and without the values of what sounds secret; continued lines are joined.
+redacted() {
+  awk '
+    function shown(line,   name, value, low) {
+      match(line, /[ \t]*[=:][ \t]*|[ \t]+/)
+      if (!RSTART) return
+      name = substr(line, 1, RSTART - 1); value = substr(line, RSTART + RLENGTH); low = tolower(name)
+      if (low ~ /pass|secret|jaas|cred|token|key|certificate|private|salt|auth\./ || name ~ /\\/ ||
+          tolower(value) ~ /password|passwd|secret[ \t]*=|loginmodule|-----begin|:\/\/[^\/]*@/) value = "[redacted]"
+      print name "=" value
+    }
+    { sub(/\r$/, ""); sub(/^[ \t\f]+/, "") }
+    !whole && /^[#!]/ { next }
+    {
+      ends = $0; sub(/\\+$/, "", ends)
+      if ((length($0) - length(ends)) % 2) { whole = whole substr($0, 1, length($0) - 1); held = 1; next }
+      shown(whole $0); whole = ""; held = 0
+    }
+    END { if (held) shown(whole) }' "$1" 2>/dev/null
+}
+
+text() { # NAME TEXT
+  printf 'F %s %s\n' "$(named "$1")" "$((${#2} + 1))"
+  printf '%s\n\nE same\n' "$2"
+}
+
+is_log_dir() { [ -e "$1/meta.properties" ] || [ -d "$1/__cluster_metadata-0" ] || [ -e "$1/replication-offset-checkpoint" ]; }
+has_logs() { [ -e "$1/server.log" ] || [ -e "$1/state-change.log" ] || [ -e "$1/controller.log" ]; }
+is_this_node() { [ "$(property "$1" node.id)" = "$want_id" ] || [ "$(property "$1" broker.id)" = "$want_id" ]; }
+
+# The running process of this node: sets process, properties and logs.
+find_process() {
+  for folder in /proc/[0-9]*; do
+    args=$(tr '\0' '\n' 2>/dev/null <"$folder/cmdline") 2>/dev/null || continue
+    case $args in *kafka.Kafka*) ;; *) continue ;; esac
+    file=$(printf '%s\n' "$args" | awk 'found { print; exit } $0 == "kafka.Kafka" { found = 1 }')
+    case $file in '') continue ;; /*) ;; *) file=$folder/cwd/$file ;; esac
+    [ -r "$file" ] && is_this_node "$file" || continue
+    process=$folder
+    [ -n "$properties" ] || properties=$file
+    [ -n "$logs" ] || logs=$(printf '%s\n' "$args" | awk '/^-Dkafka\.logs\.dir=/ { print substr($0, 18) }')
+    case $logs in ''|/*) ;; *) logs=$folder/cwd/$logs ;; esac
+    zone_of_process "$args"
+    return
+  done
+}
+
+# The zone of the times in a process' own logs, only where it is UTC for certain: other zones may change within a log.
+zone_of_process() {
+  case $1 in *-Duser.timezone=UTC*|*-Duser.timezone=GMT*) fact log_zone UTC; return ;; *-Duser.timezone=*) return ;; esac
+  [ -r "$process/environ" ] || return 0
+  zone=$(tr '\0' '\n' 2>/dev/null <"$process/environ" | awk '/^TZ=/ { print substr($0, 4) }')
+  [ -n "$zone" ] || zone=$(unset TZ; date +%Z)
+  case $zone in UTC|Etc/UTC|GMT) fact log_zone UTC ;; esac
+}
+
+# What a folder that was named has in it: properties, log directories, logs.
+look_into() {
+  if is_log_dir "$1"; then dirs=$1; fi
+  for file in "$1"/server.properties "$1"/broker.properties "$1"/controller.properties "$1"/config/*.properties \
+    "$1"/config/kraft/*.properties; do
+    [ -z "$properties" ] && [ -f "$file" ] && is_this_node "$file" && properties=$file
+  done
+  if [ -z "$dirs" ]; then
+    for folder in "$1"/*; do
+      [ ! -h "$folder" ] && is_log_dir "$folder" && dirs="$dirs${dirs:+$nl}$folder"
+    done
+  fi
+  for folder in "$1" "$1/logs"; do [ -z "$logs" ] && has_logs "$folder" && logs=$folder; done
+  return 0
+}
+
+find_properties() {
+  for file in /etc/kafka/server.properties /etc/kafka/*.properties /opt/kafka/config/server.properties \
+    /opt/kafka/config/*.properties /opt/kafka/config/kraft/*.properties /tmp/strimzi.properties; do
+    [ -f "$file" ] && is_this_node "$file" && { properties=$file; return; }
+  done
+}
+
+find_logs() {
+  for folder in "${properties%/*}/../logs" /var/log/kafka /opt/kafka/logs; do
+    has_logs "$folder" && { logs=$folder; return; }
+  done
+}
+
+find_all() {
+  properties=$want_properties; dirs=$want_dirs; logs=$want_logs; metadata=$want_metadata_dir; process=
+  if [ -f "$want_path" ]; then
+    [ -n "$properties" ] || properties=$want_path
+  elif [ -n "$want_path" ]; then
+    [ -d "$want_path" ] || lack "$want_path" 'no such file or folder on the node'
+    look_into "$want_path"
+  fi
+  if [ -z "$properties$dirs$metadata" ] || [ -z "$logs" ]; then find_process; fi
+  [ -n "$properties$dirs$metadata" ] || find_properties
+  if [ -n "$properties" ] && [ ! -r "$properties" ]; then lack "$properties" 'cannot be read'; properties=; fi
+  if [ -n "$properties" ]; then
+    if [ -z "$dirs" ]; then
+      configured=$(property "$properties" log.dirs)
+      [ -n "$configured" ] || configured=$(property "$properties" log.dir)
+      dirs=$(printf '%s\n' "${configured:-/tmp/kafka-logs}" | tr ',' '\n' | awk '{ gsub(/^[ \t]+|[ \t]+$/, "") } length')
+      [ -n "$metadata" ] || metadata=$(property "$properties" metadata.log.dir)
+    fi
+    [ -n "$logs" ] || find_logs
+  fi
+}
+
+offsets() { # DIR NAME
+  for file in replication-offset-checkpoint recovery-point-offset-checkpoint log-start-offset-checkpoint \
+    .kafka_cleanshutdown meta.properties; do small "$1/$file" "$2/$file"; done
+  marker "$1" "$2" before
+}
+
+# Whether the broker has stopped cleanly, before and after everything else of a directory was read.
+marker() { # DIR NAME WHEN
+  stamp=
+  [ ! -f "$1/.kafka_cleanshutdown" ] || look "$1/.kafka_cleanshutdown" 2>/dev/null
+  fact "stopped-$3:$2" "$stamp"
+}
+marker_after() { marker "$1" "$2" after; }
+
+replicas() { # DIR NAME
+  root=$1; label=$2; set --
+  for folder in "$root"/*-[0-9]*; do
+    replica=${folder##*/}
+    case ${replica##*-} in *[!0-9]*) continue ;; esac
+    [ "$replica" != __cluster_metadata-0 ] && [ -d "$folder" ] || continue
+    if [ -h "$folder" ]; then lack "$label/$replica" 'a link: not followed'; continue; fi
+    for file in leader-epoch-checkpoint partition.metadata; do
+      # Kafka allows no other characters in a topic's name.
+      case $replica in *[!A-Za-z0-9._-]*) small "$folder/$file" "$label/$replica/$file"; continue ;; esac
+      sendable "$folder/$file" "$label/$replica/$file" && set -- "$@" "$folder/$file"
+    done
+    if [ $# -ge 200 ]; then bundle "$@"; set --; fi
+  done
+  if [ $# -gt 0 ]; then bundle "$@"; fi
+}
+
+tails() { # DIR NAME
+  printf '%s\n' "$want_tails" | while read -r topic; do
+    [ -n "$topic" ] || continue
+    for folder in "$1/$topic"-[0-9]*; do
+      case ${folder##*-} in *[!0-9]*) continue ;; esac
+      [ -d "$folder" ] && [ ! -h "$folder" ] || continue
+      last=
+      for file in "$folder"/[0-9]*.log; do last=$file; done
+      growing "$last" "$2/${folder##*/}/${last##*/}"
+    done
+  done
+}
+
+# Segments first: a snapshot because of which a segment may go away exists by then.
+metadata_log() { # DIR NAME
+  for ending in log checkpoint; do
+    for file in "$1"/__cluster_metadata-0/[0-9]*."$ending"; do
+      growing "$file" "$2/__cluster_metadata-0/${file##*/}"
+    done
+  done
+  for file in quorum-state leader-epoch-checkpoint partition.metadata; do
+    small "$1/__cluster_metadata-0/$file" "$2/__cluster_metadata-0/$file"
+  done
+  small "$1/bootstrap.checkpoint" "$2/bootstrap.checkpoint"
+}
+
+own_logs() { # DIR
+  for file in "$1"/server.log "$1"/state-change.log "$1"/controller.log; do growing "$file" "logs/${file##*/}"; done
+  # After the files that are written now: one that is rotated meanwhile is rather copied twice than missed.
+  for file in "$1"/server[.-]*log* "$1"/state-change[.-]*log* "$1"/controller[.-]*log*; do
+    case ${file##*/} in server.log|state-change.log|controller.log) continue ;; esac
+    [ -e "$file" ] || continue
+    if [ -n "$want_minutes" ] && recent=$(find "$file" -mmin "-$want_minutes" 2>/dev/null) && [ -z "$recent" ]; then
+      continue
+    fi
+    growing "$file" "logs/${file##*/}"
+  done
+}
+
+each_dir() { # FUNCTION: calls it with each log directory and its name in the capture
+  number=0
+  while read -r dir; do
+    [ -n "$dir" ] || continue
+    "$1" "$dir" "logdir$number" </dev/null
+    number=$((number + 1))
+  done <<DIRS
+$dirs
+DIRS
+}
+
+look_at() { # DIR NAME
+  if [ -d "$1" ]; then fact "$2" "$1"; else lack "$2" "no such folder on the node: $1"; fi
+}
+
+listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRA "$1" 2>/dev/null)"; }
+
+main() {
+  nl='
+'
+  for tool in md5sum sha256sum cksum; do printf x | "$tool" >/dev/null 2>&1 && summed_by=$tool; done
+  for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}"; do
+    command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; printf 'D\n'; return; }
+  done
+  small /proc/sys/kernel/random/boot_id boot_id
+  read -r uptime _ 2>/dev/null </proc/uptime && fact uptime "$uptime"
+  fact zone "$(date '+%z %Z')"
+  find_all
+  each_dir look_at
+  each_dir offsets
+  each_dir replicas
+  # The metadata log is in one of the log directories, or has a directory of its own.
+  each_dir metadata_log
+  case $nl$dirs$nl in
+  *"$nl$metadata$nl"*) ;;
+  *) if [ -n "$metadata" ]; then
+      look_at "$metadata" metadata
+      offsets "$metadata" metadata; metadata_log "$metadata" metadata; listing "$metadata" metadata
+    fi ;;
+  esac
+  if [ -n "$properties" ]; then
+    fact properties "$properties"
+    fact roles "$(property "$properties" process.roles)"
+    text server.properties "$(redacted "$properties")"
+  else
+    lack server.properties 'no properties file of this node found'
+  fi
+  if [ -d "$logs" ]; then fact logs "$logs"; own_logs "$logs"; else lack logs 'no folder with server.log found'; fi
+  each_dir listing
+  each_dir tails
+  each_dir marker_after
+  printf 'D\n'
+}
+main </dev/null

@@ -1,0 +1,205 @@
+"""Collect from several nodes at once, and write what came as a capture: a folder or an archive that `run` reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from evidence.capture.manifest import read_manifest
+from evidence.limits import MAX_DURATION_MS
+from evidence.text_files import read_properties
+from jobs.collect.frames import shown
+from jobs.collect.session import Visit, visit
+from jobs.collect.targets import CollectError, Target, check_targets, script
+
+Progress = Callable[[str], None]
+
+MANIFEST, HASHES = "capture.json", "SHA256SUMS"
+_COMPRESSIONS = {".tar.gz": "gz", ".tgz": "gz", ".tar.xz": "xz", ".txz": "xz"}
+_MOST_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What to collect beside the nodes. tails: topics of which every replica's last segment is copied. since_ms: how
+    old a rotated log may be; None: all. via: the command of `via:` nodes."""
+
+    tails: tuple[str, ...] = ()
+    since_ms: int | None = None
+    via: str | None = None
+    timeout_s: float = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """path: the capture. problems: by node, what is missing in it and why."""
+
+    path: Path
+    visits: list[Visit]
+    problems: list[str]
+
+
+def check_output(path: Path) -> None:
+    """Errors: CollectError if the path exists, or its folder does not."""
+    if path.exists() or path.is_symlink():
+        raise CollectError(f"{path}: exists already. A capture is never changed: give another --output.")
+    if not path.absolute().parent.is_dir():
+        raise CollectError(f"{path}: there is no folder {path.absolute().parent} to write it into.")
+
+
+def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int, progress: Progress) -> Collected:
+    """Visit all nodes and write the capture. now_ms: the time to which wishes.since_ms is compared.
+
+    Errors: CollectError for nodes or an output that cannot be used, or if no node sent a file; nothing is left then.
+    """
+    check_targets(targets, wishes.via)
+    check_output(output)
+    minutes = None if wishes.since_ms is None else max(1, -((wishes.since_ms - now_ms) // 60_000) + 1)
+    work = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.absolute().parent))
+    try:
+        folder = work / _plain_name(output)
+        folder.mkdir()
+        with ThreadPoolExecutor(min(len(targets), _MOST_AT_ONCE)) as pool:
+            visits = list(pool.map(partial(_visit_one, folder, wishes, minutes, progress), targets))
+        if not any(found.received.files for found in visits):
+            reasons = [line for found in visits for line in _problems(found)] or ["nothing was found there"]
+            raise CollectError(f"no node sent a file: {'; '.join(reasons)}")
+        _write_manifest(folder, visits)
+        _write_hashes(folder)
+        _place(folder, output, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Collected(output, visits, [line for found in visits for line in _problems(found)])
+
+
+def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Progress, target: Target) -> Visit:
+    place = folder / f"node-{target.id}"
+    place.mkdir()
+    sent = script(target, wishes.tails, minutes)
+    found = visit(target.id, target.command(wishes.via), sent, place, wishes.timeout_s)
+    found.received.missing += [*_started_meanwhile(place, found), *_wrong_node(place, found)]
+    state = f"failed: {found.failure}" if found.failure else "done"
+    progress(f"node {target.id}: {state}, {len(found.received.files)} files")
+    return found
+
+
+def _started_meanwhile(folder: Path, found: Visit) -> list[str]:
+    """Remove the marker of a clean stop that was no longer there in the end: it would vouch for files that the next
+    session has changed."""
+    lines = []
+    for name in sorted(name for name in found.received.files if name.endswith("/.kafka_cleanshutdown")):
+        place = name.removesuffix("/.kafka_cleanshutdown")
+        before, after = (found.received.facts.get(f"stopped-{when}:{place}") for when in ("before", "after"))
+        if before is None or before != after:
+            (folder / name).unlink()
+            found.received.files.remove(name)
+            lines.append(f"{name}: left out: the broker may have started while its files were read")
+    return lines
+
+
+def _wrong_node(folder: Path, found: Visit) -> list[str]:
+    """meta.properties of another node than the one that was named."""
+    lines = []
+    for name in sorted(name for name in found.received.files if name.endswith("/meta.properties")):
+        properties = read_properties((folder / name).read_bytes())
+        node = properties.get("node.id", properties.get("broker.id", str(found.node_id)))
+        if node != str(found.node_id):
+            lines.append(f"{shown(name)}: is of node {shown(node)}, its files count as that node's")
+    return lines
+
+
+def _problems(found: Visit) -> list[str]:
+    failure = [f"node {found.node_id}: {found.failure}"] if found.failure else []
+    return [*failure, *(f"node {found.node_id}: {line}" for line in found.received.missing)]
+
+
+def _write_manifest(folder: Path, visits: Sequence[Visit]) -> None:
+    started = [found.started_ms for found in visits if found.started_ms is not None]
+    ended = [found.ended_ms for found in visits if found.ended_ms is not None]
+    manifest: dict[str, Any] = {
+        "collected_by": f"kraft-forensics {version('kraft-forensics')}",
+        "captured_at": min(started),
+        "snapshot_duration_ms": max(ended) - min(started),
+        "clock_error_ms": _clock_error_ms(visits),
+        "nodes": [_node(found) for found in visits],
+    }
+    text = json.dumps({name: value for name, value in manifest.items() if value is not None}, indent=1) + "\n"
+    read_manifest(text.encode(), MANIFEST)
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _node(found: Visit) -> dict[str, Any]:
+    facts = found.received.facts
+    values: dict[str, Any] = {"id": found.node_id, "path": f"node-{found.node_id}"}
+    if found.started_ms is not None and found.ended_ms is not None:
+        values |= {"captured_at": found.started_ms, "snapshot_duration_ms": found.ended_ms - found.started_ms}
+    if found.clock is not None:
+        values |= {"clock_offset_ms": found.clock.offset_ms, "clock_offset_error_ms": found.clock.error_ms}
+    if facts.get("log_zone") == "UTC":
+        values["log_utc_offset"] = "Z"
+    values |= {name: facts[name] for name in ("zone", "roles") if facts.get(name)}
+    uptime = facts.get("uptime", "").partition(".")[0]
+    if uptime.isdecimal() and len(uptime) < 10:
+        values["uptime_s"] = int(uptime)
+    missing = [*([f"the rest: {found.failure}"] if found.failure else []), *found.received.missing]
+    return {**values, "missing": missing}
+
+
+def _clock_error_ms(visits: Sequence[Visit]) -> int | None:
+    """How far this machine's clock, by which all times of the capture are, may be from the controllers' clocks. None if
+    a controller's clock was not measured or is off by more than a manifest may say, or no node is known to be one."""
+    controllers = [found for found in visits if "controller" in found.received.facts.get("roles", "").split(",")]
+    measured = [found.clock.largest_ms for found in controllers if found.clock is not None]
+    largest = max(measured, default=MAX_DURATION_MS + 1)
+    return largest if len(measured) == len(controllers) and largest <= MAX_DURATION_MS else None
+
+
+def _write_hashes(folder: Path) -> None:
+    """SHA256SUMS as `sha256sum -c` reads it: a name with a backslash or a line end is escaped, and marked."""
+    lines = []
+    for path in sorted(_files(folder)):
+        name = os.fsencode(path.relative_to(folder))
+        escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+        mark = b"\\" if escaped != name else b""
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest().encode()
+        lines.append(mark + digest + b"  " + escaped + b"\n")
+    (folder / HASHES).write_bytes(b"".join(lines))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+
+
+def _plain_name(output: Path) -> str:
+    suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), "")
+    return output.name.removesuffix(suffix) or "capture"
+
+
+def _place(folder: Path, output: Path, work: Path) -> None:
+    """Move the folder, or an archive of it, to its place in one step."""
+    suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), None)
+    if suffix is None:
+        folder.rename(output)
+        return
+    packed = work / f"packed{suffix}"
+    with tarfile.open(packed, f"w:{_COMPRESSIONS[suffix]}", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+        for path in sorted(_files(folder)):
+            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder)}")
+            status = path.stat()
+            # With its fraction: until then the file was read.
+            member.size, member.mtime, member.mode = status.st_size, status.st_mtime_ns / 1e9, 0o600
+            with path.open("rb") as stream:
+                tar.addfile(member, stream)
+    packed.rename(output)

@@ -1,0 +1,200 @@
+"""The nodes to collect from: what --node and a file of nodes say, and the command that opens a shell on each."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from evidence.errors import KraftForensicsError
+
+_NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
+_WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
+_HOST = r"(?!-)[A-Za-z0-9@._:%-]{1,255}"
+_NAME = r"(?!-)[A-Za-z0-9_.-]{1,253}"
+# What follows the transport's name, for the message, and its form.
+_FORMS = {
+    "local": ("", re.compile("")),
+    "ssh": ("[user@]host", re.compile(_HOST)),
+    "kubectl": ("namespace/pod[/container]", re.compile(rf"{_NAME}/{_NAME}(/{_NAME})?")),
+    "docker": ("container", re.compile(_NAME)),
+    "via": ("host", re.compile(_HOST)),
+}
+# The script comes by standard input, so nothing of it passes a remote shell's quoting.
+_SHELL = ("sh", "-s")
+_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15")
+
+
+class CollectError(KraftForensicsError):
+    """Nothing can be collected: a node, an option or a file of nodes that cannot be used, or no node that answered."""
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or "\n" in path or "\0" in path:
+        raise ValueError(f"{path!r} is not an absolute path on the node")
+    return path
+
+
+def _topic(name: str) -> str:
+    if re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) is None:
+        raise ValueError(f"{name!r} is not the name of a topic")
+    return name
+
+
+NodePath = Annotated[str, AfterValidator(_absolute)]
+Topic = Annotated[str, AfterValidator(_topic)]
+
+
+class Places(BaseModel):
+    """Where files are on a node; what is not given is looked for there. All paths are absolute.
+
+    path: a properties file, a log directory, or a folder with such files. properties: the node's properties file.
+    log_dirs: as Kafka's log.dirs. metadata_log_dir: as Kafka's metadata.log.dir. logs: the folder with server.log.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: NodePath | None = None
+    properties: NodePath | None = None
+    log_dirs: tuple[NodePath, ...] = ()
+    metadata_log_dir: NodePath | None = None
+    logs: NodePath | None = None
+
+
+class Target(Places):
+    """A node: its id, how to reach it, and where its files are. at: what follows the transport's name in --node."""
+
+    id: Annotated[int, Field(ge=0, lt=1 << 31)]
+    at: str
+
+    def command(self, via: str | None) -> list[str]:
+        """The command that runs a shell on the node, which reads a script from its standard input.
+
+        via: the user's own command, with `{host}` where the host goes; it gets `sh -s` as its last two words.
+        Errors: CollectError for a node that has another form.
+        """
+        transport, _, where = self.at.partition(":")
+        form, pattern = _FORMS.get(transport, ("", None))
+        if pattern is None:
+            raise CollectError(f"node {self.id}: {transport!r} is no transport. Use one of {', '.join(_FORMS)}.")
+        if pattern.fullmatch(where) is None:
+            raise CollectError(f"node {self.id}: {self.at!r} does not have the form {transport}:{form}[:/PATH].")
+        if transport == "ssh":
+            return [*_SSH, "--", where, *_SHELL]
+        if transport == "kubectl":
+            namespace, pod, *container = where.split("/")
+            named = [f"--container={container[0]}"] if container else []
+            return ["kubectl", "exec", "-i", f"--namespace={namespace}", pod, *named, "--", *_SHELL]
+        if transport == "docker":
+            return ["docker", "exec", "-i", where, *_SHELL]
+        if transport == "via":
+            return [word.replace("{host}", where) for word in _template(via)] + list(_SHELL)
+        return list(_SHELL)
+
+
+class _Nodes(BaseModel):
+    """A file of nodes (docs/collect.md). Every entry beside `node` holds for all nodes that have none of their own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    via: str | None = None
+    node: tuple[Target, ...] = ()
+
+
+def parse_node(text: str, places: Places) -> Target:
+    """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local`, ID=local:[PATH]. places: what other options
+    say of all nodes. Errors: CollectError for another form."""
+    found = _NODE.fullmatch(text)
+    if found is None:
+        raise CollectError(f"--node {text}: give ID=TRANSPORT:WHERE, e.g. 1=ssh:admin@host1 (docs/collect.md).")
+    if found["transport"] == "local":
+        where, path = "", str(Path(found["rest"]).absolute()) if found["rest"] else None
+    else:
+        split = _WHERE.fullmatch(found["rest"])
+        where, path = (split["where"], split["path"]) if split else (found["rest"], None)
+    at = f"{found['transport']}:{where}"
+    return _checked(f"--node {text}", {**places.model_dump(), "id": int(found["id"]), "at": at, "path": path})
+
+
+def read_nodes(file: Path) -> tuple[list[Target], str | None]:
+    """The nodes of a TOML file, and its `via`. Errors: CollectError naming the file and the entry."""
+    try:
+        nodes = _Nodes.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        raise CollectError(f"{file}: {_first(error)} (docs/collect.md has an example)") from error
+    except (OSError, ValueError) as error:
+        raise CollectError(f"{file}: the file of nodes cannot be read: {error}") from error
+    return list(nodes.node), nodes.via
+
+
+def places_of(**values: Any) -> Places:
+    """Places from options. Errors: CollectError for a path that is not absolute."""
+    try:
+        return Places(**values)
+    except ValidationError as error:
+        raise CollectError(_first(error)) from error
+
+
+def check_topics(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of --replica-tails. Errors: CollectError for one that Kafka does not allow."""
+    try:
+        return tuple(_topic(name) for name in names)
+    except ValueError as error:
+        raise CollectError(f"--replica-tails: {error}") from error
+
+
+def check_targets(targets: Sequence[Target], via: str | None) -> None:
+    """Errors: CollectError without a node, for an id given twice, or a node that cannot be reached this way."""
+    if not targets:
+        raise CollectError("name at least one node: --node 1=ssh:host1 or --nodes FILE (docs/collect.md).")
+    for target in targets:
+        target.command(via)
+    ids = [target.id for target in targets]
+    twice = sorted({node for node in ids if ids.count(node) > 1})
+    if twice:
+        raise CollectError(f"node {twice[0]} is named twice: each node has one id and one place.")
+
+
+def script(target: Target, tails: Iterable[str], minutes: int | None) -> bytes:
+    """What the node's shell is given after its clock was read: the wishes as quoted strings, and node.sh."""
+    wishes = {
+        "want_id": str(target.id),
+        "want_path": target.path or "",
+        "want_properties": target.properties or "",
+        "want_metadata_dir": str(PurePosixPath(target.metadata_log_dir)) if target.metadata_log_dir else "",
+        "want_logs": target.logs or "",
+        "want_dirs": "\n".join(target.log_dirs),
+        "want_tails": "\n".join(tails),
+        "want_minutes": "" if minutes is None else str(minutes),
+    }
+    head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in wishes.items())
+    return head.encode("utf-8", "surrogateescape") + Path(__file__).with_name("node.sh").read_bytes()
+
+
+def _template(via: str | None) -> list[str]:
+    try:
+        words = shlex.split(via or "")
+    except ValueError as error:
+        raise CollectError(f"--via: {error}") from error
+    if not any("{host}" in word for word in words):
+        raise CollectError(
+            "a node with `via:` needs --via, a command with {host} in it, e.g. --via 'ssh -p 2222 {host}'."
+        )
+    return words
+
+
+def _checked(named: str, values: dict[str, Any]) -> Target:
+    try:
+        return Target(**values)
+    except ValidationError as error:
+        raise CollectError(f"{named}: {_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,53 @@
+"""Folders that stand for nodes of a live cluster, and shells that stand for the way to them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.support.paths import capture
+
+NAME = "logs-unclean"
+CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
+
+
+def ssh_like(shell: str) -> str:
+    """A command for --via that joins its words and gives them to a shell, as sshd does."""
+    return f"sh -c 'NODE=$1; shift; exec {shell} -c \"$*\"' ssh {{host}}"
+
+
+def busybox(folder: Path) -> str | None:
+    """A command for --via whose only programs are busybox's; None if this machine has no busybox."""
+    path = shutil.which("busybox")
+    if path is None:
+        return None
+    folder.mkdir()
+    for name in ("sh", "cat", "head", "wc", "ls", "od", "tr", "awk", "find", "date", "cksum", "md5sum", "sha256sum"):
+        (folder / name).symlink_to(path)
+    return f"env -i PATH={folder} NODE={{host}}"
+
+
+def nodes(folder: Path, chosen: Iterable[int] = (*CONTROLLERS, *BROKERS)) -> dict[int, Path]:
+    """Nodes of a real cluster, by id: each a folder with its log directory and its own logs, as found at the end."""
+    found = {n: f"controllers/{n}" if n in CONTROLLERS else f"disks/broker-{n}" for n in chosen}
+    logs = {n: f"logs/{'controller' if n in CONTROLLERS else 'broker'}-{n}" for n in chosen}
+    wanted = tuple(f"{NAME}/{place}/" for place in (*found.values(), *logs.values()))
+    with tarfile.open(capture(NAME)) as tar:
+        members = [m for m in tar if m.isreg() and m.name.startswith(wanted) and not m.name.endswith("/boot_id")]
+        tar.extractall(folder, members=members, filter="data")
+    for node, place in logs.items():
+        (folder / NAME / place).rename(folder / NAME / found[node] / "logs")
+    return {node: folder / NAME / place for node, place in found.items()}
+
+
+def state(folder: Path) -> dict[str, tuple[str, int]]:
+    """SHA-256 and modification time of each regular file."""
+    return {
+        str(path.relative_to(folder)): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+        if path.is_file()
+    }

@@ -1,0 +1,206 @@
+"""What a capture lacks: of facts made by hand, and of real captures from which files are taken away."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence import kinds
+from evidence.completeness.facts import Facts, Span, merged
+from evidence.completeness.lacks import lacks_of
+from evidence.wire.batches import scan_batches
+from jobs.cli import app
+from tests.support.nodes import NAME
+from tests.support.paths import ROOT, capture
+
+HOUR_MS = 3_600_000
+AT_MS = 1_795_300_000_000
+
+
+def complete() -> Facts:
+    """Three controllers, two brokers and a window, with everything."""
+    held = {kinds.REPLICATION_OFFSET, kinds.RECOVERY_POINT, kinds.LEADER_EPOCH, kinds.JMX_EXPORTER}
+    span = Span(AT_MS - HOUR_MS, AT_MS + HOUR_MS, in_utc=True)
+    return Facts(
+        has_log=True,
+        logs={3000: [(0, 100)], 3001: [(0, 100)], 3002: [(0, 90)]},
+        controllers={3000, 3001, 3002},
+        brokers={1, 2},
+        replicas={1: {("orders", 0)}, 2: {("orders", 0)}},
+        exposed_ms=[AT_MS, AT_MS + 5],
+        files={1: held, 2: held},
+        epochs={1: {("orders", 0)}, 2: {("orders", 0)}},
+        own_logs={broker: {kinds.SERVER_LOG: span, kinds.STATE_CHANGE_LOG: span} for broker in (1, 2)},
+        boot_ids={1: 2, 2: 2},
+        configs={3000, 3001, 3002},
+        clock_error_ms=5,
+    )
+
+
+def of(change: Callable[[Facts], Any]) -> list[tuple[str, int | None, bool]]:
+    facts = complete()
+    change(facts)
+    return [(lack.code, lack.node_id, lack.needed) for lack in lacks_of(facts)]
+
+
+def test_nothing_is_missing() -> None:
+    assert of(lambda facts: None) == []
+
+
+def span(first_h: float, last_h: float, in_utc: bool = True) -> Span:
+    return Span(AT_MS + int(first_h * HOUR_MS), AT_MS + int(last_h * HOUR_MS), in_utc)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda f: setattr(f, "has_log", False), [("no_metadata_log", None, True)]),
+        (lambda f: f.logs.pop(3002), [("controller_log_missing", 3002, False)]),
+        (
+            lambda f: [f.logs.pop(n) for n in (3001, 3002)],
+            [("controller_log_missing", 3001, True), ("controller_log_missing", 3002, True)],
+        ),
+        (lambda f: f.gaps.append((10, 20)), [("offset_gap", None, True)]),
+        (lambda f: setattr(f, "log_start", 40), [("no_snapshot", None, True)]),
+        (
+            lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(39)),
+            [("no_snapshot", None, True)],
+        ),
+        (
+            lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(40)),
+            [("log_begins_late", None, False)],
+        ),
+        (lambda f: f.files.pop(2), [("broker_missing", 2, True)]),
+        (lambda f: f.files.update({2: {kinds.SERVER_LOG, kinds.BOOT_ID}}), [("broker_missing", 2, True)]),
+        (
+            lambda f: f.files.update({2: {kinds.LEADER_EPOCH}}),
+            [("no_high_watermarks", 2, True), ("no_recovery_point", 2, False), ("no_metrics", 2, False)],
+        ),
+        (lambda f: f.epochs.pop(1), [("no_leader_epochs", 1, True)]),
+        (lambda f: f.replicas[1].add(("orders", 1)), [("leader_epochs_missing", 1, True)]),
+        (lambda f: f.replicas.pop(1), []),
+        (lambda f: f.own_logs[1].pop(kinds.SERVER_LOG), [("no_broker_log", 1, True)]),
+        (
+            lambda f: (f.exposed_ms.clear(), f.own_logs[1].pop(kinds.SERVER_LOG)),
+            [("no_broker_log", 1, False)],
+        ),
+        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2)}), [("broker_log_too_late", 1, True)]),
+        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(-2, -1)}), [("broker_log_too_early", 1, True)]),
+        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2, in_utc=False)}), []),
+        (
+            lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(15, 16, in_utc=False)}),
+            [("broker_log_too_late", 1, True)],
+        ),
+        (lambda f: setattr(f, "clock_error_ms", None), [("clocks_not_measured", None, True)]),
+        (lambda f: f.boot_ids.update({1: 1}), [("boot_ids_missing", 1, False)]),
+        (lambda f: f.configs.discard(3001), [("no_configs", 3001, False)]),
+        (lambda f: f.damaged.append(("a/b", 2, "torn")), [("damaged_file", 2, True)]),
+        (lambda f: f.notes.update({2: ("the rest: no such host",)}), [("not_collected", 2, False)]),
+    ],
+)
+def test_what_is_missing(change: Callable[[Facts], Any], expected: list[tuple[str, int | None, bool]]) -> None:
+    assert of(change) == expected
+
+
+def test_every_rule_is_one_of_the_findings_page() -> None:
+    page = (ROOT / "docs" / "findings.md").read_text()
+    facts = Facts(has_log=True, logs={3000: [(5, 9)]}, log_start=5, controllers={3000, 3001}, brokers={1, 2})
+    facts.files[2] = {kinds.LEADER_EPOCH}
+    facts.gaps, facts.snapshot_ends = [(7, 8)], [5]
+    rules = {rule for lack in lacks_of(facts) for rule in lack.rules} - {"all"}
+    assert len(rules) > 10
+    assert [rule for rule in sorted(rules) if f"**{rule}. " not in page] == []
+
+
+def test_every_code_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "collect.md").read_text()
+    source = (ROOT / "evidence" / "completeness" / "lacks.py").read_text()
+    codes = set(re.findall(r'Lack\(\s*"([a-z_]+)"', source))
+    assert len(codes) == 19
+    assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
+
+
+def test_ranges_are_joined_where_they_touch() -> None:
+    assert merged([(5, 7), (0, 2), (2, 4), (1, 3), (9, 9)]) == [(0, 4), (5, 7), (9, 9)]
+
+
+def check(location: Path) -> tuple[int, list[dict[str, Any]]]:
+    done = CliRunner().invoke(app, ["check", str(location), "--format", "json"])
+    return done.exit_code, json.loads(done.stdout)["lacks"]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real capture with its last two rounds of copying; of the clocks the manifest speaks."""
+    folder = tmp_path_factory.mktemp("source")
+    with tarfile.open(capture(NAME)) as tar:
+        members = tar.getmembers()
+        rounds = sorted({m.name.split("/")[2] for m in members if m.name.startswith(f"{NAME}/snapshots/")})
+        dropped = tuple(f"{NAME}/snapshots/{name}" for name in rounds[:-2])
+        tar.extractall(folder, members=[m for m in members if not m.name.startswith(dropped)], filter="data")
+    (folder / NAME / "capture.toml").write_text("clock_error_ms = 5\n")
+    return folder / NAME
+
+
+def test_a_real_capture(source: Path, tmp_path: Path) -> None:
+    assert check(source) == (0, [])
+    done = CliRunner().invoke(app, ["check", str(source)])
+    assert (done.exit_code, done.stdout) == (0, "Nothing that is needed is missing.\n")
+    less = tmp_path / "less"
+    shutil.copytree(source, less)
+    for path in list(less.rglob("broker-3")):
+        for file in list(path.rglob("leader-epoch-checkpoint")):
+            file.unlink()
+    for path in list(less.rglob("broker-4")):
+        shutil.rmtree(path)
+    shutil.rmtree(less / "controllers" / "3001")
+    log = less / "controllers" / "3000" / "__cluster_metadata-0" / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+    data[5000] ^= 1
+    log.write_bytes(data)
+    code, lacks = check(less)
+    found = {(lack["code"], lack["node_id"], lack["needed"]) for lack in lacks}
+    assert code == 3
+    assert found == {
+        ("no_leader_epochs", 3, True),
+        ("broker_missing", 4, True),
+        ("no_broker_log", 4, True),
+        ("boot_ids_missing", 4, False),
+        ("controller_log_missing", 3001, False),
+        ("no_configs", 3001, False),
+        ("damaged_file", 3000, True),
+    }
+    text = CliRunner().invoke(app, ["check", str(less)]).stdout
+    assert (
+        "  node 3: no leader-epoch-checkpoint: no exact log end (costs P7, P8, E2). Get: leader-epoch-checkpoint"
+        in text
+    )
+
+
+def test_a_hole_in_the_log_of_all(source: Path, tmp_path: Path) -> None:
+    log = next(source.glob(f"controllers/3000/__cluster_metadata-0/{0:020d}.log")).read_bytes()
+    whole = scan_batches(log).batches
+    cut = next(batch for batch in whole if batch.base_offset > 100)
+    place = tmp_path / "hole" / "controllers" / "3000" / "__cluster_metadata-0"
+    place.mkdir(parents=True)
+    (place / f"{0:020d}.log").write_bytes(log[: cut.position])
+    (place / f"{cut.last_offset + 1:020d}.log").write_bytes(log[cut.end :])
+    _, lacks = check(tmp_path / "hole")
+    gap = f"metadata offsets {cut.base_offset} to {cut.last_offset} are in no copy: nothing is concluded across them"
+    assert gap in [lack["what"] for lack in lacks]
+
+
+def test_what_is_no_capture(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    for path, message in ((tmp_path, "this is no capture"), (tmp_path / "absent", "no such file or folder")):
+        done = CliRunner().invoke(app, ["check", str(path)])
+        assert done.exit_code == 1
+        assert message in str(done.exception)

@@ -1,0 +1,89 @@
+"""What comes from a node is written below its folder only, and only whole."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from jobs.collect.frames import BrokenStream, Received, receive
+
+
+def frame(name: bytes, data: bytes, end: bytes = b"same") -> bytes:
+    return b"F x:%s %d\n%s\nE %s\n" % (name.hex().encode(), len(data), data, end)
+
+
+def received(stream: bytes, folder: Path) -> Received:
+    found = Received()
+    receive(io.BytesIO(stream), folder, found)
+    return found
+
+
+def test_files_facts_and_what_is_missing(tmp_path: Path) -> None:
+    name = b"logs/a \n'\"\xff.log"
+    found = received(
+        frame(name, b"\x00F n:x 3\n") + frame(b"empty", b"") + b"V uptime 313233\nM n:a/b 6e6f\nM x:0a 6e6f\nD\n",
+        tmp_path,
+    )
+    assert (tmp_path / "logs" / "a \n'\"\udcff.log").read_bytes() == b"\x00F n:x 3\n"
+    assert (tmp_path / "empty").read_bytes() == b""
+    assert (found.facts, found.missing, found.done) == ({"uptime": "123"}, ["a/b: no", "\\n: no"], True)
+
+
+def test_a_file_that_changed_is_kept_only_if_it_comes_again(tmp_path: Path) -> None:
+    found = received(
+        frame(b"a", b"1", b"changed") + frame(b"b", b"1", b"changed") + frame(b"b", b"22") + b"D\n", tmp_path
+    )
+    assert found.files == {"b"}
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("b", b"22")]
+
+
+@pytest.mark.parametrize("name", [b"../x", b"/etc/x", b"a/../../x", b"a\x00b", b"..", b"."])
+def test_no_name_leads_out_of_the_folder(name: bytes, tmp_path: Path) -> None:
+    folder = tmp_path / "node"
+    folder.mkdir()
+    found = received(
+        frame(name, b"evil") + frame(b"good", b"1") + b"B 1 4\nx:%s 4\nevil\nE same\nD\n" % name.hex().encode(), folder
+    )
+    assert found.files == {"good"}
+    assert len(found.missing) == 2
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == [folder / "good"]
+
+
+def test_nothing_is_written_twice(tmp_path: Path) -> None:
+    found = received(frame(b"a", b"1") + frame(b"a", b"2") + b"D\n", tmp_path)
+    assert ((tmp_path / "a").read_bytes(), found.missing) == (b"1", ["a: a name that is refused"])
+
+
+def test_a_bundle(tmp_path: Path) -> None:
+    bundle = b"B 2 3\nn:d/t-0/a 1\nn:d/t-1/a 2\n122\nE %s\n"
+    assert received(bundle % b"changed" + b"D\n", tmp_path).files == set()
+    assert received(bundle % b"same" + b"D\n", tmp_path).files == {"d/t-0/a", "d/t-1/a"}
+    assert [(tmp_path / f"d/t-{n}/a").read_bytes() for n in (0, 1)] == [b"1", b"22"]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"",
+        b"F n:a 5\n123",
+        b"F n:a 3\n123\nE sa",
+        b"F n:a 3\n1234E same\n",
+        b"F n:a -1\n\nE same\nD\n",
+        b"F a 1\n1\nE same\nD\n",
+        b"F n:a/b 1\n1\nE same\nF n:a 1\n1\nE same\nD\n",
+        b"B 1 2\nn:a 1\n1\nE same\nD\n",
+        b"B 99 1\nn:a 1\n1\nE same\nD\n",
+        b"V a zz\nD\n",
+        b"Welcome to the node\n",
+        b"V " + b"a" * 100_000,
+    ],
+)
+def test_a_stream_that_breaks_keeps_whole_files_only(stream: bytes, tmp_path: Path) -> None:
+    found = Received()
+    with pytest.raises(BrokenStream):
+        receive(io.BytesIO(frame(b"whole", b"1") + stream), tmp_path, found)
+    assert (tmp_path / "whole").read_bytes() == b"1"
+    assert not found.done
+    assert {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()} == found.files
