@@ -16,7 +16,7 @@ from evidence.completeness.facts import Facts, Span
 _ANY_ZONE_MS = 14 * 3_600_000
 _MOST_NAMED = 5
 _SERVER_LOGS = ((kinds.SERVER_LOG, "server.log"), (kinds.STATE_CHANGE_LOG, "state-change.log"))
-_LINES = ("L1", "L2", "L3", "L4", "L5", "L7")
+_LINES = ("L1", "L2", "L3", "L4", "L5", "L7", "L8", "L9")
 _ALL = ("all",)
 
 
