@@ -137,8 +137,10 @@ class Pipeline:
         return self._write_verdict(cluster, verdict)
 
     def _write_verdict(self, cluster: str, path: Location) -> str:
-        found = document(summarize(self.lake, cluster))
-        write_verdict(found, path)
+        since = None
+        while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
+            found = document(summarize(self.lake, cluster))
+            write_verdict(found, path)
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:

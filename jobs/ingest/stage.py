@@ -35,11 +35,14 @@ from jobs.ingest.records import (
     decode_snapshots,
     plan_records,
 )
+from jobs.lake.conflicts import undisturbed
 from jobs.lake.lake import Lake
 from jobs.lake.tables import STATIC_CONFIGS
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
+# Written last: a file in it has been ingested completely.
+_LAST = "evidence_files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,16 @@ def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -
 
 def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     """Ingest an open capture. Errors: as `ingest`."""
-    fresh = not lake.exists()
     lake.create()
-    known = {} if fresh else _known_files(lake, capture.name)
+    added: dict[str, int] = {}
+    return undisturbed(lambda: _ingest(lake, capture, settings, progress, added))
+
+
+def _ingest(lake: Lake, capture: Capture, settings: Settings, progress: Progress, added: dict[str, int]) -> Ingested:
+    known = _known_files(lake, capture.name)
     if {(f.path, f.sha256) for f in capture.files} <= set(known):
-        return Ingested(capture.name, next(iter(known.values())), {}, [], capture.refused, True)
-    return _ingest_new(lake, capture, settings, progress)
+        return Ingested(capture.name, next(iter(known.values())), added, [], capture.refused, True)
+    return _ingest_new(lake, capture, settings, progress, added)
 
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
@@ -78,25 +85,28 @@ def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
     return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.to_pylist()}
 
 
-def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+def _ingest_new(
+    lake: Lake, capture: Capture, settings: Settings, progress: Progress, added: dict[str, int]
+) -> Ingested:
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
     cluster = _cluster_id(capture, offsets)
+    since = lake.cluster_version(_LAST, cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
     logs_of_brokers = read_broker_logs(capture.name, capture.files, settings.evidence.log_patterns)
     boot_ids = read_boot_ids(capture.name, capture.files, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
-    write = _Writer(lake, cluster, {f.path: f.node_id for f in capture.files})
+    write = _Writer(lake, cluster, {f.path: f.node_id for f in capture.files}, added)
     write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])
     progress(f"{capture.name}: decoding records")
     write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings.spark))
     write.append("quorum_reports", offsets.quorum_reports)
     plan = plan_records(lake, cluster, scanned)
-    states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name))
+    states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name), plan.held)
     write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings.spark))
-    if states.batches is not None:  # after the records: a run that crashes in between corrects their states again
+    if states.batches is not None:  # after the records: every batch in this table has its records
         lake.put("log_batches", cluster, states.batches, since=states.since)
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
@@ -110,25 +120,29 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     for log in scanned.logs:
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
-    write.append("evidence_files", pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
+    # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
+    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
 
 
 class _Writer:
-    """Appends new rows to a cluster's tables and counts them. nodes: node of each file, by path. messages: of what was
-    quarantined."""
+    """Appends new rows to a cluster's tables and counts them in `added`. nodes: node of each file, by path. messages:
+    of what was quarantined."""
 
-    def __init__(self, lake: Lake, cluster: str, nodes: Mapping[str, int | None]) -> None:
+    def __init__(self, lake: Lake, cluster: str, nodes: Mapping[str, int | None], added: dict[str, int]) -> None:
         self.lake = lake
         self.cluster = cluster
         self.nodes = nodes
-        self.added: dict[str, int] = {}
+        self.added = added
         self.messages: list[str] = []
 
-    def append(self, name: str, rows: pa.Table) -> None:
+    def append(self, name: str, rows: pa.Table, since: int | None = None) -> None:
         if len(rows):
-            self.added[name] = self.added.get(name, 0) + self.lake.append(name, self.cluster, rows)
+            self._count(name, self.lake.append(name, self.cluster, rows, since))
+
+    def _count(self, name: str, rows: int) -> None:
+        self.added[name] = self.added.get(name, 0) + rows
 
     def quarantine(self, rows: list[Row]) -> None:
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
@@ -140,7 +154,7 @@ class _Writer:
         self.quarantine([{**row, "node_id": self.nodes.get(row["path"])} for row in found.damage])
         if found.added or found.removed:
             self.lake.commit(name, self.cluster, found.added, found.removed, since=found.since)
-        self.added[name] = found.rows
+        self._count(name, found.rows)
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
