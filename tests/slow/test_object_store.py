@@ -167,6 +167,26 @@ def test_questions_have_the_answers_of_a_lake_on_disk(runs: tuple[Path, str, lis
     assert len(list(tmp_path.glob("page-*.html"))) == 2
 
 
+def test_sql_reads_a_lake_in_the_store(runs: tuple[Path, str, list[str]]) -> None:
+    disk, url, _ = runs
+    query = "select cluster_id, kind, count(*) as n, min(finding_id) as id from findings group by all order by all"
+    both = [
+        subprocess.run(command("sql", query, "--lake", lake, *JSON), cwd=ROOT, capture_output=True, text=True)
+        for lake in (str(disk), url)
+    ]
+    assert [done.returncode for done in both] == [0, 0], both[1].stderr
+    assert json.loads(both[0].stdout) == json.loads(both[1].stdout) != []
+
+
+def test_sql_without_the_jars_for_the_store(
+    runs: tuple[Path, str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so before Spark starts."""
+    monkeypatch.setenv("KRAFT_FORENSICS_SPARK__JARS_DIR", str(tmp_path / "jars"))
+    done = CliRunner().invoke(app, ["sql", "select 1", "--lake", runs[1]])
+    assert (done.exit_code, "Run `make jars-s3`" in str(done.exception)) == (1, True)
+
+
 def test_a_lake_that_is_not_there(store: s3.Store) -> None:
     done = subprocess.run(
         command("windows", "--lake", "s3://no-such-bucket/lake"), cwd=ROOT, capture_output=True, text=True
