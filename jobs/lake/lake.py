@@ -225,21 +225,30 @@ class Lake:
 
     # Writing
 
-    def append(self, name: str, cluster_id: str, rows: pa.Table, since: int | None = None) -> int:
+    def append(
+        self,
+        name: str,
+        cluster_id: str,
+        rows: pa.Table,
+        since: int | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> int:
         """Append the rows whose key is new, and return their number. Existing rows are never updated.
 
-        rows: the table's columns without cluster_id; strings may be dictionary-encoded. since: as in `commit`; None:
-        what other processes append at the same time is no error.
+        rows: the table's columns without cluster_id; strings may be dictionary-encoded. since, about: as in `commit`;
+        since=None: what other processes append at the same time is no error.
         """
         if not len(rows):
             return 0
         if since is None:
-            return undisturbed(lambda: self.append(name, cluster_id, rows, self.cluster_version(name, cluster_id)))
+            return undisturbed(
+                lambda: self.append(name, cluster_id, rows, self.cluster_version(name, cluster_id), about)
+            )
         key = TABLES[name].key
         of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
         new = new_rows(rows, self.read(name, cluster_id, key, of_files), key)
         if len(new):
-            self.commit(name, cluster_id, [write_file(self.storage, name, new)], since=since)
+            self.commit(name, cluster_id, [write_file(self.storage, name, new)], about=about, since=since)
         return len(new)
 
     def put(
