@@ -11,10 +11,10 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-airflow test-slow test-kafka fuzz simulate bench lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-kafka fuzz simulate bench lint format types imports check clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/.ready: pyproject.toml requirements/constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,14 @@ setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requiremen
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 
+# Spark reads a lake in S3 with these (`sql`, `quality` of large tables); nothing else needs them.
+jars-s3: $(JARS)-s3/.ready  ## fetch Spark's connector to S3, 18 MB (conf/s3-pom.xml is the list)
+
+$(JARS)-s3/.ready: conf/s3-pom.xml
+	rm -rf $(JARS)-s3 && mkdir -p $(JARS)-s3
+	mvn --quiet --batch-mode -f conf/s3-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JARS)-s3
+	touch $@
+
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
 	$(BIN)/kraft-forensics run $(CAPTURE) --lake $(DEMO)/lake --report $(DEMO)/report.html
 
@@ -59,7 +67,7 @@ test: setup  ## run the tests in two processes, first those without Spark, then 
 test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
-test-slow: setup  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
+test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	$(BIN)/python -m pytest tests/slow
 
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
@@ -96,4 +104,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.capture import remote
-from evidence.capture.files import capture_name, check_location, open_capture
+from evidence.capture.files import capture_name, check_location
 from evidence.capture.remote import Location, Remote, location
 from jobs.config.settings import load_settings
 from jobs.console.output import progress_steps, show_message
 from jobs.detect.stage import DetectSummary, run_detect
-from jobs.ingest.stage import Ingested, ingest_opened
+from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
@@ -89,9 +89,7 @@ class Pipeline:
             if not self._all_known() and not runs_here(self._most_rows(), self.settings.spark):
                 pool.submit(cores, self._most_rows(), self.settings.spark)
             for source in self.captures:
-                describe(f"opening {source}")
-                with open_capture(source) as capture:
-                    _report_ingested(ingest_opened(self.lake, capture, self.settings, describe))
+                _report_ingested(ingest(self.lake, source, self.settings, describe))
                 advance()
 
     def _most_rows(self) -> int:
@@ -137,8 +135,10 @@ class Pipeline:
         return self._write_verdict(cluster, verdict)
 
     def _write_verdict(self, cluster: str, path: Location) -> str:
-        found = document(summarize(self.lake, cluster))
-        write_verdict(found, path)
+        since = None
+        while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
+            found = document(summarize(self.lake, cluster))
+            write_verdict(found, path)
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:

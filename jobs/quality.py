@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
+from jobs.lake.conflicts import undisturbed
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
@@ -38,7 +39,11 @@ class QualityResult:
 def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     """Check one cluster's partition_history, unless it is unchanged since the last check. Great Expectations checks a
     small table with pandas, a large one with Spark."""
-    inputs = input_fingerprint(lake, _INPUTS)
+    return undisturbed(lambda: _checked(lake, cluster, settings, progress))
+
+
+def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
+    since, inputs = lake.cluster_version("quality_results", cluster), input_fingerprint(lake, cluster, _INPUTS)
     up_to_date = lake.input_fingerprint("quality_results", cluster) == inputs
     if not up_to_date:
         # Great Expectations takes seconds to import, so import it only when it is needed.
@@ -50,7 +55,7 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
             rows = run_suite(_frame(lake, cluster, settings), partition_history_suite(), Path(folder))
             lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
         table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
-        lake.put("quality_results", cluster, table, {"input_fingerprint": inputs})
+        lake.put("quality_results", cluster, table, {"input_fingerprint": inputs}, since)
     results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
     failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
     return QualityResult(cluster, len(results), failed, within(lake.root, f"{DOCS}/{cluster}/index.html"), up_to_date)

@@ -34,6 +34,7 @@ HEAD = struct.Struct(">qiibIhiqqqhii")
 _KRAFT_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f].{19}\xff{14}", re.DOTALL)
 # Limit on the failed attempts to find the next good batch: bytes of CRC work for each byte of the file.
 _BUDGET = 32
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ def scan_batches(data: bytes) -> Scan:
     batches: list[Batch] = []
     damage: list[Damage] = []
     position, end, trailing = 0, len(data), 0
-    zeros_from = len(data.rstrip(b"\0"))
+    zeros_from = _zeros_from(data)
     search = _Search(data)
     note = None if end else "empty file: legal for an active segment"
     while position < end:
@@ -215,6 +216,17 @@ def scan_batches(data: bytes) -> Scan:
     damage = _with_offsets(sorted([*damage, *flipped], key=lambda d: d.position), good)
     parsed = sum(b.size_bytes for b in good)
     return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
+
+
+def _zeros_from(data: bytes) -> int:
+    """Where the zero bytes at the end begin. Only the end is copied: most batches end with a zero byte."""
+    end = len(data)
+    while end:
+        begin = max(end - _BLOCK_BYTES, 0)
+        if used := len(data[begin:end].rstrip(b"\0")):
+            return begin + used
+        end = begin
+    return 0
 
 
 def _with_offsets(damage: list[Damage], good: list[Batch]) -> list[Damage]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.pipeline import Pipeline
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
+MOST_WINDOWS = 100  # in the table that `run` and `detect` print
 
 
 def run(
@@ -44,7 +45,7 @@ def run(
 
     pipeline = _pipeline(lake, captures)
     outcome = pipeline.run(report, start, verdict)
-    print_windows(pipeline.lake, form)
+    print_windows(pipeline.lake, form, most=MOST_WINDOWS)
     for line in outcome.summary:
         show_message(line)
     _exit(outcome.levels, fail_on, outcome.quality_failed)
@@ -71,7 +72,7 @@ def detect(
 
     pipeline = _pipeline(lake)
     lines = pipeline.detect(verdict)
-    print_windows(pipeline.lake, form)
+    print_windows(pipeline.lake, form, most=MOST_WINDOWS)
     for line in lines:
         show_message(line)
     _exit(pipeline.levels(), fail_on, [])

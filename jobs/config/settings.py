@@ -51,6 +51,11 @@ class SparkSettings(_Section):
         """The folder of Delta's jars."""
         return Path(self.jars_dir) if self.jars_dir else Path(__file__).resolve().parents[2] / ".jars"
 
+    def s3_jars(self) -> list[Path]:
+        """The jars with which Spark reads S3, in a folder next to that one; empty if it is not there."""
+        folder = self.jars_path()
+        return sorted(folder.with_name(f"{folder.name}-s3").glob("*.jar")) if self.jars_mode == "jars" else []
+
 
 class EvidenceSettings(_Section):
     """[evidence]: how captures were made."""

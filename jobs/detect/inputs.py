@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 from evidence.capture.clock_bounds import minimum_clock_error_ms
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.replay.cluster_state import load_cluster_state, static_files
-from jobs.replay.stage import replayed_from
+from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.state import ClusterState

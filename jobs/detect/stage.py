@@ -16,7 +16,8 @@ from jobs.detect.node_logs import judging_events, measured_clocks
 from jobs.detect.scratch import Scratch, write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
-from jobs.lake.fingerprint import input_fingerprint
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import input_fingerprint, require_unchanged
 from jobs.lake.lake import Lake, write_file
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
@@ -47,6 +48,7 @@ _INPUTS = (
     "boot_ids",
 )
 MAX_PRINTED = 10_000
+_CLOCKS = "node_clocks"
 Row = dict[str, Any]
 
 
@@ -71,8 +73,14 @@ class DetectSummary:
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     """Rebuild the elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # add the tables that are new in this release
+    return undisturbed(lambda: _detect(lake, cluster, settings, progress))
+
+
+def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
+    since = lake.cluster_versions((_CLOCKS, *WRITTEN.values()), cluster)
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
-    inputs = input_fingerprint(lake, _INPUTS, (settings.evidence.clock_error_ms, question))
+    parameters = (settings.evidence.clock_error_ms, question)
+    inputs = input_fingerprint(lake, cluster, _INPUTS, parameters)
     if lake.input_fingerprint("findings", cluster) == inputs:
         return DetectSummary(cluster, True)
     state, facts = judging_inputs(lake, cluster, settings)
@@ -82,7 +90,6 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     wanted = buckets(lake, cluster, settings, state, rows)
     task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms)
     clocks = measured_clocks(lake, cluster)
-    lake.put("node_clocks", cluster, clocks)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     with Scratch(lake.storage, len(wanted)) as scratch:
@@ -103,12 +110,15 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
         "invariant_violations": of_log,
         "findings": pa.concat_tables([findings, invariant_findings(of_log, cluster)]),
     }
+    require_unchanged(inputs, lake, cluster, _INPUTS, parameters)
+    lake.put(_CLOCKS, cluster, clocks, since=since[_CLOCKS])
     # findings is written last: its input fingerprint shows that the other tables are complete, too.
     for name in WRITTEN.values():
         written = [r.files[name] for r in results if name in r.files]
         if name in more and len(more[name]):
             written.append(write_file(lake.storage, name, more[name]))
-        lake.replace(name, cluster, written, {"input_fingerprint": inputs} if name == "findings" else None)
+        about = {"input_fingerprint": inputs} if name == "findings" else None
+        lake.replace(name, cluster, written, about, since[name])
     violations = Counter(counts_of(of_log["invariant"]))
     return DetectSummary(
         cluster_id=cluster,

@@ -30,8 +30,8 @@ _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
 @dataclass(frozen=True, slots=True)
 class CommitStates:
     """The commit state of every batch of a cluster. usual: of all batches that are not in `others`. changed: the new
-    states of batches that the lake had with another one. batches: the rows of log_batches; None if they are in the lake
-    already. since: as in Lake.commit."""
+    states of batches whose records in the lake have another one. batches: the rows of log_batches; None if they are in
+    the lake already. since: as in Lake.commit."""
 
     usual: str
     others: dict[BatchKey, str]
@@ -41,10 +41,16 @@ class CommitStates:
 
 
 def merged_batches(
-    lake: Lake, capture: Capture, cluster: str, batches: list[DistinctBatch], control: pa.Table
+    lake: Lake,
+    capture: Capture,
+    cluster: str,
+    batches: list[DistinctBatch],
+    control: pa.Table,
+    held: Mapping[BatchKey, str | None],
 ) -> CommitStates:
     """Merge a capture's batches with log_batches and judge all of them. control: DECODED rows of its control records.
-    Its snapshots and quorum reports must already be in the lake.
+    held: the commit state of each batch's records in the lake; None: they differ. The capture's snapshots and quorum
+    reports must already be in the lake.
 
     The result depends on the evidence, not on the order in which it was ingested.
     """
@@ -63,7 +69,7 @@ def merged_batches(
     return CommitStates(
         usual,
         {key: state for key, state in states.items() if state != usual},
-        {key: states[key] for key in old if old[key]["commit_state"] != states[key]},
+        {key: states[key] for key, state in held.items() if key in states and state != states[key]},
         pa.Table.from_pylist(rows, schema=schema) if rows != known else None,
         since,
     )

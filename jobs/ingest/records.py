@@ -37,7 +37,7 @@ Row = dict[str, Any]
 RECORDS, SNAPSHOTS = "metadata_records", "snapshot_records"
 # A task decodes about so many bytes: few files and row groups, within the memory of a worker.
 _LEAST_BYTES, _MOST_BYTES = 8 << 20, 16 << 20
-_BATCH = ["epoch", "batch_base_offset", "batch_crc"]
+_BATCH, _STATE = ["epoch", "batch_base_offset", "batch_crc"], "commit_state"
 _PLACED = pc.field("offset").is_valid()
 
 
@@ -69,7 +69,7 @@ class DecodingTask:
         damage = _quarantined(rows.filter(is_damage)) if pc.any(is_damage).as_py() else []
         rows = rows.filter(pc.invert(is_damage)) if damage else rows
         if self.table == RECORDS:
-            rows = rows.append_column("commit_state", commit_column(rows, self.usual_state, self.states))
+            rows = rows.append_column(_STATE, commit_column(rows, self.usual_state, self.states))
         # The reader ensures that the records of a batch have distinct offsets for bytes, not for text.
         if self.known is not None or (work[0].kind == kinds.DUMP_LOG and work[0].holds != PAYLOADS):
             key = TABLES[self.table].key
@@ -146,12 +146,13 @@ def _is_loss(damage: Row) -> bool:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to decode of the log. new: batches that the lake does not hold. doubtful: batches whose records have to be
-    compared with those of the lake and with each other. unplaced: ranges of records without offsets. since: as in
-    Lake.commit."""
+    compared with those of the lake and with each other. unplaced: ranges of records without offsets. held: the commit
+    state of each batch's records in the lake; None: they differ. since: as in Lake.commit."""
 
     new: list[DistinctBatch]
     doubtful: list[DistinctBatch]
     unplaced: list[ByteRange]
+    held: dict[BatchKey, str | None]
     since: int
 
     @property
@@ -163,10 +164,12 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
     """Compare the capture's batches with what the lake holds."""
     since = lake.cluster_version(RECORDS, cluster)
     held: dict[BatchKey, int] = {}
-    for part in lake.parts(RECORDS, cluster, _BATCH, _PLACED):
-        for row in part.group_by(_BATCH).aggregate([([], "count_all")]).to_pylist():
+    states: dict[BatchKey, str | None] = {}
+    for part in lake.parts(RECORDS, cluster, [*_BATCH, _STATE], _PLACED):
+        for row in part.group_by([*_BATCH, _STATE]).aggregate([([], "count_all")]).to_pylist():
             key = tuple(row[name] for name in _BATCH)
             held[key] = held.get(key, 0) + row["count_all"]
+            states[key] = row[_STATE] if states.get(key, row[_STATE]) == row[_STATE] else None
     damaged = sorted(r["offset"] for r in lake.rows("quarantine", cluster, ["offset"], _PLACED))
     missing = [d for d in scanned.batches if held.get(d.batch.key) != d.batch.record_count or _any(damaged, d.batch)]
     new = [d for d in missing if d.batch.key not in held]
@@ -176,7 +179,7 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
     fresh = {id(d) for d in new}
     done = set(lake.read(RECORDS, cluster, ["sha256"], ~_PLACED)["sha256"].unique().to_pylist())
     unplaced = [w for w in work_of(scanned) if w.holds == PAYLOADS and w.sha256 not in done]
-    return Plan(new, [d for d in missing if id(d) not in fresh], unplaced, since)
+    return Plan(new, [d for d in missing if id(d) not in fresh], unplaced, states, since)
 
 
 def _any(offsets: Sequence[int], batch: Batch) -> bool:
@@ -246,10 +249,8 @@ class CorrectionTask:
     def __call__(self, file: DataFile) -> DataFile:
         with self.storage.open(f"{RECORDS}/{file.path}") as source:
             rows = pq.read_table(source, columns=list(self.columns), use_threads=False)
-        at = rows.schema.get_field_index("commit_state")
-        return write_file(
-            self.storage, RECORDS, rows.set_column(at, "commit_state", updated_column(rows, self.changed))
-        )
+        at = rows.schema.get_field_index(_STATE)
+        return write_file(self.storage, RECORDS, rows.set_column(at, _STATE, updated_column(rows, self.changed)))
 
 
 def _corrected(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +20,12 @@ from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.accounts import Account, provenance, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
+from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
 from evidence.metadata_log.scan import Log, file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
 from jobs.config.settings import Settings
+from jobs.ingest.archives import archive_mark, ingested_as
 from jobs.ingest.log_batches import merged_batches
 from jobs.ingest.records import (
     RECORDS,
@@ -35,11 +36,14 @@ from jobs.ingest.records import (
     decode_snapshots,
     plan_records,
 )
+from jobs.lake.conflicts import undisturbed
 from jobs.lake.lake import Lake
 from jobs.lake.tables import STATIC_CONFIGS
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
+# Written last: a file in it has been ingested completely.
+_LAST = "evidence_files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +59,25 @@ class Ingested:
     has_metadata_log: bool
 
 
-def ingest(lake: Lake, location: Path, settings: Settings, progress: Progress) -> Ingested:
+def ingest(lake: Lake, location: Location, settings: Settings, progress: Progress) -> Ingested:
     """Ingest one capture. Errors: CaptureError if the capture as a whole cannot be used (see open_capture)."""
     progress(f"opening {location}")
+    mark = archive_mark(location)
+    if cluster := ingested_as(lake, mark):
+        return Ingested(mark["capture"], cluster, {}, [], [], True)
     with open_capture(location) as capture:
-        return ingest_opened(lake, capture, settings, progress)
+        lake.create()
+        about = {} if capture.refused else mark  # refused members are reported each time
+        write = _Writer(lake, {f.path: f.node_id for f in capture.files}, about)
+        return undisturbed(lambda: _ingest(write, capture, settings, progress))
 
 
-def ingest_opened(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
-    """Ingest an open capture. Errors: as `ingest`."""
-    fresh = not lake.exists()
-    lake.create()
-    known = {} if fresh else _known_files(lake, capture.name)
+def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+    lake = write.lake
+    known = _known_files(lake, capture.name)
     if {(f.path, f.sha256) for f in capture.files} <= set(known):
-        return Ingested(capture.name, next(iter(known.values())), {}, [], capture.refused, True)
-    return _ingest_new(lake, capture, settings, progress)
+        return Ingested(capture.name, next(iter(known.values())), write.added, [], capture.refused, True)
+    return _ingest_new(write, capture, settings, progress)
 
 
 def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
@@ -78,25 +86,27 @@ def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
     return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.to_pylist()}
 
 
-def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+    lake = write.lake
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
     cluster = _cluster_id(capture, offsets)
+    since = lake.cluster_version(_LAST, cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
     logs_of_brokers = read_broker_logs(capture.name, capture.files, settings.evidence.log_patterns)
     boot_ids = read_boot_ids(capture.name, capture.files, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
-    write = _Writer(lake, cluster, {f.path: f.node_id for f in capture.files})
+    write.begin(cluster)
     write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])
     progress(f"{capture.name}: decoding records")
     write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings.spark))
     write.append("quorum_reports", offsets.quorum_reports)
     plan = plan_records(lake, cluster, scanned)
-    states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name))
+    states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name), plan.held)
     write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings.spark))
-    if states.batches is not None:  # after the records: a run that crashes in between corrects their states again
+    if states.batches is not None:  # after the records: every batch in this table has its records
         lake.put("log_batches", cluster, states.batches, since=states.since)
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
@@ -110,25 +120,35 @@ def _ingest_new(lake: Lake, capture: Capture, settings: Settings, progress: Prog
     for log in scanned.logs:
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
-    write.append("evidence_files", pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES))
+    # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
+    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
 
 
 class _Writer:
-    """Appends new rows to a cluster's tables and counts them. nodes: node of each file, by path. messages: of what was
-    quarantined."""
+    """Appends new rows to a cluster's tables and counts them, also over several attempts. nodes: node of each file, by
+    path. about: what the last commit says. messages: of what was quarantined."""
 
-    def __init__(self, lake: Lake, cluster: str, nodes: Mapping[str, int | None]) -> None:
+    def __init__(self, lake: Lake, nodes: Mapping[str, int | None], about: Mapping[str, str]) -> None:
         self.lake = lake
-        self.cluster = cluster
+        self.cluster = ""
         self.nodes = nodes
+        self.about = about
         self.added: dict[str, int] = {}
         self.messages: list[str] = []
 
-    def append(self, name: str, rows: pa.Table) -> None:
+    def begin(self, cluster: str) -> None:
+        """Begin an attempt."""
+        self.cluster, self.messages = cluster, []
+
+    def append(self, name: str, rows: pa.Table, since: int | None = None) -> None:
         if len(rows):
-            self.added[name] = self.added.get(name, 0) + self.lake.append(name, self.cluster, rows)
+            about = self.about if name == _LAST else None
+            self._count(name, self.lake.append(name, self.cluster, rows, since, about))
+
+    def _count(self, name: str, rows: int) -> None:
+        self.added[name] = self.added.get(name, 0) + rows
 
     def quarantine(self, rows: list[Row]) -> None:
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
@@ -140,7 +160,7 @@ class _Writer:
         self.quarantine([{**row, "node_id": self.nodes.get(row["path"])} for row in found.damage])
         if found.added or found.removed:
             self.lake.commit(name, self.cluster, found.added, found.removed, since=found.since)
-        self.added[name] = found.rows
+        self._count(name, found.rows)
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:

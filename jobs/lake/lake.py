@@ -24,6 +24,7 @@ from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, Parqu
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location
+from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.row_groups import SlicedFile, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
@@ -37,7 +38,7 @@ Row = dict[str, Any]
 _BATCHES_AHEAD = 2
 _STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
-_ATTEMPTS = 5  # to commit while other processes do
+_ATTEMPTS = 20  # to commit while other processes do
 _NEWEST = 20  # commits to look through before all of them are read
 
 
@@ -114,8 +115,9 @@ class Lake:
             )
 
     def create(self) -> None:
-        """Create the tables that are missing."""
+        """Create the tables that are missing. Another process may do so at the same time."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
         for table in TABLES.values():
             if self._is_table(table.name):
@@ -125,7 +127,11 @@ class Lake:
                 table.properties, self.storage.delta_options,
             )  # fmt: skip
             if table.checks and made.version() == 0:
-                made.alter.add_constraint({check.name: check.condition for check in table.checks})
+                try:
+                    made.alter.add_constraint({check.name: check.condition for check in table.checks})
+                except DeltaError:  # it was added meanwhile
+                    if not self.version(table.name):
+                        raise
 
     def delta(self, name: str) -> DeltaTable:
         """The newest version of a table. Errors: deltalake's TableNotFoundError."""
@@ -219,18 +225,30 @@ class Lake:
 
     # Writing
 
-    def append(self, name: str, cluster_id: str, rows: pa.Table) -> int:
+    def append(
+        self,
+        name: str,
+        cluster_id: str,
+        rows: pa.Table,
+        since: int | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> int:
         """Append the rows whose key is new, and return their number. Existing rows are never updated.
 
-        rows: the table's columns without cluster_id; strings may be dictionary-encoded.
+        rows: the table's columns without cluster_id; strings may be dictionary-encoded. since, about: as in `commit`;
+        since=None: what other processes append at the same time is no error.
         """
         if not len(rows):
             return 0
-        key, since = TABLES[name].key, self.cluster_version(name, cluster_id)
+        if since is None:
+            return undisturbed(
+                lambda: self.append(name, cluster_id, rows, self.cluster_version(name, cluster_id), about)
+            )
+        key = TABLES[name].key
         of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
         new = new_rows(rows, self.read(name, cluster_id, key, of_files), key)
         if len(new):
-            self.commit(name, cluster_id, [write_file(self.storage, name, new)], since=since)
+            self.commit(name, cluster_id, [write_file(self.storage, name, new)], about=about, since=since)
         return len(new)
 
     def put(
@@ -270,8 +288,9 @@ class Lake:
         """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
         an earlier release are added first.
 
-        since: the `cluster_version` that the new rows were worked out from; None: the newest. Errors: LakeError if
-        another process has committed rows of the cluster since then, or if the table is not partitioned by cluster_id.
+        since: the `cluster_version` that the new rows were worked out from; None: the newest. Errors:
+        ChangedMeanwhileError if another process has committed rows of the cluster since then; LakeError if the table is
+        not partitioned by cluster_id.
         """
         from deltalake import CommitProperties, Schema, Transaction
         from deltalake.exceptions import CommitFailedError
@@ -290,16 +309,19 @@ class Lake:
                     f"{self.root}: this lake was made by an earlier release, which stored tables in another way. It "
                     "can be read but not changed: ingest its captures into a new lake."
                 )
-            known = {field.name for field in table.schema().fields}
-            if missing := [field for field in of.schema if field.name not in known]:
-                table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
             version = table.transaction_version(cluster_id) or 0
             if since not in (None, version):
-                raise LakeError(f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again.")
+                raise ChangedMeanwhileError(
+                    f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again."
+                )
+            known = {field.name for field in table.schema().fields}
+            missing = [field for field in of.schema if field.name not in known]
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
             properties = CommitProperties(metadata, app_transactions=of_cluster)
             try:
+                if missing:
+                    table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
                 table.create_write_transaction(
                     actions, "append", table.schema(), CLUSTER_ID, commit_properties=properties
                 )
@@ -312,6 +334,10 @@ class Lake:
         """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
         transaction that has the cluster's id."""
         return self.delta(name).transaction_version(cluster_id) or 0
+
+    def cluster_versions(self, names: Iterable[str], cluster_id: str) -> dict[str, int]:
+        """`cluster_version` of several tables."""
+        return {name: self.cluster_version(name, cluster_id) for name in names}
 
     # What tables were made from
 

@@ -40,8 +40,8 @@ def flagged_windows(lake: Lake, every: bool = False) -> list[dict[str, Any]]:
     return [row for section in sections for row in ordered(found, section).select(WINDOW_COLUMNS).to_pylist()]
 
 
-def print_windows(lake: Lake, form: Format, every: bool = False) -> None:
-    """Print `flagged_windows` to stdout; in a table, after the answer of each cluster."""
+def print_windows(lake: Lake, form: Format, every: bool = False, most: int | None = None) -> None:
+    """Print `flagged_windows` to stdout; in a table, after the answer of each cluster, at most the first `most`."""
     rows = flagged_windows(lake, every)
     if form is not Format.TABLE:
         print_rows(list(WINDOW_COLUMNS), rows, form)
@@ -50,9 +50,11 @@ def print_windows(lake: Lake, form: Format, every: bool = False) -> None:
     if not rows:
         print("no window was flagged")
         return
-    shown = [{"window": f"{r['topic']}-{r['partition']}", **_table_row(r)} for r in rows]
+    shown = [{"window": f"{r['topic']}-{r['partition']}", **_table_row(r)} for r in rows[:most]]
     title = f"{len(rows)} windows" if every else f"{len(rows)} flagged windows"
     print_table(list(shown[0]), shown, f"{title}: the high watermark went back, or may have")
+    if len(shown) < len(rows):
+        print(f"{len(rows) - len(shown)} more: kraft-forensics windows --lake {lake.root}")
 
 
 def _table_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from jobs.console.output import Format, print_rows, show_message
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import forbid_reflection, tables_of
-from jobs.spark.session import build_session
+from jobs.spark.session import build_session, check_store
 from jobs.spark.tables import table_frame
 
 Row = dict[str, Any]
@@ -33,15 +33,17 @@ class SqlError(KraftForensicsError):
 
 class ReadOnlySql:
     """Statements on the tables of one lake. The session starts with the first one. Errors: LakeError if there is no
-    lake."""
+    lake; SessionError if Spark cannot read its store."""
 
     def __init__(self, root: Location) -> None:
         self.lake = Lake(root)
         self.lake.require()
+        self.settings = load_settings().spark
+        check_store(self.lake.root, self.settings)
 
     @cached_property
     def spark(self) -> SparkSession:
-        session = build_session(load_settings().spark)
+        session = build_session(self.settings)
         session.sparkContext.setLogLevel("OFF")  # an error is one line: SqlError
         forbid_reflection(session)
         return session

@@ -52,6 +52,11 @@ class LogConflictError(KraftForensicsError):
         self.batches = batches
 
 
+def replayed_from(lake: Lake, cluster: str) -> str:
+    """The `start` of the replay that built the cluster's partition_history."""
+    return str(lake.made("partition_history", cluster).get("start", EARLIEST))
+
+
 def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     """Read and resolve the cluster-wide records. start: EARLIEST, or NEWEST_CHECKPOINT to skip everything before the
     newest usable snapshot.

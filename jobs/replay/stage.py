@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
-from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint, require_unchanged
 from jobs.lake.lake import DataFile, Lake, write_file
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
@@ -28,12 +29,14 @@ from replay.cluster.histories import config_history, feature_history, quorum_his
 from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState
 from replay.findings.faults import conflict
-from replay.partitions.metrics import ClusterCourse, anchors, course_of, running
+from replay.partitions.metrics import ClusterCourse, anchors, course_of, running, summed
 from replay.partitions.resume import ResumePoint, goes_on_from, resume_point
 
 _INPUTS = ("log_batches", RECORDS, SNAPSHOTS, "static_configs", "quarantine", "log_end_offsets")
 # Written last: its input fingerprint shows that the stage is done.
 _LAST = "quorum_history"
+_METRICS = "cluster_metrics"
+_WRITTEN = (HISTORY, _METRICS, "broker_history", "feature_history", "config_history", _LAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,19 @@ def replay(
     finding.
     """
     lake.create()  # add the tables that are new in this release
-    inputs = input_fingerprint(lake, _INPUTS, (start,))
+    return undisturbed(lambda: _replay(lake, cluster, settings, progress, start))
+
+
+def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
+    since = lake.cluster_versions(_WRITTEN, cluster)
+    inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
     if lake.input_fingerprint(_LAST, cluster) == inputs:
         return Replayed(cluster, 0, True)
     progress(f"{cluster}: resolving cluster-wide records")
     try:
         state = load_cluster_state(lake, cluster, start)
     except LogConflictError as error:
+        require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
         found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
         lake.put("findings", cluster, found)
         for name in (HISTORY, "elections", "rule_differences", "invariant_violations", "counterfactuals"):
@@ -71,13 +80,16 @@ def replay(
         raise
     progress(f"{cluster}: replaying partitions")
     course = course_of(state)
-    results, resumed_at = _partitions(lake, cluster, state, course, settings, start)
+    replayed = _partitions(lake, cluster, state, course, settings, start)
+    results = replayed.results
+    require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
+    lake.commit(HISTORY, cluster, replayed.added, replayed.removed, replayed.about, since[HISTORY])
     progress(f"{cluster}: building the cluster-wide histories")
-    _write_metrics(lake, cluster, results, course)
+    lake.replace(_METRICS, cluster, _metrics(lake, results, course), since=since[_METRICS])
     for name, table in _cluster_histories(lake, cluster, state, results):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        lake.put(name, cluster, clipped, {"input_fingerprint": inputs} if name == _LAST else None)
-    return Replayed(cluster, sum(r.rows for r in results), False, resumed_at)
+        lake.put(name, cluster, clipped, {"input_fingerprint": inputs} if name == _LAST else None, since[name])
+    return Replayed(cluster, sum(r.rows for r in results), False, replayed.resumed_at)
 
 
 def _cluster_histories(
@@ -92,28 +104,37 @@ def _cluster_histories(
     yield _LAST, quorum_history(state.records, state.shape)
 
 
-def _write_metrics(lake: Lake, cluster: str, results: list[ReplayedBucket], course: ClusterCourse) -> None:
-    of_cluster = running(pa.concat_tables([*(r.moves for r in results), anchors(course)]))
+def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -> list[DataFile]:
+    """The files of cluster_metrics."""
+    of_cluster = running(pa.concat_tables([*(r.moves for r in results), summed(anchors(course))]))
     files = [r.electable for r in results if r.electable]
     if len(of_cluster):
-        files.append(write_file(lake.storage, "cluster_metrics", of_cluster))
-    lake.replace("cluster_metrics", cluster, files)
+        files.append(write_file(lake.storage, _METRICS, of_cluster))
+    return files
 
 
-def replayed_from(lake: Lake, cluster: str) -> str:
-    """The `start` of the replay that built the cluster's partition_history."""
-    return str(lake.made(HISTORY, cluster).get("start", EARLIEST))
+@dataclass(frozen=True, slots=True)
+class _Partitions:
+    """The results of all buckets, and the commit of partition_history that they make. resumed_at: as in Replayed."""
+
+    results: list[ReplayedBucket]
+    removed: list[DataFile]
+    about: dict[str, object]
+    resumed_at: int | None
+
+    @property
+    def added(self) -> list[DataFile]:
+        return [r.history for r in self.results if r.history]
 
 
 def _partitions(
     lake: Lake, cluster: str, state: ClusterState, course: ClusterCourse, settings: Settings, start: str
-) -> tuple[list[ReplayedBucket], int | None]:
-    """Write partition_history; returns the results of its buckets, and the offset from which it was extended or
-    None."""
+) -> _Partitions:
+    """Replay all buckets."""
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
-    since, made = lake.cluster_version(HISTORY, cluster), lake.made(HISTORY, cluster)
+    made = lake.made(HISTORY, cluster)
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
     from_offset = earlier.offset if earlier and goes_on_from(state, static, earlier) else None
 
@@ -130,7 +151,6 @@ def _partitions(
     task = ReplayTask(lake.storage, state.for_tasks(), course, registrations(state.records), from_offset, rewrites)
     results = run_tasks(task, items, rows, settings.spark)
     replaced = {p.name for i, r in zip(items, results, strict=True) if r.is_replaced for p in i.parts[HISTORY]}
-    about = {**rules, "resume": asdict(point) if point else None}
+    about: dict[str, object] = {**rules, "resume": asdict(point) if point else None}
     removed = [f for f in old.files[HISTORY] if from_offset is None or f"{HISTORY}/{f.path}" in replaced]
-    lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about=about, since=since)
-    return results, from_offset
+    return _Partitions(results, removed, about, from_offset)

@@ -159,7 +159,7 @@ def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
 def write_report(lake: Lake, cluster: str, output: Location, progress: Callable[[str], None]) -> str:
     """Write one cluster's page to `output`, unless it is already there for the current tables. Returns where it is.
     Errors: KraftForensicsError if it cannot be written."""
-    inputs = input_fingerprint(lake, _SHOWN, (cluster, PAGE_VERSION))
+    inputs = input_fingerprint(lake, cluster, _SHOWN, (cluster, PAGE_VERSION))
     if fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
         progress(f"{cluster}: the report is up to date")
         return shown(output)

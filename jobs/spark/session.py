@@ -10,6 +10,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 from jobs.spark.kraft_source import KraftDataSource
@@ -55,8 +56,29 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         jars = sorted(str(j) for j in folder.glob("*.jar"))
         if not jars:
             raise SessionError(f"{folder}: no Delta jars in this folder. Run `make jars`, or set spark.jars_dir.")
-        conf.set("spark.jars", ",".join(jars))
+        of_store = [str(j) for j in settings.s3_jars()]
+        conf.set("spark.jars", ",".join([*jars, *of_store]))
+        for key, value in _s3_options().items() if of_store else ():
+            conf.set(f"spark.hadoop.fs.{key}", settings.conf.get(f"spark.hadoop.fs.{key}", value))
     return conf
+
+
+def _s3_options() -> dict[str, str]:
+    """How Spark finds S3: by the same variables of the environment as the rest of the program."""
+    options = {"s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    if region := os.environ.get("AWS_DEFAULT_REGION"):
+        options["s3a.endpoint.region"] = region
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
+        options |= {"s3a.endpoint": endpoint, "s3a.path.style.access": "true"}
+        options["s3a.connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
+    return options
+
+
+def check_store(root: Location, settings: SparkSettings) -> None:
+    """Check that Spark can read a lake that is in S3. Errors: SessionError."""
+    in_s3 = isinstance(root, Remote) and root.scheme == "s3"
+    if in_s3 and settings.jars_mode == "jars" and not settings.s3_jars():
+        raise SessionError(f"{root}: Spark needs more jars (18 MB) to read a lake in S3. Run `make jars-s3`.")
 
 
 def build_context(settings: SparkSettings) -> SparkContext:

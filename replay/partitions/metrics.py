@@ -32,6 +32,7 @@ RECOVERING = "unclean_recovery_partitions_count"
 MANUAL = "manual_leader_election_required_partition_count"
 FINISHED = "unclean_recovery_finished_count"
 ELECTABLE = "electable_replicas_count"
+_NULL = np.iinfo(np.int64).min
 _GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
 
 _RECORD = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
@@ -130,28 +131,64 @@ def electable_replicas(history: pa.Table) -> pa.Table:
 
 
 def summed(found: pa.Table) -> pa.Table:
-    """MOVES with one row for each (metric, section, offset): the sum of all partitions' moves at a record. The delta of
-    an unknown value stays null."""
-    if not len(found):
-        return found
-    totals = found.group_by(["metric", "section", "offset"]).aggregate(
-        [("delta", "sum"), ("delta", "count", pc.CountOptions("only_null")), *((name, "max") for name in _RECORD)]
-    )
-    unknown = pc.greater(totals["delta_count"], 0)
-    columns = {name: totals[f"{name}_max"] for name in _RECORD}
-    columns |= {name: totals[name] for name in ("metric", "section", "offset")}
-    columns["delta"] = pc.if_else(unknown, None, totals["delta_sum"])
-    return pa.table({f.name: columns[f.name] for f in MOVES}, schema=MOVES)
+    """MOVES with one row for each (metric, section, offset), in that order: the sum of all partitions' moves at a
+    record. The delta of an unknown value stays null. Strings are dictionary-encoded: a large cluster has millions of
+    these rows, and few strings."""
+    rows = _encoded(found)
+    metric = _ranks(rows["metric"].combine_chunks())
+    section, offset = rows["section"].to_numpy(), rows["offset"].to_numpy()
+    at = np.lexsort((offset, section, metric))
+    rows = rows.take(pa.array(at))
+    opens = np.ones(len(at), dtype=bool)
+    opens[1:] = np.any([column[at][1:] != column[at][:-1] for column in (metric, section, offset)], axis=0)
+    first = np.flatnonzero(opens)
+    columns = {name: rows[name].take(pa.array(first)) for name in ("metric", "section", "offset")}
+    columns |= {name: _largest(rows[name].combine_chunks(), first) for name in _RECORD}
+    columns["delta"] = pa.array(_by_group(np.add, pc.fill_null(rows["delta"], 0).to_numpy(), first))
+    unknown = _by_group(np.maximum, rows["delta"].is_null().to_numpy().astype(np.int64), first)
+    columns["delta"] = pc.if_else(pa.array(unknown > 0), None, columns["delta"])
+    return pa.table({field.name: columns[field.name] for field in MOVES})
+
+
+def _encoded(rows: pa.Table) -> pa.Table:
+    """With dictionaries instead of strings, one for each column."""
+    columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in rows.columns]
+    return pa.table(columns, names=rows.column_names).unify_dictionaries().combine_chunks()
+
+
+def _ranks(column: pa.Array) -> Array:
+    """int64: values in the order of the column's, strings by their place among the sorted ones; _NULL is null."""
+    if not pa.types.is_dictionary(column.type):
+        ranks: Array = pc.fill_null(column.cast(pa.int64()), _NULL).to_numpy()
+        return ranks
+    rank = np.append(pc.rank(column.dictionary).to_numpy().astype(np.int64), _NULL)
+    places: Array = rank[column.indices.fill_null(len(column.dictionary)).to_numpy()]
+    return places
+
+
+def _largest(column: pa.Array, first: Array) -> pa.Array:
+    """The largest value of each group; null if it has none. first: each group's first row."""
+    largest = _by_group(np.maximum, _ranks(column), first)
+    null = largest == _NULL
+    if not pa.types.is_dictionary(column.type):
+        return pa.array(largest, mask=null).cast(column.type)
+    values = column.dictionary.sort()
+    return pa.DictionaryArray.from_arrays(pa.array(np.maximum(largest - 1, 0).astype(np.int32), mask=null), values)
+
+
+def _by_group(function: np.ufunc, values: Array, first: Array) -> Array:
+    found: Array = function.reduceat(values, first) if len(first) else values
+    return found
 
 
 def running(found: pa.Table) -> pa.Table:
     """schemas.CLUSTER_METRICS of the whole cluster: the running sum of each metric within a section, with a row only
-    where the value changes. found: MOVES of all partitions, and `anchors`."""
-    order = [(name, "ascending") for name in ("metric", "offset", "section")]
-    at = summed(found).sort_by(order).combine_chunks()
+    where the value changes. Strings are dictionary-encoded. found: MOVES of all partitions, and `anchors`, `summed` or
+    not."""
+    at = summed(found).combine_chunks()
     if not len(at):
         return schemas.CLUSTER_METRICS.empty_table()
-    metric = at["metric"].to_numpy(zero_copy_only=False)
+    metric = at["metric"].combine_chunks().indices.to_numpy()
     section, delta = at["section"].to_numpy(), at["delta"]
     known, step = delta.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(delta, 0).to_numpy()
     first_of_metric = np.append(True, metric[1:] != metric[:-1])
@@ -170,7 +207,7 @@ def running(found: pa.Table) -> pa.Table:
     columns |= {
         n: pa.nulls(len(new), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")
     }
-    return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
+    return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS})
 
 
 def _gauges(history: pa.Table, states: States, points: Points) -> tuple[Array, Array, Array]:

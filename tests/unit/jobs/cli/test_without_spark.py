@@ -104,6 +104,7 @@ def test_commands_that_read_a_lake_import_neither_spark_nor_the_compiler(tmp_pat
     file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
     lake.append("evidence_files", "c1", pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
     commands = [["explain", "abcdef12"], ["windows"], ["findings"], ["describe"], ["verdict"], ["report"]]
+    commands.append(["whatif", "--min-isr", "1"])  # there is no history to simulate
     code = (
         "import json, sys; from typer.testing import CliRunner; from jobs.cli import app\n"
         "for words in json.loads(sys.argv[1]):\n"
@@ -112,4 +113,4 @@ def test_commands_that_read_a_lake_import_neither_spark_nor_the_compiler(tmp_pat
     )
     command = [sys.executable, "-c", code, json.dumps(commands), str(lake.root)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [*(f"{words[0]} 0" for words in commands), "[]"]
+    assert done.stdout.splitlines() == [*(f"{words[0]} {int(words[0] == 'whatif')}" for words in commands), "[]"]

@@ -1,0 +1,111 @@
+"""Two runs at once on one cluster: a whole run of another process happens before any one commit of this one. Both end
+well, and the tables are those of the two runs one after the other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.capture.remote import Location
+from jobs.lake import conflicts
+from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
+from jobs.lake.lake import Lake
+from tests.support.digests import digests
+from tests.support.small_captures import diverged
+from tests.unit.jobs.test_crashes import COMMITS, run
+
+Captures = tuple[Path, Path]
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "_LONGEST_PAUSE_S", 0.0)
+
+
+class OvertakenLake(Lake):
+    """Before its commit number `at`, something else happens once. names: the tables of all commits that it tried."""
+
+    def __init__(self, root: Location, at: int, happens: Callable[[], object]) -> None:
+        super().__init__(root)
+        self.at, self.happens = at, happens
+        self.names: list[str] = []
+
+    def commit(self, name: str, *rest: Any, **options: Any) -> None:
+        self.names.append(name)
+        if len(self.names) == self.at + 1:
+            self.happens()
+        super().commit(name, *rest, **options)
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Captures:
+    """(all controllers of a cluster, one of them), with damage, and batches that the whole shows to be cut off."""
+    whole, alone, _ = diverged(tmp_path_factory.mktemp("diverged"))
+    return whole, alone
+
+
+Digests = dict[str, tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def one_after_the_other(captures: Captures, tmp_path_factory: pytest.TempPathFactory) -> list[Digests]:
+    """The tables after both captures, in either order. A batch that both have is stored from the first one."""
+    found = []
+    for order in (captures, captures[::-1]):
+        lake = Lake(tmp_path_factory.mktemp("order") / "lake")
+        for capture in order:
+            run(lake, capture)
+        found.append(digests(lake))
+    return found
+
+
+@pytest.mark.parametrize(("mine", "at"), [(at % 2, at) for at in range(COMMITS - 1)])
+def test_a_run_that_another_capture_overtakes(
+    captures: Captures, one_after_the_other: list[Digests], tmp_path: Path, mine: int, at: int
+) -> None:
+    """mine: 0 if the whole is overtaken, 1 if the one node is."""
+    other = captures[1 - mine]
+    lake = OvertakenLake(tmp_path / "lake", at, lambda: run(Lake(tmp_path / "lake"), other))
+    run(lake, captures[mine])
+    assert len(lake.names) > at
+    found = digests(lake)
+    for name in found:
+        # A batch of which both had records to write may be listed from one capture and stored from the other.
+        if name != "log_batches":
+            assert found[name] in [each[name] for each in one_after_the_other], name
+    assert found["log_batches"][0] == one_after_the_other[0]["log_batches"][0]
+
+
+@pytest.mark.parametrize("at", range(0, COMMITS - 1, 4))
+def test_a_run_that_the_same_capture_overtakes(captures: Captures, tmp_path: Path, at: int) -> None:
+    run(Lake(tmp_path / "alone"), captures[0])
+    lake = OvertakenLake(tmp_path / "lake", at, lambda: run(Lake(tmp_path / "lake"), captures[0]))
+    run(lake, captures[0])
+    assert digests(lake) == digests(Lake(tmp_path / "alone"))
+
+
+def test_an_evidence_table_that_is_ingested_during_a_replay(captures: Captures, tmp_path: Path) -> None:
+    """The history is not extended from a state that no single version of the evidence shows."""
+    base = tmp_path / "base"
+    run(Lake(base), captures[1])
+    shutil.copytree(base, tmp_path / "lake")
+    run(Lake(base), captures[0])
+    lake = OvertakenLake(tmp_path / "lake", 12, lambda: run(Lake(tmp_path / "lake"), captures[0]))
+    run(lake, captures[0])
+    assert digests(lake) == digests(Lake(base))
+
+
+def test_a_stage_that_is_always_disturbed_ends_with_an_error() -> None:
+    rounds = []
+
+    def stage() -> None:
+        rounds.append(1)
+        raise ChangedMeanwhileError("another run")
+
+    with pytest.raises(ChangedMeanwhileError):
+        undisturbed(stage)
+    assert 1 < len(rounds) < 100
