@@ -10,13 +10,11 @@ from typing import Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs.console.log import ERROR, WARNING, log
 from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
 from jobs.console.output import Format, print_rows, show_message
 
-config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
 
-
-@config.command("show")
 def config_show(form: FormatOption = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
     from jobs.config.origins import effective_settings, unknown_variables
@@ -26,7 +24,7 @@ def config_show(form: FormatOption = Format.TABLE) -> None:
         rows = [{**row, "value": str(row["value"])} for row in rows]
     print_rows(list(rows[0]), rows, form)
     for name in unknown_variables():
-        show_message(f"{name}: not a setting; it has no effect")
+        show_message(f"{name}: not a setting; it has no effect", WARNING)
 
 
 def bench(
@@ -51,7 +49,7 @@ def inspect(
     for file in files:
         sys.stdout.flush()
         if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
-            show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
+            log(f"{file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.", ERROR)
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)

@@ -1,9 +1,10 @@
-"""Errors of libraries as one line; the rest of their text goes to a log file."""
+"""Errors of libraries as one line; the rest of their text goes to the run's log file."""
 
 from __future__ import annotations
 
-import tempfile
 import traceback
+
+from jobs.console.run_log import append
 
 _MOST_CHARACTERS = 300
 # Errors in the statement itself: their first line says all.
@@ -17,8 +18,4 @@ def one_line(error: Exception) -> str:
     if type(error).__name__ in _OF_THE_STATEMENT:
         return first
     java = getattr(error, "_stackTrace", None) or ""
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="kraft-forensics-", suffix=".log", delete=False, encoding="utf-8", errors="backslashreplace"
-    ) as log:
-        log.write("".join(traceback.format_exception(error)) + java)
-    return f"{first} (all of it: {log.name})"
+    return f"{first} (all of it: {append(''.join(traceback.format_exception(error)) + java)})"
