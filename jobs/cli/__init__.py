@@ -18,7 +18,7 @@ from jobs.cli import alarm_commands, listing_commands, question_commands, stage_
 from jobs.cli.examples import epilog
 from jobs.cli.log_options import with_log_options
 from jobs.console import run_log
-from jobs.console.failures import one_line
+from jobs.console.failures import is_of_the_statement, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
 from jobs.console.version import tool_version
 
@@ -39,6 +39,7 @@ COMMANDS = (
     question_commands.whatif,
     question_commands.sql,
     tool_commands.inspect,
+    tool_commands.coordinator,
     tool_commands.conformance,
     tool_commands.doctor,
     tool_commands.bench,
@@ -97,9 +98,10 @@ def main() -> None:
             log(f"log file: {run_log.existing()}", DEBUG)
         raise
     except KraftForensicsError as error:
+        if is_of_the_statement(error.__cause__) or error.exit_code != KraftForensicsError.exit_code:
+            run_log.discard()
         file = run_log.existing()
-        of_spark = file and error.exit_code == KraftForensicsError.exit_code and str(file) not in str(error)
-        also = f" (what Spark printed: {file})" if of_spark else ""
+        also = f" (what Spark printed: {file})" if file and str(file) not in str(error) else ""
         log(f"{error}{also}", ERROR)
         raise SystemExit(error.exit_code) from error
     except BrokenPipeError:

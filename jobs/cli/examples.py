@@ -40,6 +40,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "sql": ("kraft-forensics sql \"select * from findings where verdict = 'proven'\" --lake lake",),
     "inspect": ("kraft-forensics inspect __cluster_metadata-0/00000000000000000000.log | head",),
+    "coordinator": (
+        "kraft-forensics coordinator my-group --partitions 50",
+        'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --list | kraft-forensics coordinator --only 12',
+    ),
     "conformance": ("kraft-forensics conformance cases.jsonl.gz --profile 4.3",),
     "doctor": ("kraft-forensics doctor --lake s3://bucket/lake",),
     "bench": ("kraft-forensics bench __cluster_metadata-0/00000000000000000000.log --runs 3",),

@@ -55,6 +55,27 @@ def inspect(
         raise typer.Exit(KraftForensicsError.exit_code)
 
 
+def coordinator(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Group ids or transactional ids; without any, the lines of stdin.")
+    ] = None,
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, help="Partitions of __consumer_offsets or __transaction_state.")
+    ] = 50,
+    only: Annotated[str, typer.Option("--only", help="Only ids of these partitions.", metavar="PARTITIONS")] = "",
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
+    from replay.incident.advice_consumers import coordinator_partition
+
+    wanted = {part.strip() for part in only.split(",") if part.strip()}
+    if not all(part.isascii() and part.isdecimal() for part in wanted):
+        raise typer.BadParameter(f"{only!r} is not a list of partitions, e.g. 0,12")
+    given = names or [line.rstrip("\r\n") for line in sys.stdin]
+    rows = [{"id": name, "partition": coordinator_partition(name, partitions)} for name in given if name]
+    print_rows(("id", "partition"), [row for row in rows if not wanted or str(row["partition"]) in wanted], form)
+
+
 def conformance(
     cases: Annotated[list[Path], typer.Argument(help="Policy cases: one JSON object per line, .jsonl or .jsonl.gz.")],
     profile: Annotated[
