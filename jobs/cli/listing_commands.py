@@ -48,7 +48,7 @@ def findings(
     ] = None,
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", help="new (in the newest run of detect), known, acknowledged; repeatable."),
+        typer.Option("--status", help="new (of the newest run that found any), known, acknowledged; repeatable."),
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,

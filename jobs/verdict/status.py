@@ -40,8 +40,7 @@ def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = Fa
     """
     seen = rows_of(lake, FIRST_SEEN, cluster)
     if not running and len(seen):
-        newest = _newest_run(lake, cluster)
-        seen = seen.filter(pc.not_equal(seen[_OF_RUN], -1 if newest is None else newest))
+        seen = seen.filter(pc.less(seen[_OF_RUN], pc.max(seen[_OF_RUN])))
     is_known = pc.is_in(_keys(findings), value_set=_keys(seen))
     is_acknowledged = pc.is_in(_keys(findings), value_set=_keys(rows_of(lake, ACKNOWLEDGEMENTS, cluster)))
     status = pc.if_else(is_acknowledged, ACKNOWLEDGED, pc.if_else(is_known, KNOWN, NEW))
@@ -56,19 +55,11 @@ def remember(lake: Lake, cluster: str, now_ms: int) -> int:
     found, seen = lake.read("findings", cluster, KEY), lake.read(FIRST_SEEN, cluster)
     new = found.filter(pc.invert(pc.is_in(_keys(found), value_set=_keys(seen)))).group_by(KEY).aggregate([])
     if not len(new):
-        if len(seen) and _newest_run(lake, cluster) is not None:
-            lake.commit(FIRST_SEEN, cluster, [], about={_OF_RUN: None}, since=since)
         return 0
     rows = new.select(KEY).append_column(_OF_RUN, pa.array([now_ms] * len(new), pa.int64()))
     every = pa.concat_tables([seen.select(rows.column_names), rows])
-    lake.put(FIRST_SEEN, cluster, every, {_OF_RUN: now_ms}, since)
+    lake.put(FIRST_SEEN, cluster, every, since=since)
     return len(new)
-
-
-def _newest_run(lake: Lake, cluster: str) -> int | None:
-    """When the newest run saw findings for the first time; None if it saw none."""
-    found: int | None = lake.made(FIRST_SEEN, cluster).get(_OF_RUN)
-    return found
 
 
 def counts(findings: pa.Table) -> dict[str, int]:
