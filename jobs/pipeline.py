@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from evidence.capture import remote
 from evidence.capture.files import capture_name, check_location
 from evidence.capture.remote import Location, Remote, location
+from evidence.errors import KraftForensicsError
+from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.config.settings import load_settings
-from jobs.console.output import progress_steps, show_message
+from jobs.console.log import WARNING
+from jobs.console.output import show_message
+from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
+from jobs.lake.tables import CLUSTER_ID
 from jobs.quality import run_quality
-from jobs.queries.flagged_windows import levels
+from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_report
 from jobs.spark.tasks import cores, runs_here
-from jobs.verdict.document import document, summarize, write_verdict
+from jobs.verdict.document import document, summarize
+from jobs.verdict.files import VerdictFiles
+from jobs.verdict.status import remember
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
 _LEAST_RECORD_BYTES = 40
+_LOGS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run. levels: see Pipeline.levels. summary: lines to print."""
+    """The result of a run. levels: what --fail-on checks (jobs/queries/levels.py). summary: lines to print."""
 
     levels: set[str]
     quality_failed: list[str]
@@ -57,40 +69,42 @@ class Pipeline:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
         stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
-            self._ingest(describe, advance)
+            given = self._ingest(describe, advance)
+            _require_log(self.lake, given)
             clusters = self.lake.clusters()
             files = self._verdict_files(verdict, clusters)
-            for cluster, file in files.items():
-                self._replay(cluster, file, describe, start)
+            places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
+            for cluster in clusters:
+                self._replay(cluster, files, describe, start)
             advance()
-            verdicts = [self._detect(cluster, file, describe) for cluster, file in files.items()]
+            verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
             advance()
             checked = [run_quality(self.lake, cluster, self.settings, describe) for cluster in clusters]
             advance()
-            pages = [
-                write_report(self.lake, c, page_of(report or report_in(self.lake), c, clusters), describe)
-                for c in clusters
-            ]
+            pages = [write_report(self.lake, c, place, describe) for c, place in places.items()]
             advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]
         summary.append(f"tables:    {shown(self.root)}")
         failed = [line for c in checked for line in c.failed]
-        return Outcome(self.levels(), failed, summary)
+        return Outcome(self._found(clusters), failed, summary)
 
     def ingest(self) -> None:
         with progress_steps(len(self.captures)) as (describe, advance):
             self._ingest(describe, advance)
 
-    def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> None:
+    def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> list[Ingested]:
         """Ingest every capture. Spark starts while a large one is unpacked and hashed, unless the lake already has
         captures of all these names."""
+        done = []
         with ThreadPoolExecutor(1) as pool:
             if not self._all_known() and not runs_here(self._most_rows(), self.settings.spark):
                 pool.submit(cores, self._most_rows(), self.settings.spark)
             for source in self.captures:
-                _report_ingested(ingest(self.lake, source, self.settings, describe))
+                done.append(ingest(self.lake, source, self.settings, describe))
+                _report_ingested(done[-1])
                 advance()
+        return done
 
     def _most_rows(self) -> int:
         """How many records the captures can hold at most, by their size."""
@@ -107,38 +121,50 @@ class Pipeline:
             with progress_steps(1) as (describe, _):
                 _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
 
-    def detect(self, verdict: Path | None = None) -> list[str]:
-        """Detect, and write the verdicts. verdict: as in `run`. Returns lines that name the files written."""
+    def detect(self, verdict: Path | None = None) -> Outcome:
+        """Detect, and write the verdicts. verdict: as in `run`. Errors: KraftForensicsError if no cluster has a log."""
+        clusters = self._clusters()
+        if set(without_log(self.lake)) >= set(clusters):
+            raise KraftForensicsError(f"{self.root}: {_NO_LOG}")
+        files = self._verdict_files(verdict, clusters)
         lines = []
-        for cluster, file in self._verdict_files(verdict, self._clusters()).items():
-            with progress_steps(1) as (describe, _):
-                lines.append(self._detect(cluster, file, describe))
-        return lines
+        with progress_steps(len(clusters)) as (describe, advance):
+            for cluster in clusters:
+                lines.append(self._detect(cluster, files, describe, files.report_of(cluster)))
+                advance()
+        return Outcome(self._found(clusters), [], lines)
 
-    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> dict[str, Location]:
-        return {c: page_of(verdict or within(self.root, "verdict.json"), c, clusters) for c in clusters}
+    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> VerdictFiles:
+        return VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
 
-    def _replay(self, cluster: str, verdict: Location, describe: Callable[[str], None], start: str) -> None:
+    def _found(self, clusters: Sequence[str]) -> set[str]:
+        """The levels of this run. Then its findings count as seen: what fails before is new again in the next run."""
+        found, now_ms = levels(self.lake, running=True), time.time_ns() // 1_000_000
+        for cluster in clusters:
+            remember(self.lake, cluster, now_ms)
+        return found
+
+    def _replay(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], start: str) -> None:
         try:
             _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
         except LogConflictError:
             # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
-            self._write_verdict(cluster, verdict)
+            self._write_verdict(cluster, files, None)
             raise
 
-    def _detect(self, cluster: str, verdict: Location, describe: Callable[[str], None]) -> str:
+    def _detect(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], report: str | None) -> str:
         try:
             _report_detected(run_detect(self.lake, cluster, self.settings, describe))
         except LogConflictError:
-            self._replay(cluster, verdict, describe, EARLIEST)  # writes the finding, then raises the same error
+            self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
-        return self._write_verdict(cluster, verdict)
+        return self._write_verdict(cluster, files, report)
 
-    def _write_verdict(self, cluster: str, path: Location) -> str:
+    def _write_verdict(self, cluster: str, files: VerdictFiles, report: str | None) -> str:
         since = None
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
-            found = document(summarize(self.lake, cluster))
-            write_verdict(found, path)
+            found = document(summarize(self.lake, cluster, report, running=True))
+            path = files.write(found)
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:
@@ -154,14 +180,31 @@ class Pipeline:
             failed += checked.failed
         return failed
 
-    def levels(self) -> set[str]:
-        """Verdicts and severities that --fail-on checks (jobs.queries.flagged_windows.levels)."""
-        self.lake.require()
-        return levels(self.lake)
-
     def _clusters(self) -> list[str]:
         self.lake.require()
         return self.lake.clusters()
+
+
+_NO_LOG = (
+    "no metadata log, so nothing can be replayed. Capture the folder __cluster_metadata-0 of every controller, and "
+    "ingest it with this capture."
+)
+
+
+def _require_log(lake: Lake, given: Sequence[Ingested]) -> None:
+    """Check that each cluster of these captures has a metadata log, of this capture or another one. Errors:
+    KraftForensicsError."""
+    missing = set(without_log(lake))
+    for each in given:
+        if each.cluster_id in missing:
+            raise KraftForensicsError(f"{each.capture}: cluster {each.cluster_id} has {_NO_LOG}")
+
+
+def without_log(lake: Lake) -> list[str]:
+    """The clusters of which no file of a metadata log was captured, readable or not."""
+    files = lake.read("evidence_files", None, (CLUSTER_ID, "kind"))
+    with_log = files.filter(pc.is_in(files["kind"], pa.array(_LOGS)))[CLUSTER_ID].unique().to_pylist()
+    return sorted(set(files[CLUSTER_ID].unique().to_pylist()) - set(with_log))
 
 
 def _size_bytes(path: Location) -> int:
@@ -177,11 +220,11 @@ def _report_ingested(result: Ingested) -> None:
     added = ", ".join(f"{count} {name}" for name, count in result.added.items() if count)
     show_message(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: already in the lake'}")
     if not result.has_metadata_log:
-        show_message(f"{result.capture}: this capture has no metadata log, so there is no history to replay")
+        show_message(f"{result.capture}: this capture has no metadata log", WARNING)
     for message in result.quarantined:
-        show_message(f"{result.capture}: quarantined: {message}")
+        show_message(f"{result.capture}: quarantined: {message}", WARNING)
     for member, reason in result.refused:
-        show_message(f"{result.capture}: refused: {member}: {reason}")
+        show_message(f"{result.capture}: refused: {member}: {reason}", WARNING)
 
 
 def _report_replayed(result: Replayed) -> None:

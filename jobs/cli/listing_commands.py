@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
-from jobs.console.output import Format, print_rows, print_table, show_message, utc
+from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
 
 _MOST = 50
+# Columns that a narrow table of findings leaves out, the least important first.
+_DROP = ("cluster_id", "status", "since (UTC)", "severity", "partition", "verdict")
 
 
 def windows(
@@ -44,6 +46,10 @@ def findings(
     severity: Annotated[
         list[str] | None, typer.Option("--severity", help="critical, high, medium, low, info; repeatable.")
     ] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="new (of the newest run that found any), known, acknowledged; repeatable."),
+    ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
     partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,
     since: Annotated[
@@ -62,7 +68,7 @@ def findings(
     files = Lake(lake)
     files.require()
     only = files.one_cluster(cluster) if cluster else None
-    lists = (section or (), kind or (), verdict or (), severity or ())
+    lists = (section or (), kind or (), verdict or (), severity or (), status or ())
     wanted = Filter(*lists, topic, partition, time_ms(since), time_ms(until))
     rows, count = list_findings(files, only, wanted, limit)
     if form is not Format.TABLE:
@@ -70,9 +76,20 @@ def findings(
     elif not rows:
         print("no findings")
     else:
-        names = ("finding_id", "kind", "verdict", "severity", "topic", "partition")
-        shown = [{**{n: r[n] for n in names}, "since (UTC)": utc(r["start_timestamp_ms"])} for r in rows]
-        print_table(list(shown[0]), shown, f"{count} findings")
+        names = ("finding_id", "kind", "verdict", "severity", "status")
+        clusters = sorted({r["cluster_id"] for r in rows})
+        more = ("cluster_id",) if len(clusters) > 1 else ()
+        shown = [
+            {
+                **{n: r[n] for n in names},
+                "partition": "" if r["topic"] is None else f"{r['topic']}-{r['partition']}",
+                "since (UTC)": utc(r["start_timestamp_ms"]),
+                **{n: r[n] for n in more},
+            }
+            for r in rows
+        ]
+        of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
+        print_table(list(shown[0]), shown, f"{count} findings of {of}", _DROP)
     if count > len(rows):
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
     CaptureOption,
@@ -17,7 +18,8 @@ from jobs.console.options import (
     FormatOption,
     LakeOption,
 )
-from jobs.console.output import Format, print_rows
+from jobs.console.output import Format, print_rows, show_message
+from jobs.console.text import known_width
 
 
 def _parse_time(text: str) -> datetime:
@@ -45,15 +47,19 @@ def describe(
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.lake.lake import Lake
-    from jobs.queries.describe import COLUMNS, as_kafka_topics, partitions_at
+    from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
+    from jobs.verdict.document import log_range
 
     files = Lake(lake)
     at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
-    rows = partitions_at(files, files.one_cluster(cluster), topic, at_offset, at_ms)
+    only = files.one_cluster(cluster)
+    rows = partitions_at(files, only, topic, at_offset, at_ms)
     if form is Format.TABLE:
-        typer.echo(as_kafka_topics(rows))
+        typer.echo(as_kafka_topics(rows, known_width()))
     else:
         print_rows(COLUMNS, rows, form)
+    if outside := outside_log(log_range(files, only), at_offset, at_ms):
+        show_message(outside, WARNING)
 
 
 def explain(
@@ -137,7 +143,8 @@ def whatif(
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
     question.scenario()  # reject an invalid question before the lake is read
     files = Lake(lake)
-    print_differences(whatif(files, files.one_cluster(cluster), question, load_settings()), form)
+    only = files.one_cluster(cluster)
+    print_differences(whatif(files, only, question, load_settings()), form, only)
 
 
 def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.capture.remote import Location
+from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
     Captures,
@@ -71,11 +72,11 @@ def detect(
     from jobs.queries.flagged_windows import print_windows
 
     pipeline = _pipeline(lake)
-    lines = pipeline.detect(verdict)
+    outcome = pipeline.detect(verdict)
     print_windows(pipeline.lake, form, most=MOST_WINDOWS)
-    for line in lines:
+    for line in outcome.summary:
         show_message(line)
-    _exit(pipeline.levels(), fail_on, [])
+    _exit(outcome.levels, fail_on, [])
 
 
 def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
@@ -105,7 +106,7 @@ def _pipeline(lake: Location, captures: Sequence[str] = ()) -> Pipeline:
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
     for line in quality_failed:
-        show_message(f"quality: not met: {line}")
+        show_message(f"quality: not met: {line}", WARNING)
     if levels & fail_on.levels():
         raise typer.Exit(EXIT_FINDINGS)
     if quality_failed:

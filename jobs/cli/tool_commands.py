@@ -10,13 +10,11 @@ from typing import Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs.console.log import ERROR, WARNING, log
 from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
 from jobs.console.output import Format, print_rows, show_message
 
-config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
 
-
-@config.command("show")
 def config_show(form: FormatOption = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
     from jobs.config.origins import effective_settings, unknown_variables
@@ -26,7 +24,7 @@ def config_show(form: FormatOption = Format.TABLE) -> None:
         rows = [{**row, "value": str(row["value"])} for row in rows]
     print_rows(list(rows[0]), rows, form)
     for name in unknown_variables():
-        show_message(f"{name}: not a setting; it has no effect")
+        show_message(f"{name}: not a setting; it has no effect", WARNING)
 
 
 def bench(
@@ -51,10 +49,31 @@ def inspect(
     for file in files:
         sys.stdout.flush()
         if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
-            show_message(f"error: {file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.")
+            log(f"{file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.", ERROR)
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def coordinator(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Group ids or transactional ids; without any, the lines of stdin.")
+    ] = None,
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, help="Partitions of __consumer_offsets or __transaction_state.")
+    ] = 50,
+    only: Annotated[str, typer.Option("--only", help="Only ids of these partitions.", metavar="PARTITIONS")] = "",
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
+    from replay.incident.advice_consumers import coordinator_partition
+
+    wanted = {part.strip() for part in only.split(",") if part.strip()}
+    if not all(part.isascii() and part.isdecimal() for part in wanted):
+        raise typer.BadParameter(f"{only!r} is not a list of partitions, e.g. 0,12")
+    given = names or [line.rstrip("\r\n") for line in sys.stdin]
+    rows = [{"id": name, "partition": coordinator_partition(name, partitions)} for name in given if name]
+    print_rows(("id", "partition"), [row for row in rows if not wanted or str(row["partition"]) in wanted], form)
 
 
 def conformance(

@@ -16,9 +16,11 @@ DEFAULT_LAKE = Path("lake")
 
 
 class FailOn(StrEnum):
-    """--fail-on: the least verdict or severity of a finding that gives exit code 3."""
+    """--fail-on: the least verdict or severity of a finding that gives exit code 3; with `new-`, only of a finding that
+    is new in this run and not acknowledged."""
 
     NONE = "none"
+    UNKNOWN = "unknown"
     POSSIBLE = "possible"
     PROVEN = "proven"
     CRITICAL = "critical"
@@ -26,6 +28,14 @@ class FailOn(StrEnum):
     MEDIUM = "medium"
     LOW = "low"
     INFO = "info"
+    NEW_UNKNOWN = "new-unknown"
+    NEW_POSSIBLE = "new-possible"
+    NEW_PROVEN = "new-proven"
+    NEW_CRITICAL = "new-critical"
+    NEW_HIGH = "new-high"
+    NEW_MEDIUM = "new-medium"
+    NEW_LOW = "new-low"
+    NEW_INFO = "new-info"
 
     def levels(self) -> set[str]:
         """This level and the worse ones on its scale; empty for NONE."""
@@ -34,7 +44,8 @@ class FailOn(StrEnum):
 
 
 # Worst first.
-_SCALES = ((PROVEN, POSSIBLE), SEVERITIES)
+_LOSS = (PROVEN, POSSIBLE, "unknown")
+_SCALES = (_LOSS, SEVERITIES, *(tuple(f"new-{level}" for level in scale) for scale in (_LOSS, SEVERITIES)))
 
 
 class Start(StrEnum):
@@ -76,8 +87,18 @@ FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")
 DocumentFormatOption = Annotated[DocumentFormat, typer.Option("--format", help="Output format.")]
 FailOnOption = Annotated[
     FailOn,
-    typer.Option("--fail-on", help="Exit with code 3 if any finding has this verdict or severity, or a worse one."),
+    typer.Option(
+        "--fail-on",
+        help="Exit with code 3 if any finding has this verdict or severity, or a worse one. unknown: also if a window "
+        "is undetermined, the log has a gap, or nothing was replayed. new-...: only findings that are new in this run "
+        "and not acknowledged.",
+    ),
 ]
 VerdictOption = Annotated[
-    Path | None, typer.Option("--verdict", help="JSON document to write (default: <lake>/verdict.json).")
+    Path | None,
+    typer.Option(
+        "--verdict",
+        help="JSON index over the clusters to write; their documents are written beside it, verdict-<cluster>.json "
+        "(default: <lake>/verdict.json).",
+    ),
 ]

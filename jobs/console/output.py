@@ -1,4 +1,4 @@
-"""Results on stdout (table, json, csv); progress and errors on stderr."""
+"""Results on stdout: a table, JSON or CSV; messages on stderr."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+from jobs.console.log import INFO, log
+from jobs.console.table import print_text_table
 
 Row = dict[str, Any]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -77,46 +74,21 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
-def print_table(columns: Sequence[str], rows: list[Row], title: str | None = None) -> None:
-    """Print a text table to stdout."""
-    table = Table(title=title, title_justify="left")
-    for name in columns:
-        numeric = any(isinstance(r.get(name), int) and not isinstance(r.get(name), bool) for r in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_text(row.get(name))) for name in columns))
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width).print(table)
+def print_table(
+    columns: Sequence[str], rows: list[Row], title: str | None = None, drop: Sequence[str] | None = None
+) -> None:
+    """Print a text table to stdout that fits the terminal. drop: columns that may be left out, the least important
+    first; None: all but the first, the last one first."""
+    numeric = [
+        any(isinstance(r.get(name), int) and not isinstance(r.get(name), bool) for r in rows) for name in columns
+    ]
+    cells = [[_text(row.get(name)) for name in columns] for row in rows]
+    print_text_table(columns, cells, numeric, title, columns[:0:-1] if drop is None else drop)
 
 
-def show_message(message: str) -> None:
-    """Print a line to stderr; never wrapped or styled."""
-    sys.stderr.write(message + "\n")
-
-
-@contextmanager
-def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
-    """Show progress over stages on stderr; yields (function that shows a message, function that ends a stage).
-
-    A terminal gets a live bar; otherwise each message is a line.
-    """
-    console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("starting Spark", total=total)
-
-        def describe(message: str) -> None:
-            bar.update(task, description=message)
-            if not console.is_terminal:
-                show_message(message)
-
-        yield describe, lambda: bar.advance(task)
+def show_message(message: str, level: int = INFO) -> None:
+    """Print a line to stderr; never wrapped or styled. level: of jobs.console.log."""
+    log(message, level)
 
 
 def utc(timestamp_ms: int | None) -> str:

@@ -40,6 +40,28 @@ QUALITY_RESULTS = pa.schema(
     ]
 )
 
+_FINDING_KEY = (
+    evidence.column("finding_id", pa.string(), "id of the finding"),
+    evidence.column("verdict", pa.string(), "its verdict; with another one it counts as another finding"),
+    evidence.column("severity", pa.string(), "its severity; with another one it counts as another finding"),
+)
+
+FINDING_FIRST_SEEN = pa.schema(
+    [
+        *_FINDING_KEY,
+        evidence.column("first_seen_ms", pa.int64(), "when the run of detect ended that found it first; our clock"),
+    ]
+)
+
+ACKNOWLEDGEMENTS = pa.schema(
+    [
+        *_FINDING_KEY,
+        evidence.column("note", pa.string(), "why it needs no alarm"),
+        evidence.column("acknowledged_by", pa.string(), "who acknowledged it, as given"),
+        evidence.column("acknowledged_ms", pa.int64(), "when it was acknowledged; our clock"),
+    ]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -250,6 +272,18 @@ _ALL = (
         ("finding_id", "policy"),
     ),
     _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+    _table(
+        "finding_first_seen",
+        "A finding that a run of detect has found, now or earlier; kept when the findings are replaced",
+        FINDING_FIRST_SEEN,
+        ("finding_id", "verdict", "severity"),
+    ),
+    _table(
+        "acknowledgements",
+        "A finding that somebody has acknowledged (`kraft-forensics acknowledge`)",
+        ACKNOWLEDGEMENTS,
+        ("finding_id", "verdict", "severity"),
+    ),
     _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
 )
 TABLES = {t.name: t for t in _ALL}

@@ -6,12 +6,14 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow.compute as pc
+from rich.cells import cell_len
 
 from evidence.errors import KraftForensicsError
 from jobs.console.output import printable, utc
 from jobs.lake.lake import Lake
 
 COLUMNS = (
+    "cluster_id",
     "topic",
     "topic_id",
     "partition",
@@ -53,14 +55,33 @@ def partitions_at(
     return result
 
 
-def as_kafka_topics(rows: list[dict[str, Any]]) -> str:
-    """Format rows like `kafka-topics --describe`: a line per topic, an indented line per partition."""
+def outside_log(log: dict[str, Any], at_offset: int | None, at_time_ms: int | None) -> str | None:
+    """A sentence if an offset or time lies outside the captured log; None if it does not. log: of `log_range`."""
+    names = ("first_offset", "last_offset") if at_time_ms is None else ("from_ms", "until_ms")
+    point, (first, last) = at_offset if at_time_ms is None else at_time_ms, (log[name] for name in names)
+    if point is None:
+        return None
+    if first is None or last is None:
+        return "no batch of the metadata log was captured: the states are those of a snapshot"
+    begin, end = utc(log["from_ms"]), utc(log["until_ms"])
+    what = f"metadata offset {point}" if at_time_ms is None else utc(point)
+    span = f"it goes from {begin} (metadata offset {log['first_offset']}) to {end} ({log['last_offset']})"
+    if point > last:
+        return f"{what} is after the end of the captured log: {span}. Shown are the last states; later is not known."
+    if point < first:
+        return f"{what} is before the start of the captured log: {span}. Only what a snapshot holds is known of then."
+    return None
+
+
+def as_kafka_topics(rows: list[dict[str, Any]], width: int | None = None) -> str:
+    """Format rows like `kafka-topics --describe`: a line per topic, an indented line per partition. width: of the
+    terminal, None if it is not known: longer lines are broken between two fields."""
     lines = []
     for topic_id, group in groupby(rows, key=lambda r: r["topic_id"]):
         partitions = list(group)
         counts = f"PartitionCount: {len(partitions)}", f"ReplicationFactor: {len(partitions[0]['replicas'])}"
-        lines.append(_line([f"Topic: {partitions[0]['topic']}", f"TopicId: {topic_id}", *counts]))
-        lines += ["\t" + _line(_partition(row)) for row in partitions]
+        lines.append(_line([f"Topic: {partitions[0]['topic']}", f"TopicId: {topic_id}", *counts], "", width))
+        lines += [_line(_partition(row), "\t", width) for row in partitions]
     return "\n".join(lines)
 
 
@@ -75,12 +96,21 @@ def _partition(row: dict[str, Any]) -> list[str]:
         fields.append(f"Adding Replicas: {_ids(row['adding_replicas'])}")
     if row["removing_replicas"]:
         fields.append(f"Removing Replicas: {_ids(row['removing_replicas'])}")
-    return [*fields, f"SinceOffset: {row['offset']}", f"Since: {utc(row['timestamp_ms'])}"]
+    return [*fields, f"Since: {utc(row['timestamp_ms'])}", f"SinceOffset: {row['offset']}"]
 
 
-def _line(fields: list[str]) -> str:
-    """Join fields with tabs; characters in a captured name that could end the line or a field are escaped."""
-    return "\t".join(map(printable, fields))
+def _line(fields: list[str], indent: str = "", width: int | None = None) -> str:
+    """Join fields with tabs; characters in a captured name that could end the line or a field are escaped. width: of
+    the terminal: a longer line is broken between two fields."""
+    lines = [indent]
+    for text in map(printable, fields):
+        longer = text if not lines[-1].strip() else f"{lines[-1]}\t{text}"
+        longer = indent + longer if not lines[-1].strip() else longer
+        if width is None or cell_len(longer.expandtabs()) <= width or not lines[-1].strip():
+            lines[-1] = longer
+        else:
+            lines.append(f"{indent}\t{text}")
+    return "\n".join(lines)
 
 
 def _ids(replicas: list[int]) -> str:

@@ -68,7 +68,7 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
 
     Errors: KraftForensicsError if no finding, or more than one, matches; CaptureError.
     """
-    finding = _finding(lake, wanted, cluster)
+    finding = find_finding(lake, wanted, cluster)
     cluster = finding["cluster_id"]
     rows = [dict(r) for r in finding.pop("evidence") or []]
     policies = lake.read("counterfactuals", cluster, where=_about(finding)).sort_by("policy")
@@ -77,7 +77,8 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
     return Explained(finding, policies.to_pylist(), with_bytes(evidence, capture) if capture else evidence, causes)
 
 
-def _finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
+def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
+    """The finding with that id, or the only one whose id starts with it. Errors: KraftForensicsError."""
     advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
     if len(wanted) < MIN_PREFIX:
         raise KraftForensicsError(

@@ -6,15 +6,14 @@ Facts, bounds, assumptions, meanings and predictions have separate headings.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
+from jobs.console.text import wrapped
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import prose
 from replay.incident.causes import labelled
@@ -31,7 +30,6 @@ _HEADINGS = {
     MEANING: "What it means",
     PREDICTION: "Predictions (hypothetical: none of this happened)",
 }
-_WIDTH = 120
 _LABEL = 10
 _PROVENANCE = ("capture", "path", "sha256", "position", "batch_base_offset", "topic_id", "topic", "partition")
 # The columns to show for a row, by table; default: all.
@@ -104,7 +102,7 @@ def _when(finding: Row, evidence: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 def _moment(offset: int | None, timestamp_ms: int | None) -> str:
     at = [] if offset is None else [f"metadata offset {offset}"]
-    return ", ".join([*at, *([utc(timestamp_ms)] if timestamp_ms is not None else [])])
+    return ", ".join([*([utc(timestamp_ms)] if timestamp_ms is not None else []), *at])
 
 
 def _loss(finding: Row) -> Iterator[tuple[str, str]]:
@@ -146,9 +144,7 @@ def _reason(finding: Row) -> list[str]:
 
 
 def _wrapped(text: str, first: str = "  ", indent: int = 2) -> list[str]:
-    width = min(shutil.get_terminal_size().columns, _WIDTH) if sys.stdout.isatty() else _WIDTH
-    wrapper = TextWrapper(width, first, " " * indent, break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(text)
+    return wrapped(text, first, " " * indent)
 
 
 def _picks(counterfactuals: Sequence[Row]) -> list[str]:

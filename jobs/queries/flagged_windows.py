@@ -1,20 +1,20 @@
-"""The flagged windows that commands print, and the levels that --fail-on checks. Needs no JVM."""
+"""The flagged windows that commands print. Needs no JVM."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.console.bounds_text import range_text
-from jobs.console.output import Format, print_rows, print_table, utc
+from jobs.console.output import Format, print_rows, print_table, printable, utc
 from jobs.lake.lake import Lake
 from jobs.report.order import KEYS, ordered
 from jobs.verdict.text import print_answers
-from replay.findings.kinds import HWM_REGRESSION, Section, of_section
+from replay.findings.kinds import HWM_REGRESSION, Section
 
 WINDOW_COLUMNS = (
+    "cluster_id",
     "topic",
     "partition",
     "verdict",
@@ -29,7 +29,11 @@ WINDOW_COLUMNS = (
     "would_be_leader",
     "finding_id",
 )
-_GRAVE = ("critical", "high")
+# Columns that a narrow table leaves out, the least important first.
+_DROP = (
+    *("safe at", "longest log", "leader", "elected at", "exposed at", "from offset", "cluster"),
+    *("since (UTC)", "finding", "lost offsets"),
+)
 
 
 def flagged_windows(lake: Lake, every: bool = False) -> list[dict[str, Any]]:
@@ -47,40 +51,32 @@ def print_windows(lake: Lake, form: Format, every: bool = False, most: int | Non
         print_rows(list(WINDOW_COLUMNS), rows, form)
         return
     print_answers(lake)
+    clusters = lake.clusters()
+    of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
     if not rows:
-        print("no window was flagged")
+        replayed = all(lake.count("partition_history", cluster) for cluster in clusters)
+        nothing = "no window was flagged" if replayed else "no window could be judged, since nothing was replayed"
+        print(f"{of}: {nothing}" if len(clusters) == 1 else nothing)
         return
-    shown = [{"window": f"{r['topic']}-{r['partition']}", **_table_row(r)} for r in rows[:most]]
-    title = f"{len(rows)} windows" if every else f"{len(rows)} flagged windows"
-    print_table(list(shown[0]), shown, f"{title}: the high watermark went back, or may have")
+    shown = [_table_row(r, len(clusters) > 1) for r in rows[:most]]
+    title = f"{len(rows)} {'' if every else 'flagged '}windows of {of}: the high watermark went back, or may have"
+    print_table(list(shown[0]), shown, title, _DROP)
     if len(shown) < len(rows):
         print(f"{len(rows) - len(shown)} more: kraft-forensics windows --lake {lake.root}")
 
 
-def _table_row(row: dict[str, Any]) -> dict[str, Any]:
+def _table_row(row: dict[str, Any], with_cluster: bool) -> dict[str, Any]:
     return {
+        "window": f"{row['topic']}-{row['partition']}",
         "verdict": row["verdict"],
         "lost offsets": range_text(row["loss_min"], row["loss_max"]),
+        "since (UTC)": utc(row["start_timestamp_ms"]),
+        **({"cluster": row["cluster_id"]} if with_cluster else {}),
         "from offset": row["first_lost_offset"],
         "exposed at": row["start_offset"],
-        "since (UTC)": utc(row["start_timestamp_ms"]),
         "elected at": row["election_offset"],
         "safe at": row["end_offset"],
         "leader": row["recorded_leader"],
         "longest log": row["would_be_leader"],
         "finding": row["finding_id"],
     }
-
-
-def levels(lake: Lake) -> set[str]:
-    """The verdicts of windows and of critical or high faults, and the severities of all findings that are not excluded.
-
-    Verdicts of other kinds of findings are not about a loss or a fault.
-    """
-    found = lake.read("findings", None, ("kind", "verdict", "severity"))
-    grave = pc.is_in(found["severity"], pa.array(_GRAVE))
-    fault = pc.is_in(found["kind"], pa.array(of_section(Section.FAULTS)))
-    judged = found.filter(pc.or_(pc.equal(found["kind"], HWM_REGRESSION), pc.and_(grave, fault)))
-    stands = found.filter(pc.not_equal(found["verdict"], "excluded"))
-    both = {*judged["verdict"].unique().to_pylist(), *stands["severity"].unique().to_pylist()}
-    return {level for level in both if level is not None}

@@ -14,17 +14,21 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
+from jobs.lake.tables import CLUSTER_ID
 from jobs.report.order import KEYS, ordered
+from jobs.verdict.status import STATUS, STATUSES, with_status
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
 FINDING_COLUMNS = (
+    "cluster_id",
     "finding_id",
     "kind",
     "verdict",
     "severity",
+    "status",
     "topic",
     "partition",
     "start_offset",
@@ -55,6 +59,7 @@ class Filter:
     kinds: Sequence[str] = ()
     verdicts: Sequence[str] = ()
     severities: Sequence[str] = ()
+    statuses: Sequence[str] = ()
     topic: str | None = None
     partition: int | None = None
     since_ms: int | None = None
@@ -67,6 +72,7 @@ class Filter:
             (self.kinds, tuple(KINDS), "kind"),
             (self.verdicts, VERDICTS, "verdict"),
             (self.severities, SEVERITIES, "severity"),
+            (self.statuses, STATUSES, "status"),
         ):
             unknown = sorted(set(given) - set(known))
             if unknown:
@@ -95,8 +101,14 @@ def list_findings(lake: Lake, cluster: str | None, wanted: Filter, most: int) ->
     """
     wanted.check()
     conditions = list(wanted.conditions())
-    names = list(dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]))
-    found = lake.read("findings", cluster, names, reduce(and_, conditions) if conditions else None)
+    names = [name for name in dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]) if name != STATUS]
+    read = lake.read("findings", cluster, names, reduce(and_, conditions) if conditions else None)
+    found = pa.concat_tables(
+        with_status(lake, each, read.filter(pc.equal(read[CLUSTER_ID], each)))
+        for each in read[CLUSTER_ID].unique().to_pylist() or [cluster or ""]
+    )
+    if wanted.statuses:
+        found = found.filter(pc.is_in(found[STATUS], value_set=pa.array(wanted.statuses)))
     of_sections = [ordered(found, section) for section in Section if section in (wanted.sections or Section)]
     rows = pa.concat_tables(of_sections).select(FINDING_COLUMNS)
     return rows.slice(0, most).to_pylist(), len(rows)

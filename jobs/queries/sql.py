@@ -15,6 +15,7 @@ from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.console.failures import one_line
+from jobs.console.log import ERROR, log
 from jobs.console.output import Format, print_rows, show_message
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -86,7 +87,7 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
         except KraftForensicsError as error:
             if not is_terminal:
                 raise
-            show_message(f"error: {error}")
+            log(str(error), ERROR)
         except KeyboardInterrupt:
             show_message("interrupted")
 

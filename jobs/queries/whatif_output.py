@@ -12,18 +12,25 @@ from jobs.console.output import Format, print_rows, print_table, show_message, u
 
 _SIDES = ("recorded", "would_be")
 _TIMES = {"leaderless": "leaderless_ms", "below min ISR": "under_min_isr_ms", "one replica left": "one_left_ms"}
+# Columns that a narrow table leaves out, the least important first.
+_DROP = (
+    *(f"{name}, s" for name in reversed(_TIMES)),
+    *("elections", "from", "unclean", "since (UTC)", "leader"),
+)
 
 
-def print_differences(found: pa.Table, form: Format) -> None:
-    """Print the partitions that would differ, with a total; as JSON or CSV, all partitions and columns."""
+def print_differences(found: pa.Table, form: Format, cluster: str | None = None) -> None:
+    """Print the partitions that would differ, with a total; as JSON or CSV, all partitions and columns, after the
+    cluster's id."""
     if form is not Format.TABLE:
+        found = found.add_column(0, "cluster_id", pa.array([cluster] * len(found), pa.string()))
         print_rows(found.column_names, found.to_pylist(), form)
         return
     differs = pc.or_(found["first_difference_offset"].is_valid(), found["undetermined_offset"].is_valid())
     rows = [_table_row(row) for row in found.filter(differs).to_pylist()]
     title = f"{len(rows)} of {len(found)} partitions would differ (hypothetical; recorded -> would be)"
     if rows:
-        print_table(list(rows[0]), rows, title)
+        print_table(list(rows[0]), rows, title, _DROP)
     else:
         print(f"none of {len(found)} partitions would differ")
     unknown = found["undetermined_offset"].is_valid().to_pylist().count(True)
@@ -36,8 +43,8 @@ def print_differences(found: pa.Table, form: Format) -> None:
 def _table_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "partition": f"{row['topic']}-{row['partition']}",
-        "from": row["first_difference_offset"],
         "since (UTC)": utc(row["first_difference_timestamp_ms"]),
+        "from": row["first_difference_offset"],
         "leader": _change(row["recorded_leader"], row["would_be_leader"]),
         "elections": _both(row, "elections"),
         "unclean": _both(row, "unclean_elections"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,15 +12,18 @@ import pyarrow.compute as pc
 from jobs.lake.lake import Lake
 from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
-from replay.incident.advice import AdviceInput, advise
+from replay.incident.advice import MOST_READ, AdviceInput, advise
+from replay.incident.advice_consumers import OFFSETS, TRANSACTIONS
 from replay.incident.prevention import MOST_LONGEST
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]
 
-# At most this many findings of a kind are read; a cluster may have one for each of a million partitions.
-MOST_READ = 5000
-_FINDING = ("finding_id", "topic_id", "topic", "partition", "start_offset", "election_offset", "reason")
+_FINDING = (
+    *("finding_id", "topic_id", "topic", "partition", "verdict", "start_offset", "election_offset"),
+    *("first_lost_offset", "reason"),
+)
+_STATE = ("topic_id", "partition", "leader", "replicas", "adding_replicas", "removing_replicas")
 _CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")
 _AT_END = "exposed_at_log_end"
@@ -28,11 +32,13 @@ _AT_END = "exposed_at_log_end"
 def load_advice(lake: Lake, cluster: str) -> list[Row]:
     """The advice for a cluster, as docs/verdict.md describes it."""
     open_end = pc.field("end_offset").is_null()
+    left_out: dict[str, int] = {}
     leaderless, last_replica = (
-        [row for row in _findings(lake, cluster, kind, open_end) if _has(row, _AT_END)]
+        [row for row in _findings(lake, cluster, kind, open_end, left_out) if _has(row, _AT_END)]
         for kind in (LEADERLESS, LAST_REPLICA)
     )
-    bugs = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
+    bugs = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True), left_out)
+    lost = _lost(lake, cluster, left_out)
     features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
     return advise(
         AdviceInput(
@@ -40,7 +46,10 @@ def load_advice(lake: Lake, cluster: str) -> list[Row]:
             last_replica=last_replica,
             longest=_longest(lake, cluster),
             known_bugs=[row for row in bugs if _has(row, "rule_known_bug")],
-            lost=_lost(lake, cluster),
+            lost=lost,
+            placements=_placements(lake, cluster, last_replica),
+            partition_counts=_partition_counts(lake, cluster, lost),
+            left_out=left_out,
             configs=lake.rows("config_history", cluster, _CONFIG, open_end),
             features={row["name"]: row["level"] for row in features},
             brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, open_end)},
@@ -49,9 +58,27 @@ def load_advice(lake: Lake, cluster: str) -> list[Row]:
     )
 
 
-def _findings(lake: Lake, cluster: str, kind: str, where: pc.Expression) -> list[Row]:
+def _placements(lake: Lake, cluster: str, rows: Sequence[Row]) -> dict[tuple[str, int], Row]:
+    """The states at the log's end of the topics of these partitions, by partition."""
+    topics = pa.array(sorted({row["topic_id"] for row in rows}), pa.string())
+    if not len(topics):
+        return {}
+    at_end = pc.field("topic_id").isin(topics) & pc.field("end_offset").is_null() & ~pc.field("removed")
+    states = lake.rows("partition_history", cluster, _STATE, at_end)
+    return {(state["topic_id"], state["partition"]): state for state in states}
+
+
+def _partition_counts(lake: Lake, cluster: str, lost: Sequence[Row]) -> dict[str, int]:
+    """The number of partitions at the log's end of the internal topics in `lost`, by topic id."""
+    topics = {row["topic_id"] for row in lost if row["topic"] in (OFFSETS, TRANSACTIONS)}
+    return dict(Counter(topic_id for topic_id, _ in _placements(lake, cluster, [{"topic_id": t} for t in topics])))
+
+
+def _findings(lake: Lake, cluster: str, kind: str, where: pc.Expression, left_out: dict[str, int]) -> list[Row]:
+    """The first MOST_READ findings of a kind; left_out: gets the number of the others."""
     found = lake.read("findings", cluster, _FINDING, (pc.field("kind") == kind) & where)
     order = [(name, "ascending") for name in ("topic", "partition", "start_offset", "finding_id")]
+    left_out[kind] = max(len(found) - MOST_READ, 0)
     rows: list[Row] = found.sort_by(order).slice(0, MOST_READ).to_pylist()
     return rows
 
@@ -66,10 +93,10 @@ def _longest(lake: Lake, cluster: str) -> list[Row]:
     return rows
 
 
-def _lost(lake: Lake, cluster: str) -> list[Row]:
+def _lost(lake: Lake, cluster: str, left_out: dict[str, int]) -> list[Row]:
     """Windows that are not excluded, with the leader before their election."""
     undecided = pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED)
-    rows = _findings(lake, cluster, HWM_REGRESSION, undecided)
+    rows = _findings(lake, cluster, HWM_REGRESSION, undecided, left_out)
     offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
     names = ("topic_id", "partition", "offset")
     elections = lake.rows("elections", cluster, (*names, "previous_leader"), pc.field("offset").isin(offsets))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
-from jobs.console.output import progress_steps
+from jobs.console.progress import progress_steps
 from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from threading import Lock
 
 from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
+from jobs.console.run_log import run_log
 from jobs.spark.kraft_source import KraftDataSource
 
+_starting = Lock()
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -89,7 +93,14 @@ def build_context(settings: SparkSettings) -> SparkContext:
 
     Errors: SessionError if jars_mode is 'jars' and the folder has no jars.
     """
-    return SparkContext.getOrCreate(_configuration(settings))
+    conf = _configuration(settings)
+    with _starting:
+        if SparkContext._gateway is None and not _submitted():
+            # What Java prints (log4j, native libraries, incubating modules) goes to the run's log file.
+            with run_log().open("ab") as file:
+                gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
+            SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+        return SparkContext.getOrCreate(conf)
 
 
 def build_session(settings: SparkSettings) -> SparkSession:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs.config.settings import SparkSettings
+from jobs.console.progress import progress_tasks
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_POLLED_SECONDS = 0.5
 
 
 def runs_here(rows: int, settings: SparkSettings) -> bool:
@@ -35,9 +42,40 @@ def run_tasks(
     is lost, or with speculation). Only the result that comes back counts.
     """
     if runs_here(rows, settings):
-        return [function(item) for item in items]
+        results = []
+        with progress_tasks(len(items)) as show:
+            for item in items:
+                results.append(function(item))
+                if show is not None:
+                    show(len(results))
+        return results
     if not items:
         return []
     from jobs.spark.session import build_context
 
-    return build_context(settings).parallelize(items, len(items)).map(function).collect()
+    context = build_context(settings)
+    with progress_tasks(len(items)) as show, _polled(context, show):
+        return context.parallelize(items, len(items)).map(function).collect()
+
+
+@contextmanager
+def _polled(context: SparkContext, show: Callable[[int], None] | None) -> Iterator[None]:
+    """Show how many tasks of the running Spark stages have ended, until the block ends."""
+    if show is None:
+        yield
+        return
+    ended = Event()
+
+    def poll() -> None:
+        tracker = context.statusTracker()
+        while not ended.wait(_POLLED_SECONDS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            show(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    thread = Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

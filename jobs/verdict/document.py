@@ -5,26 +5,25 @@ As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.capture.remote import Location
-from evidence.errors import KraftForensicsError
-from jobs.lake.files import write_whole
+from jobs.console.version import tool_version
 from jobs.lake.lake import Lake
 from jobs.report.advice import load_advice
 from jobs.report.answer import load_answer
+from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
 WITNESSES = 3
+MOST_IDS = 100
 UNKNOWN = "unknown"
 _WINDOW = "hwm_regression"
 # Lakes of earlier releases have a separate kind for each type of gap.
@@ -50,7 +49,9 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. answer, advice: see replay/incident/answer.py, advice.py."""
+    partition_history. answer, advice: see replay/incident/answer.py, advice.py. log: the captured log's range, see
+    `log_range`. report: where the report is, null if unknown. status: number of findings that are new, known and
+    acknowledged, with the ids of the new and the acknowledged ones, worst first, at most MOST_IDS."""
 
     cluster_id: str
     answer: Row
@@ -60,24 +61,51 @@ class Summary:
     captures: Mapping[str, int]
     quarantined: int
     states: int
+    log: Row = field(default_factory=dict)
+    report: str | None = None
+    status: Row = field(default_factory=dict)
 
 
-def summarize(lake: Lake, cluster: str) -> Summary:
-    """Load what `document` needs. Only a few columns of all findings are held, and the prose only of the witnesses."""
-    columns = tuple(dict.fromkeys((*_GROUP, "loss_min", "loss_max", "start_offset", "finding_id")))
-    findings = lake.read("findings", cluster, columns)
-    chosen = _witness_ids(findings)
+def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Summary:
+    """Load what `document` needs. Only a few columns of all findings are held, and the prose only of the witnesses.
+    report: where the report is. running: as in `with_status`."""
+    columns = tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
+    findings = with_status(lake, cluster, lake.read("findings", cluster, columns), running)
+    ordered = _ordered(findings)
+    chosen = _witness_ids(ordered)
+    of_chosen = ordered.filter(pc.is_in(ordered["finding_id"], value_set=chosen))
+    status = dict(zip(of_chosen["finding_id"].to_pylist(), of_chosen[STATUS].to_pylist(), strict=True))
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
         answer=load_answer(lake, cluster),
         advice=load_advice(lake, cluster),
         groups=_groups(findings),
-        witnesses=[rows[finding_id] for finding_id in chosen.to_pylist()],
+        witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
         quarantined=lake.count("quarantine", cluster),
         states=lake.count("partition_history", cluster),
+        log=log_range(lake, cluster),
+        report=report,
+        status={
+            **counts(findings),
+            "new_finding_ids": _worst_ids(ordered, NEW),
+            "acknowledged_finding_ids": _worst_ids(ordered, ACKNOWLEDGED),
+        },
     )
+
+
+def log_range(lake: Lake, cluster: str) -> Row:
+    """The captured metadata log: its first and last offset and their batches' times (`from_ms`, `until_ms`); null if no
+    batch was captured."""
+    batches = lake.read("log_batches", cluster, ("base_offset", "last_offset", "base_timestamp_ms", "max_timestamp_ms"))
+    times = {name: batches[name].filter(pc.greater(batches[name], 0)) for name in batches.column_names[2:]}
+    return {
+        "first_offset": pc.min(batches["base_offset"]).as_py(),
+        "last_offset": pc.max(batches["last_offset"]).as_py(),
+        "from_ms": pc.min(times["base_timestamp_ms"]).as_py(),
+        "until_ms": pc.max(times["max_timestamp_ms"]).as_py(),
+    }
 
 
 def _groups(findings: pa.Table) -> list[Row]:
@@ -91,11 +119,20 @@ def _groups(findings: pa.Table) -> list[Row]:
     return rows
 
 
-def _witness_ids(findings: pa.Table) -> pa.Array:
-    """The ids of the witnesses: the worst findings of each kind, in order."""
+def _ordered(findings: pa.Table) -> pa.Table:
+    """The findings of each kind, the worst first."""
     rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
     order = [(name, "ascending") for name in ("kind", "rank", "start_offset", "finding_id")]
-    ordered = findings.append_column("rank", rank).sort_by(order)
+    return findings.append_column("rank", rank).sort_by(order)
+
+
+def _worst_ids(ordered: pa.Table, status: str) -> list[str]:
+    order = [(name, "ascending") for name in ("rank", "kind", "start_offset", "finding_id")]
+    return list(ids_of(ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order), status, MOST_IDS))
+
+
+def _witness_ids(ordered: pa.Table) -> pa.Array:
+    """The ids of the witnesses: the worst findings of each kind, in order."""
     ids = [
         ordered["finding_id"].filter(pc.equal(ordered["kind"], kind)).slice(0, WITNESSES)
         for kind in ordered["kind"].unique()
@@ -111,14 +148,18 @@ def document(found: Summary) -> Row:
     return {
         "valid": _valid(found),
         "cluster_id": found.cluster_id,
+        "tool_version": tool_version(),
+        "log": found.log,
+        "report": found.report,
         "answer": found.answer,
         "advice": list(found.advice),
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
         "kinds": kinds,
         "counts": {k: _nonzero(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
         "severities": _by(found.groups, "severity", SEVERITIES),
+        "status": found.status,
         "windows": {"judged": sum(judged.values()), **judged},
-        "loss": _loss(windows),
+        "loss": {**_loss(windows), "by_topic": _by_topic(found.answer)},
         "witnesses": {kind: [_witness(w) for w in found.witnesses if w["kind"] == kind] for kind in kinds},
         "evidence": {
             "captures": sorted(found.captures),
@@ -158,16 +199,20 @@ def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     return {"acks_all_min": least, "acks_all_max": None if is_open else most}
 
 
+def _by_topic(answer: Row) -> list[Row]:
+    """The same sums for each topic with a proven loss, the largest first."""
+    return [
+        {
+            "topic": topic["topic"],
+            "topic_id": topic["topic_id"],
+            "partitions": topic["partitions_lost"],
+            "acks_all_min": topic["records_min"],
+            "acks_all_max": topic["records_max"],
+        }
+        for topic in answer.get("topics", ())
+        if topic["proven"]
+    ]
+
+
 def _witness(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "kind"}
-
-
-def write_verdict(found: Row, path: Location) -> None:
-    """Write a document completely or not at all. Errors: KraftForensicsError if it cannot be written."""
-    try:
-        # json.dumps writes ASCII, so a captured name cannot control a terminal.
-        write_whole(path, json.dumps(found, indent=2) + "\n")
-    except OSError as error:
-        raise KraftForensicsError(
-            f"{path}: cannot be written: {error.strerror or error}. Name another file with --verdict."
-        ) from error

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
 from typing import Any
 
 from jobs.console.output import printable
+from jobs.console.text import wrapped
 from jobs.lake.lake import Lake
 from jobs.report.answer import load_answer
 from jobs.report.filters import topic_text as visible_topic
@@ -18,7 +17,6 @@ from replay.incident.answer import proven_text, sentences, topic_text, undecided
 
 Row = dict[str, Any]
 
-_WIDTH = 120
 _COMMANDS = 3
 _MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~])")
 
@@ -101,10 +99,7 @@ def _lists(answer: Row) -> Iterator[tuple[str, list[str]]]:
 
 
 def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
-    width = min(shutil.get_terminal_size().columns, _WIDTH) if sys.stdout.isatty() else _WIDTH
-    hanging = {"initial_indent": indent, "subsequent_indent": indent + "  "}
-    plain = {"break_long_words": False, "break_on_hyphens": False}
-    return [line for text in texts for line in wrap(printable(text), width, **hanging, **plain)]
+    return [line for text in texts for line in wrapped(printable(text), indent, indent + "  ")]
 
 
 def _escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from replay.incident.advice_consumers import concerned
 from replay.incident.advice_piece import (
     BEFORE_RESTART,
     EXPOSURE,
@@ -21,6 +22,7 @@ from replay.incident.advice_piece import (
     UNCLEAN,
     WINDOWS,
     Row,
+    broker_state,
     config_command,
     count,
     groups,
@@ -31,6 +33,7 @@ from replay.incident.advice_piece import (
     sentences_of,
     unclean_commands,
 )
+from replay.incident.advice_replicas import reassignments
 from replay.incident.prevention import elr_off, known_bugs, longest_exposed, unsafe_configs
 
 TITLES = {
@@ -38,6 +41,8 @@ TITLES = {
     NOW: "Do now",
     PREVENTION: "Prevent the next loss",
 }
+# At most this many findings of a kind are read for advice; a cluster may have one for each of a million partitions.
+MOST_READ = 5000
 _CUT = "docs/findings.md#logs-that-were-cut-back"
 _CHECKPOINTS = (
     "replication-offset-checkpoint, recovery-point-offset-checkpoint, log-start-offset-checkpoint, "
@@ -52,8 +57,10 @@ class AdviceInput:
 
     leaderless, last_replica: FINDINGS of these kinds that had not ended when the log ended; longest: last_replica ones,
     longest first; known_bugs: rule_mismatch; lost: windows (hwm_regression) that are not excluded, with
-    previous_leader of their election. configs: CONFIG_HISTORY in force at the log's end; features: name -> level;
-    brokers: broker -> its BROKER_HISTORY row at the log's end. last_seen: (topic_id, partition) -> broker ->
+    previous_leader of their election. left_out: kind -> how many of its findings were not read. placements:
+    (topic_id, partition) -> state at the log's end, of last_replica; partition_counts: topic id -> number of
+    partitions, of the internal topics in `lost`. configs: CONFIG_HISTORY in force at the log's end; features: name ->
+    level; brokers: broker -> its BROKER_HISTORY row at the log's end. last_seen: (topic_id, partition) -> broker ->
     {log_end_offset, high_watermark}, as last read; null where never read.
     """
 
@@ -66,6 +73,9 @@ class AdviceInput:
     features: Mapping[str, int] = field(default_factory=dict)
     brokers: Mapping[int, Row] = field(default_factory=dict)
     last_seen: Mapping[tuple[str, int], Mapping[int, Row]] = field(default_factory=dict)
+    placements: Mapping[tuple[str, int], Row] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def advise(given: AdviceInput) -> list[Row]:
@@ -76,6 +86,9 @@ def advise(given: AdviceInput) -> list[Row]:
         *_copies(given),
         *_leaderless(given),
         *_last_replicas(given),
+        *reassignments(given.last_replica, given.placements, given.brokers),
+        *concerned(given.lost, given.partition_counts),
+        *_left_out(given.left_out),
         *unsafe_configs(given.configs),
         *elr_off(given.features),
         *known_bugs(given.known_bugs),
@@ -87,7 +100,7 @@ def _leaderless(given: AdviceInput) -> Iterator[Row]:
     """For each set of brokers that partitions without a leader wait for."""
     for (code, brokers, unclean), rows in groups(given.leaderless, _waits_for).items():
         named, number = listed(brokers), count(len(rows), "partition")
-        states = [each for each in (_state(given, broker) for broker in brokers) if each]
+        states = [each for each in (broker_state(given.brokers, broker) for broker in brokers) if each]
         facts = (*_members(rows), *sentences_of(rows, ("unclean_on", "unclean_off")), *states)
         common = {"brokers": brokers, "facts": facts, "assumptions": sentences_of(rows, _ASSUMED)}
         if code == "clean_return":
@@ -209,19 +222,6 @@ def _waits_for(row: Row) -> tuple[str, tuple[int, ...], bool]:
     return code, tuple(sorted(codes[code]["brokers"] or ())) if code in codes else (), unclean
 
 
-def _state(given: AdviceInput, broker: int) -> str | None:
-    """How a broker stood when the log ended; None if nothing is known of it."""
-    row = given.brokers.get(broker)
-    if row is None:
-        return None
-    if row["incarnation_id"] is None:
-        return f"Broker {broker} was not registered when the log ended."
-    if not row["fenced"]:
-        return f"Broker {broker} was active when the log ended."
-    how = "after a controlled shutdown" if row["in_controlled_shutdown"] else "without a controlled shutdown"
-    return f"Broker {broker} was fenced when the log ended, {how} (metadata offset {row['offset']})."
-
-
 def _last_replicas(given: AdviceInput) -> Iterator[Row]:
     for brokers, rows in groups(given.last_replica, _last_broker).items():
         yield piece(
@@ -246,13 +246,32 @@ def _last_broker(row: Row) -> tuple[int, ...]:
     return tuple(last["brokers"] or ()) if last else ()
 
 
+def _left_out(kinds: Mapping[str, int]) -> Iterator[Row]:
+    """kinds: kind -> how many of its findings were not read."""
+    some = {kind: number for kind, number in kinds.items() if number}
+    if some:
+        named = ", ".join(f"{number} more {kind}" for kind, number in some.items())
+        yield piece(
+            "more_findings",
+            NOW,
+            f"Look at the rest yourself: this advice is from the first {MOST_READ} findings of each kind, and there "
+            f"are {named}.",
+            ", ".join(some),
+            "docs/verdict.md#advice",
+            facts=(f"Not read for advice: {named}.",),
+            commands=tuple(
+                f"kraft-forensics findings --kind {kind} --limit {MOST_READ + n}" for kind, n in some.items()
+            ),
+        )
+
+
 def _copies(given: AdviceInput) -> Iterator[Row]:
     """What to copy of brokers that may still have what is lost, undecided or waited for."""
     waiting = [(broker, row) for row in given.leaderless for broker in _waits_for(row)[1]]
     led = [(row["previous_leader"], row) for row in given.lost if row["previous_leader"] not in (None, -1)]
     for (broker, back), pairs in groups([*waiting, *led], lambda pair: (pair[0], _is_back(given, *pair))).items():
         rows = [row for _, row in pairs]
-        state = _state(given, broker)
+        state = broker_state(given.brokers, broker)
         if back:
             yield piece(
                 "look_for_old_copies",

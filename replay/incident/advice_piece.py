@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from replay.findings.statements import prose
@@ -37,6 +37,19 @@ def piece(code: str, when: str, advice: str, rule: str, see: str, rows: Sequence
         "partition_count": len(places),
         "finding_ids": [row["finding_id"] for row in rows[:MOST_PLACES]],
     }
+
+
+def broker_state(brokers: Mapping[int, Row], broker: int) -> str | None:
+    """How a broker stood when the log ended; None if nothing is known of it. brokers: broker -> BROKER_HISTORY row."""
+    row = brokers.get(broker)
+    if row is None:
+        return None
+    if row["incarnation_id"] is None:
+        return f"Broker {broker} was not registered when the log ended."
+    if not row["fenced"]:
+        return f"Broker {broker} was active when the log ended."
+    how = "after a controlled shutdown" if row["in_controlled_shutdown"] else "without a controlled shutdown"
+    return f"Broker {broker} was fenced when the log ended, {how} (metadata offset {row['offset']})."
 
 
 def groups(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:

@@ -146,7 +146,7 @@ def test_bad_conf_never_becomes_a_run(airflow_db: None, tmp_path: Path, bad: dic
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("level", ["none", "possible", "proven", "critical", "high", "medium", "low", "info"])
+@pytest.mark.parametrize("level", ["none", "unknown", "proven", "critical", "info", "new-possible", "new-info"])
 def test_fail_on_takes_every_level_of_the_command(level: str) -> None:
     assert dag_file.PARAMS["fail_on"].resolve(level) == level
 

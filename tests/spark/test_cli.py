@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from jobs.cli import app
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
-from jobs.pipeline import Pipeline
+from jobs.queries.levels import levels
 from tests.spark.conftest import Job
 from tests.support import writer
 from tests.support.paths import capture
@@ -66,19 +66,24 @@ def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_pa
     for name, valid in (("unclean", "false"), ("churn", "false")):
         written = file.with_name(f"verdict-{job.clusters[name]}.json")
         assert f"verdict:   {written} (valid: {valid})" in result.stderr.splitlines()
-    assert not file.exists()
+    index = json.loads(file.read_text())
+    assert (index["valid"], sorted(row["cluster_id"] for row in index["clusters"])) == (
+        False,
+        sorted(job.clusters.values()),
+    )
 
 
 def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
     """Excluded findings have a severity, too, but it does not affect the exit code."""
     shutil.copytree(job.pipeline.root / "findings", tmp_path / "findings")
     shutil.copytree(job.pipeline.root / "evidence_files", tmp_path / "evidence_files")
+    shutil.copytree(job.pipeline.root / "partition_history", tmp_path / "partition_history")
     lake = Lake(tmp_path)
     for cluster in job.clusters.values():
         lake.put("findings", cluster, lake.read("findings", cluster, where=pc.field("verdict") == "excluded"))
-    levels = Pipeline(tmp_path).levels()
-    assert not levels & FailOn.INFO.levels()
-    assert not levels & FailOn.POSSIBLE.levels()
+    found = levels(lake)
+    assert not found & FailOn.INFO.levels()
+    assert not found & FailOn.UNKNOWN.levels()
 
 
 def test_the_verdict_of_a_run(job: Job) -> None:
@@ -89,7 +94,13 @@ def test_the_verdict_of_a_run(job: Job) -> None:
     assert (found["valid"], found["cluster_id"]) == (False, cluster)
     assert found["windows"]["proven"] == 3
     assert found["windows"]["judged"] == sum(found["counts"]["hwm_regression"].values())
-    assert found["loss"] == {"acks_all_min": 170, "acks_all_max": None}
+    assert (found["loss"]["acks_all_min"], found["loss"]["acks_all_max"]) == (170, None)
+    by_topic = {row["topic"]: row["acks_all_min"] for row in found["loss"]["by_topic"]}
+    assert by_topic == {"ledger": 140, "audit": 30}
+    assert (found["log"]["first_offset"], found["log"]["last_offset"]) == (0, 321)
+    assert Path(found["report"]).name == f"report-{cluster}.html"
+    statuses = [found["status"][name] for name in ("new", "known", "acknowledged")]
+    assert sum(statuses) == sum(found["severities"].values())
     assert sum(found["severities"].values()) == sum(sum(c.values()) for c in found["counts"].values())
     windows = found["witnesses"]["hwm_regression"]
     assert [(w["topic"], w["partition"], w["verdict"]) for w in windows] == [
@@ -100,7 +111,20 @@ def test_the_verdict_of_a_run(job: Job) -> None:
     assert found["evidence"]["captures"] == ["unclean"]
     assert found["evidence"]["files"] > 4000
     cli("detect", "--lake", job.pipeline.root)
-    assert json.loads(file.read_text()) == found
+    again = json.loads(file.read_text())
+    assert again["status"] == {
+        "new": 0,
+        "known": sum(statuses),
+        "acknowledged": 0,
+        "new_finding_ids": [],
+        "acknowledged_finding_ids": [],
+    }
+    for each in (found, again):
+        del each["status"]
+        for witnesses in each["witnesses"].values():
+            for witness in witnesses:
+                del witness["status"]
+    assert again == found
 
 
 def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
@@ -114,8 +138,9 @@ def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
     options = ("--lake", tmp_path / "lake", "--verdict", tmp_path / "verdict.json")
     result = cli("run", tmp_path / "tuesday", *options)
     assert result.exit_code == 1
-    found = json.loads((tmp_path / "verdict.json").read_text())
-    assert found["valid"] is False
+    index = json.loads((tmp_path / "verdict.json").read_text())
+    found = json.loads((tmp_path / index["clusters"][0]["verdict"]).read_text())
+    assert index["valid"] is found["valid"] is False
     assert found["counts"] == {"log_conflict": {"proven": 1}}
 
 

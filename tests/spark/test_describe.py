@@ -51,7 +51,7 @@ def kafkas(text: str) -> dict[str, list[str]]:
 def ours(lake: SparkLake, cluster: str, at_ms: int) -> dict[str, list[str]]:
     """The lines of `describe` without the fields that only `describe` prints."""
     text = as_kafka_topics(partitions_at(lake, cluster, None, None, at_ms))
-    plain, lines = re.subn(r"(?m)^(\t.*)\tSinceOffset: \d+\tSince: \S+$", r"\1", text)
+    plain, lines = re.subn(r"(?m)^(\t.*)\tSince: \S+\tSinceOffset: \d+$", r"\1", text)
     assert lines == sum(line.startswith("\t") for line in text.splitlines())
     return topics(plain)
 

@@ -96,9 +96,9 @@ def test_explain_as_text(job: Job) -> None:
     assert lines[:5] == [
         "hwm_regression of ledger-0: proven, critical",
         f"   finding   {LEDGER_0} in cluster {job.clusters['unclean']}",
-        "   from      metadata offset 91, 2026-11-21T00:39:25.233Z",
-        "   elected   metadata offset 107, 2026-11-21T00:39:36.570Z: broker 1",
-        "   until     metadata offset 107, 2026-11-21T00:39:36.570Z",
+        "   from      2026-11-21T00:39:25.233Z, metadata offset 91",
+        "   elected   2026-11-21T00:39:36.570Z, metadata offset 107: broker 1",
+        "   until     2026-11-21T00:39:36.570Z, metadata offset 107",
     ]
     assert "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known" in lines
     (heading,) = (number for number, line in enumerate(lines) if line.endswith(" election"))

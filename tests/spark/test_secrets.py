@@ -93,7 +93,9 @@ def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     pipeline.lake = SparkLake(spark, root / "lake")
     messages: list[str] = []
     patch = pytest.MonkeyPatch()
-    patch.setattr("jobs.pipeline.show_message", lambda text: messages.append(text) or show_message(text))
+    patch.setattr(
+        "jobs.pipeline.show_message", lambda text, *level: messages.append(text) or show_message(text, *level)
+    )
     pipeline.run(root / "report.html")
     patch.undo()
     found = {"log": "\n".join(messages).encode(), "report": (root / "report.html").read_bytes()}

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from evidence.errors import KraftForensicsError
 from jobs.cli import app, main
 from jobs.console.failures import one_line
+from jobs.console.run_log import discard
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import NotReadOnlyError, tables_of
@@ -214,6 +215,7 @@ def test_an_error_while_a_query_runs_is_one_line_and_a_log_file(
     sql: ReadOnlySql, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    discard()  # the next error makes a new file
     with pytest.raises(SqlError) as caught:
         sql.run("select 1 / (partition - partition) from findings")
     message = str(caught.value)
@@ -231,6 +233,7 @@ def test_an_error_while_a_query_runs_is_one_line_and_a_log_file(
 
 def test_a_long_error_of_a_library_is_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    discard()  # the next error makes a new file
     line = one_line(RuntimeError("x" * 5000 + "\nJVM stacktrace: ..."))
     assert line.startswith("x" * 300 + "... (all of it: ")
     assert len(line) < 300 + 50 + len(str(tmp_path)) + 50

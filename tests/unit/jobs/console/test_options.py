@@ -21,6 +21,10 @@ from tests.support.paths import ROOT
         ("medium", {"critical", "high", "medium"}),
         ("low", {"critical", "high", "medium", "low"}),
         ("info", {"critical", "high", "medium", "low", "info"}),
+        ("unknown", {"proven", "possible", "unknown"}),
+        ("new-proven", {"new-proven"}),
+        ("new-unknown", {"new-proven", "new-possible", "new-unknown"}),
+        ("new-medium", {"new-critical", "new-high", "new-medium"}),
     ],
 )
 def test_a_level_includes_what_is_worse(given: str, levels: set[str]) -> None:

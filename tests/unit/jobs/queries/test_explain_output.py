@@ -71,8 +71,8 @@ def test_the_head_has_verdict_offsets_times_and_bounds(capsys: pytest.CaptureFix
     assert printed(capsys, FINDING, at)[:9] == [
         "hwm_regression of orders-3: proven, critical",
         "   finding   0123456789abcdef in cluster c",
-        "   from      metadata offset 91, 2026-11-21T00:39:25.233Z",
-        "   elected   metadata offset 107, 2026-11-21T00:39:36.570Z: broker 1",
+        "   from      2026-11-21T00:39:25.233Z, metadata offset 91",
+        "   elected   2026-11-21T00:39:36.570Z, metadata offset 107: broker 1",
         "   until     at least the end of the log: |ISR| is still below min ISR there",
         "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known",
         "             acks=0 or 1: at least 1; at most 90",

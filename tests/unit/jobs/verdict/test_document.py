@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evidence.errors import KraftForensicsError
-from jobs.verdict.document import Summary, document, write_verdict
+from jobs.verdict.document import Summary, document
 from tests.support.paths import ROOT
 
 KEYS = [
     "valid",
     "cluster_id",
+    "tool_version",
+    "log",
+    "report",
     "answer",
     "advice",
     "rule_versions",
     "kinds",
     "counts",
     "severities",
+    "status",
     "windows",
     "loss",
     "witnesses",
@@ -91,7 +93,7 @@ def test_every_key_is_there_in_its_order() -> None:
     assert found["counts"] == {"describe_mismatch": {"proven": 1}, WINDOW: {"proven": 2, "possible": 1, "excluded": 5}}
     assert found["severities"] == {"critical": 2, "high": 1, "medium": 1, "low": 0, "info": 5}
     assert found["windows"] == {"judged": 8, "proven": 2, "possible": 1, "undetermined": 0, "excluded": 5}
-    assert found["loss"] == {"acks_all_min": 100, "acks_all_max": 137}
+    assert found["loss"] == {"acks_all_min": 100, "acks_all_max": 137, "by_topic": []}
     assert found["evidence"] == {"captures": ["a", "b"], "files": 5, "quarantined": 1, "partition_states": 10}
 
 
@@ -106,12 +108,12 @@ def test_one_open_window_opens_the_whole_loss() -> None:
         group(WINDOW, "proven", loss_min=70, loss_max=80, open_losses=1),
         group("leaderless", "proven", open_losses=4),
     )
-    assert document(summary(*groups))["loss"] == {"acks_all_min": 70, "acks_all_max": None}
+    assert document(summary(*groups))["loss"] == {"acks_all_min": 70, "acks_all_max": None, "by_topic": []}
 
 
 def test_nothing_found_is_no_loss() -> None:
     found = document(summary())
-    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0}
+    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0, "by_topic": []}
     assert found["witnesses"] == {}
 
 
@@ -126,18 +128,11 @@ def test_witnesses_are_listed_by_kind() -> None:
     assert found["witnesses"] == {"leaderless": [{"finding_id": "f", "topic": "t", "explanation": "why"}]}
 
 
-def test_the_file_is_written_whole_and_replaces_an_older_one(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "verdict.json"
-    write_verdict({"valid": False}, file)
-    write_verdict({"valid": True, "name": "\x1b[31m\u202e"}, file)
-    assert json.loads(file.read_text())["name"] == "\x1b[31m\u202e"
-    assert file.read_bytes().isascii()
-    assert b"\x1b" not in file.read_bytes()
-    assert [f.name for f in file.parent.iterdir()] == ["verdict.json"]
-
-
-def test_a_file_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(KraftForensicsError, match="--verdict"):
-        write_verdict({}, tmp_path / "folder")
-    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+def test_the_loss_by_topic_is_that_of_the_answer() -> None:
+    topics = [
+        {"topic": "a", "topic_id": "A", "partitions_lost": 2, "records_min": 140, "records_max": None, "proven": 2},
+        {"topic": "b", "topic_id": "B", "partitions_lost": 0, "records_min": 0, "records_max": 9, "proven": 0},
+    ]
+    found = document(summary(group(WINDOW, "proven"), answer={"status": "lost", "topics": topics}))
+    lost = {"topic": "a", "topic_id": "A", "partitions": 2, "acks_all_min": 140, "acks_all_max": None}
+    assert found["loss"]["by_topic"] == [lost]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from replay.findings.statements import statement
 from replay.incident.advice import TITLES, AdviceInput, advise
+from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -39,6 +41,17 @@ def config(topic: str, name: str, value: str, source: str = "topic") -> dict[str
 
 def pieces(**given: Any) -> dict[str, dict[str, Any]]:
     return {piece["code"]: piece for piece in advise(AdviceInput(**given))}
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def rule_is_documented(rule: str) -> bool:
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    return f"**{rule}. " in text or f"`{rule.split(' (')[0]}`" in text
 
 
 def test_nothing_follows_from_nothing() -> None:
@@ -133,7 +146,7 @@ def test_what_a_broker_holds_is_copied_before_it_starts() -> None:
     ],
 )
 def test_a_leader_that_came_back_has_truncated_its_log(row: dict[str, Any] | None, code: str) -> None:
-    lost = finding() | {"previous_leader": 3}
+    lost = finding(verdict="possible") | {"previous_leader": 3}
     found = pieces(lost=[lost], brokers={} if row is None else {3: row})
     assert list(found) == [code]
     assert found[code]["partitions"] == ["ledger-0"]
@@ -141,7 +154,7 @@ def test_a_leader_that_came_back_has_truncated_its_log(row: dict[str, Any] | Non
 
 @pytest.mark.parametrize("leader", [None, -1])
 def test_an_unknown_leader_is_not_named(leader: int | None) -> None:
-    assert advise(AdviceInput(lost=[finding() | {"previous_leader": leader}])) == []
+    assert advise(AdviceInput(lost=[finding(verdict="possible") | {"previous_leader": leader}])) == []
 
 
 def test_a_last_replica_is_protected() -> None:
@@ -201,16 +214,30 @@ def test_no_name_that_kafka_refuses_is_in_a_command() -> None:
         assert "\x1b" not in str(piece["partitions"]) + piece["advice"]
 
 
+def test_the_limit_of_what_was_read_is_said() -> None:
+    found = pieces(left_out={"leaderless": 70, "rule_mismatch": 0})["more_findings"]
+    assert "from the first 5000 findings of each kind, and there are 70 more leaderless" in found["advice"]
+    assert found["commands"] == ["kraft-forensics findings --kind leaderless --limit 5070"]
+    assert advise(AdviceInput(left_out={"leaderless": 0})) == []
+
+
 def test_every_piece_names_its_rule_and_mixes_no_natures() -> None:
     lost = finding() | {"previous_leader": 3}
     rows = [leaderless(), leaderless("n", "no_return", (), partition=1), leaderless("k", "last_known_return")]
     configs = [config("a", "min.insync.replicas", "1"), config("a", UNCLEAN, "true")]
-    found = advise(AdviceInput(rows, lost=[lost], configs=configs, features={"metadata.version": 25}))
-    assert len({piece["code"] for piece in found}) >= 7
+    left_out = {"leaderless": 1}
+    groups = lost | {"topic": "__consumer_offsets", "verdict": "possible"}
+    given = AdviceInput(
+        rows, lost=[lost, groups], configs=configs, features={"metadata.version": 25}, left_out=left_out
+    )
+    found = advise(given)
+    assert len({piece["code"] for piece in found}) >= 10
     for piece in found:
         assert piece["when"] in TITLES
         assert piece["rule"]
-        assert piece["see"].startswith("docs/")
+        page, _, anchor = piece["see"].partition("#")
+        assert anchor in anchors(page)
+        assert all(rule_is_documented(rule) for rule in piece["rule"].split(", "))
         assert not any("Prediction" in text for text in piece["facts"] + piece["assumptions"])
         assert all(text.startswith(("Prediction", "How much it would lose")) for text in piece["predictions"])
     whens = [list(TITLES).index(piece["when"]) for piece in found]

@@ -1,0 +1,61 @@
+"""Examples of every command, for its --help. A test parses each of them."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "collect": (
+        "kraft-forensics collect --output incident.tar.gz --node 1=ssh:kafka@broker-1 --node 2=kubectl:kafka/kafka-2",
+        "kraft-forensics collect --nodes nodes.toml --output incident --since 2026-11-21T00:00Z",
+    ),
+    "check": ("kraft-forensics check incident.tar.gz",),
+    "run": (
+        "kraft-forensics run incident.tar.xz --lake lake",
+        "kraft-forensics run s3://bucket/tuesday --lake lake --fail-on new-possible --log-format json",
+    ),
+    "ingest": ("kraft-forensics ingest controllers/ brokers.tar.gz --lake lake",),
+    "replay": ("kraft-forensics replay --lake lake --start newest-checkpoint",),
+    "detect": (
+        "kraft-forensics detect --lake lake --fail-on unknown",
+        "kraft-forensics detect --lake lake --fail-on new-proven --verdict /var/tmp/verdict.json",
+    ),
+    "quality": ("kraft-forensics quality --lake lake",),
+    "report": ("kraft-forensics report --lake lake --output incident.html",),
+    "verdict": (
+        "kraft-forensics verdict --lake lake --format markdown > postmortem.md",
+        "kraft-forensics verdict --lake lake --format json | jq .loss",
+    ),
+    "windows": ("kraft-forensics windows --lake lake --all",),
+    "findings": (
+        "kraft-forensics findings --lake lake --verdict proven --topic orders",
+        "kraft-forensics findings --lake lake --status new --since 2026-11-21T00:40Z",
+    ),
+    "acknowledge": (
+        'kraft-forensics acknowledge ac156266c75d442c --note "INC-4711, restored from the source" --lake lake',
+        "kraft-forensics acknowledge --list --lake lake",
+        "kraft-forensics acknowledge ac1562 --undo --lake lake",
+    ),
+    "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
+    "describe": (
+        "kraft-forensics describe --lake lake --topic orders --at-time 2026-11-21T00:39:36.570Z",
+        "kraft-forensics describe --lake lake --at-offset 107 --format json",
+    ),
+    "whatif": (
+        "kraft-forensics whatif --lake lake --strategy balanced",
+        "kraft-forensics whatif --lake lake --min-isr 2 --no-unclean --topic orders",
+    ),
+    "sql": ("kraft-forensics sql \"select * from findings where verdict = 'proven'\" --lake lake",),
+    "inspect": ("kraft-forensics inspect __cluster_metadata-0/00000000000000000000.log | head",),
+    "coordinator": (
+        "kraft-forensics coordinator my-group --partitions 50",
+        'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --list | kraft-forensics coordinator --only 12',
+    ),
+    "conformance": ("kraft-forensics conformance cases.jsonl.gz --profile 4.3",),
+    "doctor": ("kraft-forensics doctor --lake s3://bucket/lake",),
+    "bench": ("kraft-forensics bench __cluster_metadata-0/00000000000000000000.log --runs 3",),
+    "config show": ("kraft-forensics config show --format json",),
+}
+
+
+def epilog(name: str) -> str:
+    """The examples of a command as the last paragraphs of its --help. A command without one has none."""
+    return "\n\n".join(["Examples:", *EXAMPLES[name]]) if name in EXAMPLES else ""

@@ -1,0 +1,77 @@
+"""Messages on stderr: plain text, text with times and levels (--verbose), or a JSON object on each line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+_LOGGER = logging.getLogger("kraft_forensics")
+
+
+class LogFormat(StrEnum):
+    """--log-format: how messages are written to stderr."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class _Plain(logging.Formatter):
+    """The message; an error begins with `error: `."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"error: {record.getMessage()}" if record.levelno >= ERROR else record.getMessage()
+
+
+class _Timed(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_time(record)} {record.levelname} {record.getMessage()}"
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        found = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        return json.dumps(found, ensure_ascii=False)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _Stderr(logging.Handler):
+    """Writes to what sys.stderr is at that time; never wrapped or styled."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+
+
+_HANDLER = _Stderr()
+_HANDLER.setFormatter(_Plain())
+_LOGGER.addHandler(_HANDLER)
+_LOGGER.setLevel(INFO)
+_LOGGER.propagate = False
+
+
+def configure(verbose: bool = False, quiet: bool = False, form: LogFormat = LogFormat.TEXT) -> None:
+    """Set what is written, for the whole process. verbose: details, too, and in text times and levels; quiet: only
+    errors."""
+    _LOGGER.setLevel(ERROR if quiet else DEBUG if verbose else INFO)
+    _HANDLER.setFormatter(_Json() if form is LogFormat.JSON else _Timed() if verbose else _Plain())
+
+
+def log(message: str, level: int = INFO) -> None:
+    """Write one line to stderr, unless its level is too low."""
+    _LOGGER.log(level, "%s", message)
+
+
+def is_verbose() -> bool:
+    """Whether details are written."""
+    return _LOGGER.isEnabledFor(DEBUG)
+
+
+def allows_bar() -> bool:
+    """Whether a progress bar may be drawn: not among JSON lines, and not if only errors are wanted."""
+    return _LOGGER.isEnabledFor(INFO) and not isinstance(_HANDLER.formatter, _Json)

@@ -1,0 +1,72 @@
+"""`acknowledge`: say that findings are known and need no alarm; list and undo that. Needs no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from jobs.lake.lake import Lake
+from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
+from jobs.lake.tables import TABLES
+from jobs.queries.explain import MIN_PREFIX, find_finding
+from jobs.verdict.status import ACKNOWLEDGEMENTS, KEY, rows_of
+
+Row = dict[str, Any]
+
+COLUMNS = tuple(TABLES[ACKNOWLEDGEMENTS].schema.names)
+
+
+def acknowledge(lake: Lake, wanted: Sequence[str], cluster: str | None, note: str, by: str, now_ms: int) -> list[Row]:
+    """Acknowledge findings with their verdict and severity of now; returns their rows (COLUMNS). A new
+    acknowledgement of the same finding replaces the old one. Nothing is written if one id is wrong.
+
+    wanted: ids, or their first characters. Errors: as `find_finding`.
+    """
+    lake.create()
+    said = {"note": note, "acknowledged_by": by, "acknowledged_ms": now_ms}
+    found = [find_finding(lake, each, cluster) for each in wanted]
+    rows = [{"cluster_id": f["cluster_id"], **{name: f[name] for name in KEY}, **said} for f in found]
+    for each in sorted({row["cluster_id"] for row in rows}):
+        since = lake.cluster_version(ACKNOWLEDGEMENTS, each)
+        new = {row["finding_id"]: row for row in rows if row["cluster_id"] == each}
+        old = rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()
+        _put(lake, each, [*(row for row in old if row["finding_id"] not in new), *new.values()], since)
+    return rows
+
+
+def undo(lake: Lake, wanted: Sequence[str], cluster: str | None) -> list[Row]:
+    """Remove acknowledgements; returns their rows. Errors: KraftForensicsError if an id matches none, or several."""
+    lake.create()
+    removed = [_one(listed(lake, cluster), each) for each in wanted]
+    for each in sorted({row["cluster_id"] for row in removed}):
+        since = lake.cluster_version(ACKNOWLEDGEMENTS, each)
+        ids = {row["finding_id"] for row in removed if row["cluster_id"] == each}
+        old = rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()
+        _put(lake, each, [row for row in old if row["finding_id"] not in ids], since)
+    return removed
+
+
+def listed(lake: Lake, cluster: str | None) -> list[Row]:
+    """The acknowledgements of one cluster, or of all, oldest first."""
+    clusters = lake.clusters() if cluster is None else [cluster]
+    rows: list[Row] = [row for each in clusters for row in rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()]
+    return sorted(rows, key=lambda row: (row["acknowledged_ms"], row["cluster_id"], row["finding_id"]))
+
+
+def _one(rows: Sequence[Row], wanted: str) -> Row:
+    found = [row for row in rows if row["finding_id"] == wanted]
+    if not found and len(wanted) >= MIN_PREFIX:
+        found = [row for row in rows if row["finding_id"].startswith(wanted)]
+    if len(found) != 1:
+        many = "several acknowledgements have" if found else "no acknowledgement has"
+        raise KraftForensicsError(f"{many} an id that is or starts with {wanted!r}. To list them: acknowledge --list")
+    return found[0]
+
+
+def _put(lake: Lake, cluster: str, rows: Sequence[Row], since: int) -> None:
+    table = pa.Table.from_pylist([{name: row[name] for name in SCHEMA.names} for row in rows], schema=SCHEMA)
+    lake.put(ACKNOWLEDGEMENTS, cluster, table.take(pc.sort_indices(table["finding_id"])), since=since)

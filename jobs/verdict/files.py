@@ -1,0 +1,132 @@
+"""The files of a lake's verdicts: verdict-<cluster>.json for each cluster, and verdict.json, the index over them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pyarrow.fs import FileSystem
+
+from evidence.capture.remote import Location, Remote, location
+from evidence.errors import KraftForensicsError
+from jobs.console.version import tool_version
+from jobs.lake.files import first_bytes, write_whole
+from jobs.report.page import HEAD_BYTES, fingerprint_in
+
+Row = dict[str, Any]
+
+_INDEX_BYTES = 1 << 26
+# Worst first: the index has the worst of its clusters.
+_VALID: tuple[bool | str, ...] = (False, "unknown", True)
+
+
+class VerdictFiles:
+    """Where the verdicts of a lake's clusters are written. index: the file of the index, e.g. <lake>/verdict.json; the
+    clusters' documents are beside it. clusters: all clusters of the lake.
+
+    A device or a pipe gets the documents themselves, one after the other, and no index.
+    """
+
+    def __init__(self, index: Location, clusters: Sequence[str]) -> None:
+        self.index = index
+        self.clusters = clusters
+
+    def file_of(self, cluster: str) -> Location:
+        """The file of a cluster. Its name has the cluster id, quoted since files name it."""
+        if _is_stream(self.index):
+            return self.index
+        suffix = f"-{quote(cluster, safe='')}"
+        if isinstance(self.index, Remote):
+            stem, dot, kind = self.index.url.rpartition(".")
+            return Remote(f"{stem}{suffix}{dot}{kind}")
+        return self.index.with_name(f"{self.index.stem}{suffix}{self.index.suffix}")
+
+    def write(self, found: Row) -> Location:
+        """Write a cluster's document, bring the index up to date, and delete what is stale: documents and reports of
+        clusters that the lake no longer has, and reports that have moved. Returns where the document is.
+
+        Errors: KraftForensicsError if a file cannot be written."""
+        target = self.file_of(found["cluster_id"])
+        if isinstance(target, Path) and _is_stream(target):
+            with target.open("a", encoding="ascii") as stream:
+                stream.write(json.dumps(found, indent=2) + "\n")
+            return target
+        write_verdict(found, target)
+        before = self._entries()
+        entries = {cluster: before[cluster] for cluster in self.clusters if cluster in before}
+        entries[found["cluster_id"]] = self._entry(found)
+        rows = [entries[cluster] for cluster in sorted(entries)]
+        valid = next(value for value in _VALID if any(row["valid"] == value for row in rows))
+        write_verdict({"valid": valid, "tool_version": tool_version(), "clusters": rows}, self.index)
+        for cluster in before.keys() - entries.keys():
+            _delete(self.file_of(cluster))
+        kept = {row["report"] for row in rows}
+        for row in before.values():
+            if (page := row.get("report")) is not None and page not in kept:
+                _delete_page(page)
+        return target
+
+    def report_of(self, cluster: str) -> str | None:
+        """Where the index says that a cluster's report is; None if it names none, or no report is there."""
+        page = self._entries().get(cluster, {}).get("report")
+        return page if page is not None and _is_page(page) else None
+
+    def _entry(self, found: Row) -> Row:
+        name = str(self.file_of(found["cluster_id"])).rpartition("/")[2]
+        return {
+            "cluster_id": found["cluster_id"],
+            "valid": found["valid"],
+            "answer": next(iter(found["answer"]["text"]), None),
+            "verdict": name,
+            "report": found["report"],
+            "log": found["log"],
+            "status": {name: found["status"][name] for name in ("new", "known", "acknowledged")},
+        }
+
+    def _entries(self) -> dict[str, Row]:
+        """The entries of the index as it is; none if there is no index, or the document of an earlier release."""
+        with suppress(ValueError, KeyError, TypeError):
+            found = json.loads(first_bytes(self.index, _INDEX_BYTES))
+            return {str(row["cluster_id"]): row for row in found["clusters"] if isinstance(row, Mapping)}
+        return {}
+
+
+def write_verdict(found: Row, path: Location) -> None:
+    """Write a document completely or not at all. Errors: KraftForensicsError if it cannot be written."""
+    try:
+        # json.dumps writes ASCII, so a captured name cannot control a terminal.
+        write_whole(path, json.dumps(found, indent=2) + "\n")
+    except OSError as error:
+        raise KraftForensicsError(
+            f"{path}: cannot be written: {error.strerror or error}. Name another file with --verdict."
+        ) from error
+
+
+def _is_stream(path: Location) -> bool:
+    """Whether it is a pipe or a device, also one like /dev/stdout that stands for a file."""
+    if not isinstance(path, Path):
+        return False
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def _delete_page(page: str) -> None:
+    """Delete a report, if the file is one."""
+    if _is_page(page):
+        _delete(location(page))
+
+
+def _is_page(page: str) -> bool:
+    return fingerprint_in(first_bytes(location(page), HEAD_BYTES)) is not None
+
+
+def _delete(target: Location) -> None:
+    with suppress(OSError):
+        if isinstance(target, Remote):
+            system, path = FileSystem.from_uri(target.url)
+            system.delete_file(path)
+        else:
+            target.unlink(missing_ok=True)

@@ -1,0 +1,80 @@
+"""Which findings are new, known or acknowledged: the tables finding_first_seen and acknowledgements.
+
+A finding is identified by its id, its verdict and its severity: one that was possible and is now proven is new again,
+and an acknowledgement of it no longer holds. Detect replaces a cluster's findings; these two tables keep their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+
+NEW, KNOWN, ACKNOWLEDGED = "new", "known", "acknowledged"
+STATUSES = (NEW, KNOWN, ACKNOWLEDGED)
+STATUS = "status"
+KEY = ("finding_id", "verdict", "severity")
+FIRST_SEEN, ACKNOWLEDGEMENTS = "finding_first_seen", "acknowledgements"
+_OF_RUN = "first_seen_ms"
+
+
+def rows_of(lake: Lake, name: str, cluster: str) -> pa.Table:
+    """A cluster's rows of one of the two tables; none in a lake of an earlier release, which lacks the table."""
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return lake.read(name, cluster)
+    except TableNotFoundError:
+        return TABLES[name].schema.empty_table()
+
+
+def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = False) -> pa.Table:
+    """A cluster's findings with the column `status`. findings: with the columns of KEY.
+
+    New is what no earlier run of detect had found. running: before `remember`, i.e. in the run that found them;
+    otherwise the newest run that found something new is meant.
+    """
+    seen = rows_of(lake, FIRST_SEEN, cluster)
+    if not running and len(seen):
+        seen = seen.filter(pc.less(seen[_OF_RUN], pc.max(seen[_OF_RUN])))
+    is_known = pc.is_in(_keys(findings), value_set=_keys(seen))
+    is_acknowledged = pc.is_in(_keys(findings), value_set=_keys(rows_of(lake, ACKNOWLEDGEMENTS, cluster)))
+    status = pc.if_else(is_acknowledged, ACKNOWLEDGED, pc.if_else(is_known, KNOWN, NEW))
+    return findings.append_column(STATUS, status)
+
+
+def remember(lake: Lake, cluster: str, now_ms: int) -> int:
+    """Record the findings that were seen for the first time, as the last step of a run: a run that fails before and is
+    repeated reports them as new again. Returns their number."""
+    lake.create()
+    since = lake.cluster_version(FIRST_SEEN, cluster)
+    found, seen = lake.read("findings", cluster, KEY), lake.read(FIRST_SEEN, cluster)
+    new = found.filter(pc.invert(pc.is_in(_keys(found), value_set=_keys(seen)))).group_by(KEY).aggregate([])
+    if not len(new):
+        return 0
+    rows = new.select(KEY).append_column(_OF_RUN, pa.array([now_ms] * len(new), pa.int64()))
+    every = pa.concat_tables([seen.select(rows.column_names), rows])
+    lake.put(FIRST_SEEN, cluster, every, since=since)
+    return len(new)
+
+
+def counts(findings: pa.Table) -> dict[str, int]:
+    """How many findings have each status."""
+    found = {row["values"]: row["counts"] for row in findings[STATUS].value_counts().to_pylist()}
+    return {name: found.get(name, 0) for name in STATUSES}
+
+
+def ids_of(findings: pa.Table, status: str, most: int) -> Sequence[str]:
+    """The ids of the first findings with a status."""
+    ids: list[str] = findings.filter(pc.equal(findings[STATUS], status))["finding_id"].slice(0, most).to_pylist()
+    return ids
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    columns = [pc.fill_null(rows[name].cast(pa.string()), "") for name in KEY]
+    joined = pc.binary_join_element_wise(*columns, "|")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined

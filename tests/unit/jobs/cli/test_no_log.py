@@ -1,0 +1,62 @@
+"""A folder without a metadata log is an error: it must never read as 'no window was flagged'."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.lake.lake import Lake
+from jobs.queries.describe import outside_log
+from tests.support.paths import capture
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    broker = tmp_path / "brokers" / "broker-1"
+    broker.mkdir(parents=True)
+    (broker / "replication-offset-checkpoint").write_text("0\n1\norders 0 5\n")
+    return broker.parent
+
+
+def test_a_run_without_a_log_is_an_error(folder: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["run", str(folder), "--lake", str(tmp_path / "lake")])
+    assert result.exit_code == 1
+    assert "brokers: cluster unknown-brokers has no metadata log" in str(result.exception)
+    assert "__cluster_metadata-0" in str(result.exception)
+    assert "no window was flagged" not in result.stdout
+
+
+def test_detect_without_a_log_is_an_error_and_windows_does_not_say_that_all_is_well(
+    folder: Path, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    assert CliRunner().invoke(app, ["ingest", str(folder), "--lake", lake]).exit_code == 0
+    assert CliRunner().invoke(app, ["detect", "--lake", lake]).exit_code == 1
+    shown = CliRunner().invoke(app, ["windows", "--lake", lake]).stdout
+    assert "no window could be judged, since nothing was replayed" in shown
+    assert "no window was flagged" not in shown
+
+
+def test_describe_says_when_a_point_lies_outside_the_log(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    assert CliRunner().invoke(app, ["run", str(capture("elr")), "--lake", str(lake)]).exit_code == 0
+
+    def said(*words: str) -> str:
+        result = CliRunner().invoke(app, ["describe", "--lake", str(lake), *words])
+        assert result.exit_code == 0
+        return result.stderr
+
+    assert said() == said("--at-offset", "5") == ""
+    assert "metadata offset 999999 is after the end of the captured log" in said("--at-offset", "999999")
+    assert "is after the end of the captured log" in said("--at-time", "2200-01-01")
+    assert "is before the start of the captured log" in said("--at-time", "2001-01-01")
+    assert Lake(lake).clusters()
+
+
+def test_a_log_that_was_not_captured_has_no_end() -> None:
+    log = {"first_offset": None, "last_offset": None, "from_ms": None, "until_ms": None}
+    assert "no batch of the metadata log was captured" in str(outside_log(log, 5, None))
+    assert outside_log(log, None, None) is None

@@ -1,0 +1,75 @@
+"""Messages on stderr: plain, with times and levels, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.console.log import DEBUG, ERROR, WARNING, LogFormat, configure, log
+from jobs.console.output import show_message
+from jobs.console.progress import progress_steps, progress_tasks
+
+
+@pytest.fixture(autouse=True)
+def _plain() -> Iterator[None]:
+    configure()
+    yield
+    configure()
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    log("detail", DEBUG)
+    show_message("done [b]")
+    log("look", WARNING)
+    log("gone", ERROR)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    return shown.err.splitlines()
+
+
+def test_text_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(capsys) == ["done [b]", "look", "error: gone"]
+
+
+def test_quiet_leaves_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(quiet=True)
+    assert lines(capsys) == ["error: gone"]
+
+
+def test_verbose_text_has_details_times_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(verbose=True)
+    shown = lines(capsys)
+    assert [line.split(" ", 1)[1] for line in shown] == ["DEBUG detail", "INFO done [b]", "WARNING look", "ERROR gone"]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ", line) for line in shown)
+
+
+def test_json_has_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(form=LogFormat.JSON)
+    rows = [json.loads(line) for line in lines(capsys)]
+    assert [(row["level"], row["message"]) for row in rows] == [
+        ("info", "done [b]"),
+        ("warning", "look"),
+        ("error", "gone"),
+    ]
+    assert all(row["time"].endswith("Z") for row in rows)
+
+
+def test_without_a_terminal_progress_is_a_line_for_each_message(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(verbose=True)
+    with progress_steps(2) as (describe, advance):
+        describe("reading")
+        advance()
+        describe("writing")
+        with progress_tasks(9) as show:
+            assert show is None
+        advance()
+    shown = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+    assert [re.sub(r"\d+\.\d", "N", line) for line in shown] == [
+        "INFO reading",
+        "DEBUG reading: N s",
+        "INFO writing",
+        "DEBUG writing: N s",
+    ]

@@ -1,0 +1,185 @@
+"""New, known and acknowledged findings, and the levels that alarms look at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+from evidence.tables import EVIDENCE_FILES
+from jobs.cli import app
+from jobs.console.options import FailOn
+from jobs.lake.lake import Lake
+from jobs.queries.levels import levels
+from jobs.verdict.status import KEY, remember, with_status
+from replay.arrow.schemas import FINDINGS, PARTITION_HISTORY
+
+CLUSTER = "c1"
+LOSS = {"finding_id": "loss-000", "kind": "hwm_regression", "verdict": "possible", "severity": "medium"}
+GAP = {"finding_id": "gap-0000", "kind": "evidence_gap", "verdict": "undetermined", "severity": "low"}
+OTHER = {"finding_id": "other-00", "kind": "leaderless", "verdict": "proven", "severity": "low"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path / "lake")
+    made.create()
+    counts = {"size_bytes": 1, "parsed_bytes": 1, "quarantined_bytes": 0, "trailing_bytes": 0}
+    file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
+    made.append("evidence_files", CLUSTER, pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
+    state = {"topic_id": "T", "topic": "t", "partition": 0, "offset": 1}
+    made.put("partition_history", CLUSTER, pa.Table.from_pylist([state], schema=PARTITION_HISTORY))
+    return made
+
+
+def find(lake: Lake, *rows: dict[str, Any]) -> None:
+    """Replace the cluster's findings, as detect does."""
+    table = pa.Table.from_pylist([{"topic": "t", "partition": 0, **row} for row in rows], schema=FINDINGS)
+    lake.put("findings", CLUSTER, table)
+
+
+def statuses(lake: Lake, running: bool = False) -> dict[str, str]:
+    rows = with_status(lake, CLUSTER, lake.read("findings", CLUSTER, KEY), running).to_pylist()
+    return {row["finding_id"]: row["status"] for row in rows}
+
+
+def cli(lake: Lake, *words: str) -> Result:
+    return CliRunner().invoke(app, [*words, "--lake", str(lake.root)])
+
+
+def test_a_finding_is_new_once(lake: Lake) -> None:
+    find(lake, LOSS, GAP)
+    assert statuses(lake, running=True) == {"loss-000": "new", "gap-0000": "new"}
+    assert remember(lake, CLUSTER, 1000) == 2
+    assert statuses(lake) == {"loss-000": "new", "gap-0000": "new"}  # of the newest run
+    assert statuses(lake, running=True) == {"loss-000": "known", "gap-0000": "known"}
+    assert remember(lake, CLUSTER, 2000) == 0
+    find(lake, LOSS, GAP, OTHER)
+    remember(lake, CLUSTER, 3000)
+    assert statuses(lake) == {"loss-000": "known", "gap-0000": "known", "other-00": "new"}
+
+
+def test_replacing_the_findings_loses_nothing(lake: Lake) -> None:
+    find(lake, LOSS)
+    remember(lake, CLUSTER, 1000)
+    find(lake)
+    remember(lake, CLUSTER, 2000)
+    find(lake, LOSS, OTHER)
+    assert statuses(lake, running=True) == {"loss-000": "known", "other-00": "new"}
+    remember(lake, CLUSTER, 3000)
+    seen = lake.rows("finding_first_seen", CLUSTER)
+    assert {row["finding_id"]: row["first_seen_ms"] for row in seen} == {"loss-000": 1000, "other-00": 3000}
+
+
+def test_a_run_that_failed_reports_the_same_as_new_again(lake: Lake) -> None:
+    find(lake, LOSS)
+    assert statuses(lake, running=True) == statuses(lake, running=True) == {"loss-000": "new"}
+
+
+def test_a_run_that_finds_nothing_new_writes_nothing(lake: Lake) -> None:
+    find(lake, LOSS)
+    versions = []
+    for now in (1000, 2000, 3000, 4000):
+        remember(lake, CLUSTER, now)
+        versions.append(lake.version("finding_first_seen"))
+    assert [version - versions[0] for version in versions] == [0, 0, 0, 0]
+
+
+def test_a_loss_that_is_proven_later_is_new_again_and_no_longer_acknowledged(lake: Lake) -> None:
+    find(lake, LOSS)
+    remember(lake, CLUSTER, 1000)
+    assert cli(lake, "acknowledge", "loss-0", "--note", "INC-1").exit_code == 0
+    assert statuses(lake, running=True) == {"loss-000": "acknowledged"}
+    find(lake, LOSS | {"verdict": "proven", "severity": "critical"})
+    assert statuses(lake, running=True) == {"loss-000": "new"}
+
+
+def alarms(lake: Lake, level: str, running: bool = True) -> bool:
+    return bool(levels(lake, running) & FailOn(level).levels())
+
+
+def test_new_levels_alarm_once_and_the_others_every_time(lake: Lake) -> None:
+    find(lake, LOSS)
+    first = [alarms(lake, level) for level in ("possible", "new-possible", "new-medium", "new-proven", "new-unknown")]
+    remember(lake, CLUSTER, 1000)
+    again = [alarms(lake, level) for level in ("possible", "new-possible", "new-medium", "new-proven", "new-unknown")]
+    assert first == [True, True, True, False, True]
+    assert again == [True, False, False, False, False]
+
+
+def test_what_is_acknowledged_before_the_next_run_does_not_alarm_as_new(lake: Lake) -> None:
+    find(lake, LOSS)
+    assert cli(lake, "acknowledge", "loss-000", "--note", "INC-1").exit_code == 0
+    assert (alarms(lake, "new-possible"), alarms(lake, "possible")) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "row", [GAP, LOSS | {"verdict": "undetermined"}, GAP | {"kind": "offset_gap"}], ids=["gap", "window", "old gap"]
+)
+def test_unknown_is_a_gap_or_an_undetermined_window(lake: Lake, row: dict[str, Any]) -> None:
+    find(lake, row)
+    assert (alarms(lake, "unknown"), alarms(lake, "possible")) == (True, False)
+
+
+def test_unknown_is_where_nothing_was_replayed(lake: Lake) -> None:
+    find(lake, OTHER)
+    assert not alarms(lake, "unknown")
+    lake.put("partition_history", CLUSTER, PARTITION_HISTORY.empty_table())
+    assert (alarms(lake, "unknown"), alarms(lake, "new-unknown"), alarms(lake, "possible")) == (True, True, False)
+
+
+def test_acknowledgements_are_listed_and_undone(lake: Lake) -> None:
+    find(lake, LOSS, OTHER)
+    words = ("--note", "restored", "--by", "ann", "--format", "json")
+    (row,) = json.loads(cli(lake, "acknowledge", "loss-000", *words).stdout)
+    about = {"finding_id": "loss-000", "verdict": "possible", "severity": "medium"}
+    assert {name: row[name] for name in row if name != "acknowledged_ms"} == {
+        "cluster_id": CLUSTER,
+        **about,
+        "note": "restored",
+        "acknowledged_by": "ann",
+    }
+    cli(lake, "acknowledge", "loss-000", "other-00", "--note", "both", "--by", "bob")
+    listed = json.loads(cli(lake, "acknowledge", "--list", "--format", "json").stdout)
+    assert [(r["finding_id"], r["note"]) for r in listed] == [("loss-000", "both"), ("other-00", "both")]
+    assert cli(lake, "acknowledge", "loss-0", "--undo").exit_code == 0
+    listed = json.loads(cli(lake, "acknowledge", "--list", "--format", "json").stdout)
+    assert [r["finding_id"] for r in listed] == ["other-00"]
+    again = cli(lake, "acknowledge", "loss-000", "--undo")
+    assert (again.exit_code, "no acknowledgement has" in str(again.exception)) == (1, True)
+
+
+def test_one_wrong_id_acknowledges_nothing(lake: Lake) -> None:
+    find(lake, LOSS)
+    result = cli(lake, "acknowledge", "loss-000", "nothing-like-it", "--note", "n")
+    assert result.exit_code == 1
+    assert cli(lake, "acknowledge", "--list").stdout == "nothing is acknowledged\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["loss-000"], ["loss-000", "--note", " "], ["loss-000", "--undo", "--note", "n"], ["--list", "--undo"]],
+)
+def test_what_is_not_said_whole_is_a_usage_error(lake: Lake, words: list[str]) -> None:
+    assert cli(lake, "acknowledge", *words).exit_code == 2
+
+
+def test_findings_have_their_status_and_cluster(lake: Lake) -> None:
+    find(lake, LOSS, OTHER)
+    cli(lake, "acknowledge", "other-00", "--note", "n")
+    rows = json.loads(cli(lake, "findings", "--format", "json").stdout)
+    assert [(r["cluster_id"], r["finding_id"], r["status"]) for r in rows] == [
+        (CLUSTER, "loss-000", "new"),
+        (CLUSTER, "other-00", "acknowledged"),
+    ]
+    rows = json.loads(cli(lake, "findings", "--format", "json", "--status", "new").stdout)
+    assert [r["finding_id"] for r in rows] == ["loss-000"]
+
+
+def test_a_note_cannot_control_the_terminal(lake: Lake) -> None:
+    find(lake, LOSS)
+    assert "\x1b" not in cli(lake, "acknowledge", "loss-000", "--note", "a\x1b[31m").stdout

@@ -1,0 +1,86 @@
+"""What people read on a terminal of 80, 120 and 200 columns: golden files of the bundled capture.
+
+To update them, run `python -m tests.unit.test_terminal` and read the diff.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from tests.support.paths import ROOT
+
+GOLDEN = Path(__file__).parent / "golden" / "terminal"
+WIDTHS = (80, 120, 200)
+CAPTURE = ROOT / "examples" / "unclean.tar.xz"
+COMMANDS = {
+    "windows": ["windows", "--all"],
+    "findings": ["findings", "--limit", "12"],
+    "verdict": ["verdict"],
+    "explain": ["explain", "ac1562"],
+    "describe": ["describe", "--topic", "ledger", "--at-offset", "400"],
+    "run": ["run", str(CAPTURE)],
+}
+# Lines to copy are never broken: commands of tools, records as JSON, and what identifies a file.
+COPIED = re.compile(r"^ *(Run: |Do not run: |command |record |SHA-256 |file |(head|tail|od|kafka-|curl|dd) ?)|^ {13,}")
+
+
+def terminal(lake: Path, words: list[str], columns: int) -> str:
+    """What a command prints to stdout, then to stderr, on a terminal of that width."""
+    environment = {"COLUMNS": str(columns), "TERM": "dumb", "NO_COLOR": "1"}
+    result = CliRunner().invoke(app, [*words, "--lake", str(lake)], env=environment)
+    assert result.exit_code == 0, result.output
+    text = result.stdout + ("--- stderr\n" + result.stderr if result.stderr else "")
+    return text.replace(str(lake), "LAKE").replace(str(ROOT), "ROOT")
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of the capture, after a second run: its findings are known."""
+    made = tmp_path_factory.mktemp("terminal").resolve() / "lake"
+    for _ in range(2):
+        assert CliRunner().invoke(app, ["run", str(CAPTURE), "--lake", str(made)]).exit_code == 0
+    return made
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_terminal_is_the_golden_one(lake: Path, name: str, columns: int) -> None:
+    assert terminal(lake, COMMANDS[name], columns) == (GOLDEN / f"{name}-{columns}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_of_a_result_is_wider_than_the_terminal(name: str, columns: int) -> None:
+    printed = (GOLDEN / f"{name}-{columns}.txt").read_text(encoding="utf-8").partition("--- stderr\n")[0]
+    wide = [line for line in printed.splitlines() if cell_len(line.expandtabs()) > columns]
+    assert [line for line in wide if not COPIED.match(line)] == []
+
+
+def _update() -> Iterator[Path]:
+    with TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        made = Path(folder).resolve() / "lake"
+        for _ in range(2):
+            CliRunner().invoke(app, ["run", str(CAPTURE), "--lake", str(made)])
+        for name, words in COMMANDS.items():
+            for columns in WIDTHS:
+                file = GOLDEN / f"{name}-{columns}.txt"
+                file.write_text(terminal(made, words, columns), encoding="utf-8")
+                yield file
+
+
+if __name__ == "__main__":
+    os.environ["TERM"] = "dumb"
+    for written in _update():
+        sys.stdout.write(f"{written}\n")
