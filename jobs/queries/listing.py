@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.report import filters, sections, timeline_svg, words
+from jobs.report import filters, partition_svg, sections, words
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -65,7 +65,7 @@ class Detail:
     reason: list[ReasonGroup]
     causes: list[tuple[str, str]]
     timeline: Markup | None
-    span: timeline_svg.TimelineSpan
+    span: partition_svg.TimelineSpan
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
@@ -173,7 +173,7 @@ def _detail(
     row = item.row
     key = (row["topic_id"], row["partition"])
     history = report.timelines.get(key, [])
-    span = timeline_svg.around_window(history, row)
+    span = partition_svg.around_window(history, row)
     elections = by_partition.get(key, [])
     judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
     if span.states:
@@ -185,14 +185,14 @@ def _detail(
         anchor=str(item.anchor),
         reason=item.reason,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
-        timeline=timeline_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
+        timeline=partition_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
         judged=judged,
         elections=elections,
         counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
         evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
-        hidden_lanes=max(len(timeline_svg.lanes_of(span.states)) - timeline_svg.MAX_LANES, 0),
+        hidden_lanes=max(len(partition_svg.lanes_of(span.states)) - partition_svg.MAX_LANES, 0),
         hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.report.order import KEYS, ordered
+from jobs.incident.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.loss.verdicts import VERDICTS as NAMES
@@ -71,7 +71,7 @@ class Totals:
     """Counts of all findings, including those that the sections leave out.
 
     groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
-    exposures (jobs.report.order.lasted_ms).
+    exposures (jobs.incident.order.lasted_ms).
     """
 
     groups: list[Row]

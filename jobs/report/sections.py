@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.report.order import KEYS, LASTED_AT_LEAST, lasted_ms
+from jobs.incident.order import KEYS, LASTED_AT_LEAST, lasted_ms
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section

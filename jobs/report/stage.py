@@ -15,16 +15,17 @@ import pyarrow.compute as pc
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.console.output import progress_steps
+from jobs.incident.advice import load_advice
+from jobs.incident.answer import load_answer
+from jobs.incident.causes import load_causes
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
 from jobs.lake.tables import TABLES
-from jobs.report.advice import load_advice
-from jobs.report.answer import load_answer
-from jobs.report.causes import load_causes
-from jobs.report.order import KEYS, ordered
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
+from jobs.report.partition_svg import MAX_STATES
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,
@@ -34,7 +35,6 @@ from jobs.report.rows import (
     Row,
     by_section,
 )
-from jobs.report.timeline_svg import MAX_STATES
 from jobs.report.totals import GROUPS, totals_of
 from replay.findings.kinds import Section, of_section
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.report.order import lasted_ms
+from jobs.incident.order import lasted_ms
 from jobs.report.rows import Totals
 
 # Findings are counted by these columns.

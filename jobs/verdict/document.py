@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
+from jobs.incident.advice import load_advice
+from jobs.incident.answer import load_answer
 from jobs.lake.files import write_whole
 from jobs.lake.lake import Lake
-from jobs.report.advice import load_advice
-from jobs.report.answer import load_answer
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 

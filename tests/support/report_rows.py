@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import QUARANTINE
-from jobs.report.order import LASTED, LASTED_AT_LEAST
+from jobs.incident.order import LASTED, LASTED_AT_LEAST
 from jobs.report.rows import ReportInput, Totals
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
@@ -112,7 +112,7 @@ def counted(findings: list[dict[str, Any]]) -> Totals:
 
 
 def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer that jobs/report/answer.py loads for these findings."""
+    """The answer that jobs/incident/answer.py loads for these findings."""
     windows = pa.Table.from_pylist([f for f in findings if f["kind"] == "hwm_regression"], schema=FINDINGS)
     gaps = [each for each in findings if each["kind"] == "evidence_gap"]
     return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))

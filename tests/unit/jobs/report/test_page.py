@@ -17,8 +17,8 @@ import pytest
 from evidence.tables import QUARANTINE
 from jobs.report.filters import topic_text
 from jobs.report.page import element_id, fingerprint_in, render_report
+from jobs.report.partition_svg import MAX_LANES
 from jobs.report.rows import MAX_CAPTURES, MAX_DETAILS, MAX_EVIDENCE, MAX_LISTED, MAX_STATEMENTS, ReportInput
-from jobs.report.timeline_svg import MAX_LANES
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from tests.support.report_page import Page, without_style

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
 from replay.incident.advice import AdviceInput, advise
 from replay.incident.prevention import MOST_LONGEST
