@@ -72,6 +72,14 @@ def utc_text(timestamp_ms: int | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
+def axis_texts(from_ms: int, to_ms: int, ticks: int = 5) -> list[tuple[str, str]]:
+    """(time, date) at equal distances from the first to the last time, as exact as the span is short."""
+    times = (from_ms + (to_ms - from_ms) * tick // (ticks - 1) for tick in range(ticks))
+    cut = 12 if to_ms - from_ms < 10_000 else 8 if to_ms - from_ms < 86_400_000 else 5
+    moments = [utc_text(time).partition(" ") for time in times]
+    return [(clock[:cut], day) for day, _, clock in moments]
+
+
 def duration_text(start_ms: int | None, end_ms: int | None) -> str:
     """How long a window lasted by the records' timestamps; empty if an end is unknown or time ran backwards."""
     if start_ms is None or end_ms is None or end_ms < start_ms:

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.report import filters, partition_svg, sections, words
+from jobs.report import filters, partition_svg, sections, states, words
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -65,7 +65,7 @@ class Detail:
     reason: list[ReasonGroup]
     causes: list[tuple[str, str]]
     timeline: Markup | None
-    span: partition_svg.TimelineSpan
+    span: states.TimelineSpan
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
@@ -173,7 +173,7 @@ def _detail(
     row = item.row
     key = (row["topic_id"], row["partition"])
     history = report.timelines.get(key, [])
-    span = partition_svg.around_window(history, row)
+    span = states.around_window(history, row)
     elections = by_partition.get(key, [])
     judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
     if span.states:
@@ -192,7 +192,7 @@ def _detail(
         elections=elections,
         counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
         evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
-        hidden_lanes=max(len(partition_svg.lanes_of(span.states)) - partition_svg.MAX_LANES, 0),
+        hidden_lanes=max(len(states.lanes_of(span.states)) - partition_svg.MAX_LANES, 0),
         hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
 

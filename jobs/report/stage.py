@@ -25,7 +25,6 @@ from jobs.lake.lake import Lake
 from jobs.lake.storage import within
 from jobs.lake.tables import TABLES
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
-from jobs.report.partition_svg import MAX_STATES
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,
@@ -35,6 +34,7 @@ from jobs.report.rows import (
     Row,
     by_section,
 )
+from jobs.report.states import MAX_STATES
 from jobs.report.totals import GROUPS, totals_of
 from replay.findings.kinds import Section, of_section
 

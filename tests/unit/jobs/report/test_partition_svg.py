@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.partition_svg import MAX_STATES, around_window, draw_timeline, lanes_of
+from jobs.report.partition_svg import draw_timeline
+from jobs.report.states import MAX_STATES, around_window, lanes_of
 from tests.support.report_page import Page
 from tests.support.report_rows import TOPIC_ID, finding, history, placed, report, state
 
