@@ -21,7 +21,7 @@ from jobs.quality import run_quality
 from jobs.queries.flagged_windows import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
-from jobs.report.stage import page_of, report_in, write_report
+from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.tasks import cores, runs_here
 from jobs.verdict.document import document, summarize, write_verdict
 
@@ -67,10 +67,7 @@ class Pipeline:
             advance()
             checked = [run_quality(self.lake, cluster, self.settings, describe) for cluster in clusters]
             advance()
-            pages = [
-                write_report(self.lake, c, page_of(report or report_in(self.lake), c, clusters), describe)
-                for c in clusters
-            ]
+            pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
             advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]

@@ -127,6 +127,11 @@ def breakable(value: object) -> Markup:
     return Markup("<wbr>").join(pieces)
 
 
+def shortened(text: str, most: int = 24) -> str:
+    """The text; a long one without its middle."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most - most // 2) :]}"
+
+
 def or_dash(value: object) -> str:
     """Like `or_unknown`, but a dash for null: for columns that do not apply to every row."""
     return "–" if value is None else or_unknown(value)

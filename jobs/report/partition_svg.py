@@ -312,7 +312,7 @@ def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]
     ]
     shapes, x, y = [], layout.left, top
     for drawing, label in entries:
-        width = 34 + len(label) * CHAR_WIDTH + 8
+        width = 34 + len(label) * CHAR_WIDTH * 1.1 + 8
         if x + width > layout.right + 24:
             x, y = layout.left, y + LEGEND_LINE
         shapes.append(

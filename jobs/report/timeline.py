@@ -27,6 +27,7 @@ from jobs.report.filters import (
     window_text,
 )
 from jobs.report.rows import VERDICTS, verdict_of
+from jobs.report.sections import broker_state, restarts
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, kind_of
 
 Row = Mapping[str, Any]
@@ -49,6 +50,17 @@ _OTHERS = {
     Section.RULES: "Kafka's rules",
     Section.FAULTS: "faults",
 }
+# (top, height) of a mark of 20 units, by its look: each is recognised without its colour, too.
+_TICK, _BAR = (0, 20), (4, 12)
+_BOXES = {
+    "fenced": (8, 4),
+    "leaving": (6, 8),
+    "proven": (1, 18),
+    "undetermined": (6, 8),
+    "excluded": (7, 6),
+    "alone": (7, 6),
+}
+_STATES = {"up": "bar up", "fenced": "bar fenced", "shutting down": "bar leaving"}
 _CAUSES = {"leaderless": "no-leader", "elr": "of-elr", "last_known_leader": "of-elr"}
 
 
@@ -162,8 +174,11 @@ class _Canvas:
         topic = f' data-t="{self.topics[mark.topic]}"' if mark.topic in self.topics else ""
         verdict = f' data-v="{mark.verdict}"' if mark.verdict else ""
         brokers = f' data-b="{" ".join(map(str, mark.brokers))}"' if mark.brokers else ""
+        shape, _, look = mark.look.partition(" ")
+        top, height = _TICK if shape == "tick" else _BOXES.get(look, _BAR)
         drawn = (
-            f'<rect{own} class="{mark.look}" x="{left:g}" y="0" width="{max(right - left, 0.02):.2f}" height="20"'
+            f'<rect{own} class="{mark.look}" x="{left:g}" y="{top}"'
+            f' width="{max(right - left, 0.02):.2f}" height="{height}"'
             f' data-s="{mark.start_ms - self.first_ms}" data-e="{mark.end_ms - self.first_ms}"'
             f' data-k="{escape(mark.kind)}"{topic}{verdict}{brokers}><title>{escape(mark.text)}</title></rect>'
         )
@@ -200,36 +215,22 @@ def _controller_lanes(terms: Sequence[Row], end: int) -> Iterator[tuple[str, lis
         yield f"controller {leader}", marks
 
 
-def _state(row: Row) -> tuple[str, str]:
-    """(look, words) of a broker's state."""
-    if row["incarnation_id"] is None:
-        return "", "not registered"
-    if row["fenced"]:
-        return "bar fenced", "fenced"
-    return ("bar leaving", "shutting down") if row["in_controlled_shutdown"] else ("bar up", "up")
-
-
 def _sessions(broker: int, rows: Sequence[Row], end: int) -> list[Mark]:
     """A broker's states as bars; ticks where a process of it registered after another one."""
     marks, ticks = [], []
-    for (look, words), group in groupby(rows, key=_state):
-        states = list(group)
+    for words, group in groupby(rows, key=broker_state):
+        states, look = list(group), _STATES.get(words)
         start, until = states[0]["timestamp_ms"], states[-1]["end_timestamp_ms"]
         last = until if until is not None else end if states[-1]["end_offset"] is None else start
         text = f"{words}: broker {broker}, {_span(start, until)}"
         if look:
             marks.append(Mark(start, max(start, last), look, BROKER, text, brokers=(broker,)))
-    for row in rows:
-        how = row["restart_class"]
-        if row["offset"] == row["broker_epoch"] and how not in (None, "first"):
-            at = row["timestamp_ms"]
-            text = f"{how} restart: broker {broker}, {utc_text(at)}, metadata offset {row['offset']}"
-            ticks.append(Mark(at, at, f"tick restart {_word(how)}", BROKER, text, brokers=(broker,)))
+    for row in restarts(rows):
+        how, at = row["restart_class"] or "unknown", row["timestamp_ms"]
+        text = f"{visible(how)} restart: broker {broker}, {utc_text(at)}, metadata offset {row['offset']}"
+        look = how if how in ("clean", "unclean") else "unknown"
+        ticks.append(Mark(at, at, f"tick restart {look}", BROKER, text, brokers=(broker,)))
     return marks + ticks
-
-
-def _word(text: str) -> str:
-    return text if text in ("clean", "unclean") else "unknown"
 
 
 def _elections(events: Events) -> list[Mark]:
