@@ -39,7 +39,6 @@ _SESSION = (
 )
 _ELECTION = (
     *("offset", "timestamp_ms", "topic_id", "topic", "partition", "previous_leader", "leader", "leader_epoch", "cause"),
-    "actor",
 )
 _CONTROLLER = ("offset", "timestamp_ms", "end_timestamp_ms", "controller_epoch", "leader_id")
 # The gravest causes of elections first.

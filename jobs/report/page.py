@@ -162,9 +162,7 @@ def _script(used: bool = True) -> dict[str, Any]:
     text = files("jobs.report.templates").joinpath("timeline.js").read_text(encoding="utf-8") if used else ""
     digest = b64encode(sha256(text.encode()).digest()).decode()
     allowed = f"; script-src 'sha256-{digest}'" if used else ""
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:{allowed}; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; style-src 'unsafe-inline'{allowed}; base-uri 'none'; form-action 'none'"
     return {"script": Markup(text), "policy": policy}
 
 

@@ -34,8 +34,8 @@ def totals_of(findings: pa.Table) -> Totals:
 
 
 def exposure_groups(findings: pa.Table) -> list[Row]:
-    """Exposures by kind and topic, the longest in total first: rows {kind, topic, findings, partitions, unended,
-    lasted_ms, longest_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
+    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, findings,
+    partitions, unended, lasted_ms, longest_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
     rows = findings.filter(pc.is_in(findings["kind"], value_set=pa.array(of_section(Section.EXPOSURES))))
     lasted = lasted_ms(rows)
     table = pa.table(
@@ -52,7 +52,7 @@ def exposure_groups(findings: pa.Table) -> list[Row]:
     named = {"count_all": "findings", "partition_count_distinct": "partitions", "unended_sum": "unended"}
     named |= {"longest_ms_max": "longest_ms", "lasted_ms_sum": "lasted_ms", "first_ms_min": "first_ms"}
     groups = groups.rename_columns([named.get(name, name) for name in groups.column_names])
-    order = [("kind", "ascending"), ("lasted_ms", "descending"), ("topic", "ascending")]
+    order = [("kind", "descending"), ("lasted_ms", "descending"), ("topic", "ascending")]
     found = groups.sort_by(order).slice(0, MAX_GROUPS).to_pylist()
     return [{**row, "lasted_ms": int(row["lasted_ms"])} for row in found]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.lake.lake import Lake
-from jobs.report import stage
+from jobs.report import load, stage
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
 from replay.arrow.schemas import FINDINGS
@@ -47,8 +47,8 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
-    monkeypatch.setattr(stage, "MAX_LISTED", MOST)
-    loaded = stage.load_report(lake_of(tmp_path, rows), CLUSTER)
+    monkeypatch.setattr(load, "MAX_LISTED", MOST)
+    loaded = load.load_report(lake_of(tmp_path, rows), CLUSTER)
     ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
@@ -59,7 +59,7 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     page = render_report(loaded)
     for name in Section:
         command = f"kraft-forensics findings --section {name} --cluster {CLUSTER} --limit 9"
-        assert f"5 more are not shown. All 9: <code>{command}</code>" in page
+        assert f'5 more are not shown. All 9: <code class="copy">{command}</code>' in page
 
 
 def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
