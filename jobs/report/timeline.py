@@ -177,7 +177,7 @@ class _Canvas:
         shape, _, look = mark.look.partition(" ")
         top, height = _TICK if shape == "tick" else _BOXES.get(look, _BAR)
         drawn = (
-            f'<rect{own} class="{mark.look}" x="{left:g}" y="{top}"'
+            f'<rect{own} class="{mark.look}" x="{left:.2f}" y="{top}"'
             f' width="{max(right - left, 0.02):.2f}" height="{height}"'
             f' data-s="{mark.start_ms - self.first_ms}" data-e="{mark.end_ms - self.first_ms}"'
             f' data-k="{escape(mark.kind)}"{topic}{verdict}{brokers}><title>{escape(mark.text)}</title></rect>'

@@ -56,7 +56,8 @@
     marks: [...lane.querySelectorAll("rect")].map((rect) => ({
       rect, kind: rect.dataset.k, topic: rect.dataset.t, verdict: rect.dataset.v,
       brokers: (rect.dataset.b || "").split(" "), start: Number(rect.dataset.s), end: Number(rect.dataset.e),
-      text: rect.textContent, href: rect.parentNode.getAttribute("href"), shown: true, place: "",
+      get text() { return rect.textContent; }, href: rect.parentNode.getAttribute("href"), shown: true,
+      place: `${rect.getAttribute("x")} ${rect.getAttribute("width")}`,
     })),
   }));
   const marks = rows.flatMap((row) => row.marks);
