@@ -16,7 +16,7 @@ from replay.incident.answer import sentences, topic_text
 from replay.incident.causes import labelled
 
 MOST_LINES = 50  # of a list, in Markdown
-_MARKED = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
+_MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 _TITLES = {
     Section.CUT_LOGS: "Truncated logs",
     Section.RULES: "Deviations from Kafka's rules",
