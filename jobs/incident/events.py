@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION, Section
@@ -69,9 +70,9 @@ class Events:
     no_time: int = 0
 
 
-def load_events(lake: Lake, cluster: str, findings: pa.Table, topic: str | None = None) -> Events:
-    """The events of a cluster. findings: KEYS and FINDING of those that the report is about; topic: only its
-    elections; null: all."""
+def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL) -> Events:
+    """The events of a cluster. findings: KEYS and FINDING of those that the report is about; focus: what they are
+    narrowed to."""
     timed = findings.filter(_usable(findings["start_timestamp_ms"]))
     left_out: dict[str, int] = {}
 
@@ -89,9 +90,9 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, topic: str | None 
     sessions = _timed(lake, "broker_history", cluster, _SESSION)
     terms = _terms(_timed(lake, "quorum_history", cluster, _CONTROLLER).sort_by("offset").to_pylist())
     log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
-    shown = log and _incident(windows or exposures or others, log)
+    shown = log and _shown(windows or exposures or others, log, focus)
     brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
-    elections, untimed = _elections(lake, cluster, topic)
+    elections, untimed = _elections(lake, cluster, focus.topic)
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
     return Events(
         log=log,
@@ -144,6 +145,14 @@ def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], finding
     times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
     known = [time for time in times if time is not None and _FIRST_MS <= time < _LAST_MS]
     return (min(known), max(known)) if known else None
+
+
+def _shown(findings: list[Row], log: Span, focus: Focus) -> Span:
+    """The span that the report is narrowed to, as far as the log shows it; else the incident."""
+    first = log[0] if focus.from_ms is None else max(focus.from_ms, log[0])
+    last = log[1] if focus.to_ms is None else min(focus.to_ms, log[1])
+    narrowed = focus.from_ms is not None or focus.to_ms is not None
+    return (first, last) if narrowed and first < last else _incident(findings, log)
 
 
 def _incident(findings: list[Row], log: Span) -> Span:

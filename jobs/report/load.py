@@ -79,7 +79,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
         focus=focus,
-        events=load_events(lake, cluster, keys, focus.topic),
+        events=load_events(lake, cluster, keys, focus),
         policies=_policies(lake, cluster, keys, focus),
         exposure_groups=exposure_groups(keys),
         captured=load_captured(lake, cluster),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,17 @@ class Shown:
         self.page.wait_for_timeout(100)
         first, last = (self.page.locator("#lanes").get_attribute(f"data-shown-{end}") for end in ("from", "to"))
         return int(str(first)), int(str(last))
+
+
+def summary_on_paper(page: Page) -> bytes:
+    """The page as PDF without its appendices."""
+    hidden = "@media print { .appendix, .appendix ~ *, main ~ * { display: none !important; } }"
+    page.evaluate("css => { document.querySelector('style').textContent += css; }", hidden)
+    return page.pdf(prefer_css_page_size=True)
+
+
+def sheets(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
 
 @pytest.fixture(scope="session")

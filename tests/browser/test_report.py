@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.report.page import render_report
-from tests.browser.conftest import CAPTURES, Open, Shown
+from tests.browser.conftest import CAPTURES, Open, Shown, sheets, summary_on_paper
 from tests.support.report_rows import counted, events, report, small_report
 from tests.unit.jobs.report.test_page import HOSTILE_TOPICS
 
@@ -185,13 +185,7 @@ def test_nothing_is_wider_than_the_window(open_page: Open, unclean: Path, width:
 def test_on_paper_a_summary_of_three_pages_comes_first(open_page: Open, pages: dict[str, Path], name: str) -> None:
     page = open_page(pages[name]).page
     whole = sheets(page.pdf(prefer_css_page_size=True))
-    appendices = ".appendix, .appendix ~ *, main ~ * { display: none !important; }"
-    page.evaluate("css => { document.querySelector('style').textContent += css; }", f"@media print {{ {appendices} }}")
-    assert 1 <= sheets(page.pdf(prefer_css_page_size=True)) <= 3 < whole
-
-
-def sheets(pdf: bytes) -> int:
-    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+    assert 1 <= sheets(summary_on_paper(page)) <= 3 < whole
 
 
 @pytest.mark.parametrize("topic", HOSTILE_TOPICS)

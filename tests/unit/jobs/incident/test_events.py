@@ -11,6 +11,7 @@ import pytest
 from evidence.tables import EVIDENCE_FILES
 from jobs.incident import events
 from jobs.incident.events import Events, load_events
+from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
@@ -19,13 +20,13 @@ from tests.support.report_rows import START_MS, TOPIC_ID, exposure, fault, findi
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
-def loaded(root: Path, findings: list[dict[str, Any]], topic: str | None = None, **tables: pa.Table) -> Events:
+def loaded(root: Path, findings: list[dict[str, Any]], focus: Focus = ALL, **tables: pa.Table) -> Events:
     lake = Lake(root)
     lake.create()
     for name, table in tables.items():
         lake.put(name, CLUSTER, table)
     found = pa.Table.from_pylist(findings, schema=FINDINGS)
-    return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), topic)
+    return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus)
 
 
 def elections(*given: tuple[str, str, int]) -> pa.Table:
@@ -57,6 +58,18 @@ def test_the_incident_is_where_the_undecided_and_proven_windows_are(tmp_path: Pa
     assert found.no_time == 1
 
 
+@pytest.mark.parametrize(
+    ("focus", "shown"),
+    [
+        (Focus(START_MS + 12_000, START_MS + 90_000), (12_000, 30_000)),
+        (Focus(None, START_MS + 15_000), (10_000, 15_000)),
+        (Focus(START_MS + 40_000, None), (10_000, 30_000)),  # after the log: what is there
+    ],
+)
+def test_a_narrowed_timeline_shows_its_span(tmp_path: Path, focus: Focus, shown: tuple[int, int]) -> None:
+    assert loaded(tmp_path, [finding()], focus).shown == tuple(START_MS + time for time in shown)
+
+
 def test_records_of_one_term_are_one_row(tmp_path: Path) -> None:
     found = loaded(
         tmp_path, [], quorum_history=quorum((None, 0, 1, 2), (3000, 1, 2, 3), (3000, 1, 3, 9), (3001, 2, 9, None))
@@ -71,7 +84,7 @@ def test_the_gravest_elections_are_kept(tmp_path: Path, monkeypatch: pytest.Monk
     found = loaded(tmp_path, [], elections=some)
     assert [each["cause"] for each in found.elections] == ["elr", "unclean"]  # in the order of time
     assert found.left_out == {"elections": 2}
-    assert [e["offset"] for e in loaded(tmp_path, [], "audit", elections=some).elections] == [3]
+    assert [e["offset"] for e in loaded(tmp_path, [], Focus(topic="audit"), elections=some).elections] == [3]
 
 
 def test_brokers_that_windows_are_about_come_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
