@@ -80,7 +80,7 @@ def test_ten_thousand_windows_are_shown_filtered_and_linked(page: Path, open_pag
     assert shown.complaints == []
 
 
-def test_the_summary_of_a_hundred_topics_takes_three_pages_of_paper(page: Path, open_page: Open) -> None:
+def test_the_summary_of_two_hundred_topics_takes_three_pages_of_paper(page: Path, open_page: Open) -> None:
     shown = open_page(page)
     assert shown.page.locator(".by-topic li").count() > 100
     assert sheets(summary_on_paper(shown.page)) <= 3
