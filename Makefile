@@ -11,7 +11,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-kafka fuzz simulate bench lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka fuzz simulate bench lint format types imports check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -69,6 +69,10 @@ test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	$(BIN)/python -m pytest tests/slow
+
+test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing
+	tests/browser/chromium.sh
+	$(BIN)/python -m pytest tests/browser
 
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	$(BIN)/python -m pytest tests/kafka

@@ -30,7 +30,7 @@ from jobs.quality import run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay
-from jobs.report.stage import page_of, report_in, write_report
+from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.tasks import cores, runs_here
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles
@@ -81,7 +81,7 @@ class Pipeline:
             advance()
             checked = [run_quality(self.lake, cluster, self.settings, describe) for cluster in clusters]
             advance()
-            pages = [write_report(self.lake, c, place, describe) for c, place in places.items()]
+            pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
             advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]

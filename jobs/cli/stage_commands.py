@@ -87,14 +87,30 @@ def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
 def report(
     lake: LakeOption = DEFAULT_LAKE,
     output: Annotated[
-        Path | None, typer.Option("--output", help="HTML page to write (default: <lake>/report.html).")
+        Path | None, typer.Option("--output", help="File to write (default: <lake>/report.html, .md or .json).")
     ] = None,
+    form: Annotated[str, typer.Option("--format", help="html, md or json.", metavar="[html|md|json]")] = "html",
+    incident: Annotated[
+        str | None,
+        typer.Option(
+            "--incident",
+            metavar="FROM..TO",
+            help="Only findings of this time (ISO 8601, UTC if no zone; either may be missing).",
+        ),
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only findings of this topic.")] = None,
 ) -> None:
-    """Write the HTML incident report."""
+    """Write the incident report: a page, Markdown or JSON. With several clusters also an index page."""
+    from jobs.incident.focus import Focus, parse_span
     from jobs.lake.lake import Lake
-    from jobs.report.stage import write_reports
+    from jobs.report.stage import ReportFormat, write_reports
 
-    for path in write_reports(Lake(lake), output):
+    try:
+        chosen = ReportFormat(form)
+        focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    for path in write_reports(Lake(lake), output, chosen, focus):
         typer.echo(path)
 
 

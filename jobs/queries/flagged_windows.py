@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, printable, utc
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.report.order import KEYS, ordered
 from jobs.verdict.text import print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID
-from jobs.report.order import KEYS, ordered
 from jobs.verdict.status import STATUS, STATUSES, with_status
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import SEVERITIES, VERDICTS

@@ -72,6 +72,14 @@ def utc_text(timestamp_ms: int | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
+def axis_texts(from_ms: int, to_ms: int, ticks: int = 5) -> list[tuple[str, str]]:
+    """(time, date) at equal distances from the first to the last time, as exact as the span is short."""
+    times = (from_ms + (to_ms - from_ms) * tick // (ticks - 1) for tick in range(ticks))
+    cut = 12 if to_ms - from_ms < 10_000 else 8 if to_ms - from_ms < 86_400_000 else 5
+    moments = [utc_text(time).partition(" ") for time in times]
+    return [(clock[:cut], day) for day, _, clock in moments]
+
+
 def duration_text(start_ms: int | None, end_ms: int | None) -> str:
     """How long a window lasted by the records' timestamps; empty if an end is unknown or time ran backwards."""
     if start_ms is None or end_ms is None or end_ms < start_ms:
@@ -117,6 +125,11 @@ def breakable(value: object) -> Markup:
     """A path or identifier made visible, with a possible line break after each slash and underscore."""
     pieces = re.split(r"(?<=[/_])(?=[^/_])", visible(value))
     return Markup("<wbr>").join(pieces)
+
+
+def shortened(text: str, most: int = 24) -> str:
+    """The text; a long one without its middle."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most - most // 2) :]}"
 
 
 def or_dash(value: object) -> str:

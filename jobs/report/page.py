@@ -1,22 +1,27 @@
 """Render the incident report: one self-contained HTML page from rows of the result tables.
 
-Pure: no Spark, and no disk except the templates in the package. The page loads nothing (a CSP forbids it) and runs no
-script. The same rows give the same bytes: the page has no creation time and no path of the machine that made it.
+Pure: no Spark, and no disk except the templates in the package. The page loads nothing and runs one script of its own,
+for the timeline (a CSP forbids everything else); without it the page is complete. The same rows give the same bytes:
+the page has no creation time and no path of the machine that made it.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jobs.report import filters, sections, timeline_svg, words
+from jobs.incident.focus import Focus
+from jobs.report import filters, partition_svg, sections, words
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -30,13 +35,16 @@ from jobs.report.rows import (
     by_section,
     verdict_of,
 )
+from jobs.report.states import TimelineSpan, around_window, lanes_of
+from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import sentences, topic_text
+from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, sentences, topic_text
 from replay.incident.causes import labelled
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
-MAX_PIECES = 3  # pieces of evidence to show per finding in a list
+_TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")
+_STATUSES = (LOST, NOT_KNOWN, NOT_LOST)
 _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 
 HEAD_BYTES = 2048  # the fingerprint is in these first bytes of a page
@@ -45,11 +53,12 @@ _FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A finding in a list. anchor: id of its detail, None if it has none; reason: by nature."""
+    """A finding in a list. anchor: id of its place on the page; detailed: this is its detail; reason: by nature."""
 
     row: Row
     verdict: Verdict
-    anchor: str | None
+    anchor: str
+    detailed: bool
     reason: list[ReasonGroup]
 
 
@@ -65,7 +74,8 @@ class Detail:
     reason: list[ReasonGroup]
     causes: list[tuple[str, str]]
     timeline: Markup | None
-    span: timeline_svg.TimelineSpan
+    to_scale: Markup | None
+    span: TimelineSpan
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
@@ -83,56 +93,84 @@ def render_report(report: ReportInput) -> str:
         section: [_listed(row, taken, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
         for section, found in rows.items()
     }
+    listed = {row["finding_id"] for found in rows.values() for row in found}
+    further = [_listed(row, taken, False) for row in report.events.windows if row["finding_id"] not in listed]
+    anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
     details = _details(lists[Section.WINDOWS], report)
     windows = {sections.window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
-    anchors = {sections.window_key(item.row): item.anchor for item in lists[Section.WINDOWS]}
     cited = [detail.evidence for detail in details]
-    cited += [_pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
+    cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     totals = {section.value: report.totals.of(section) for section in Section}
+    cluster = report.cluster_id
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             report=report,
+            **_script(),
+            focus=words.focus_text(report.focus),
             tally=report.totals.by_verdict(HWM_REGRESSION),
             verdicts=VERDICTS,
             advice=words.by_time(report.advice),
+            first_advice=words.first_of_each_rule(report.advice),
             answer=sentences(report.answer, filters.topic_text),
+            timeline=timeline_of(report.events, anchors),
+            marked=_marked(report),
+            anchors=anchors,
             flagged=lists[Section.WINDOWS],
             excluded=lists[Section.EXCLUDED],
+            further=further,
             other_rules=sections.predicted_windows(rows[Section.OTHER_RULES], windows, anchors),
             predicted=len(rows[Section.OTHER_RULES]),
-            exposed=lists[Section.EXPOSURES],
+            policies=sections.policies_by_family(report.policies),
+            exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
+            exposed_listed=len(lists[Section.EXPOSURES]),
             exposures=sections.exposures(report.totals),
             cut_logs=lists[Section.CUT_LOGS],
             against_rules=lists[Section.RULES],
             faults=lists[Section.FAULTS],
             details=details,
             totals=totals,
-            commands={name: _list_command(name, report.cluster_id, total) for name, total in totals.items()},
-            table_commands={name: _table_command(name, report.cluster_id) for name in ("quarantine", "evidence_files")},
+            commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
+            table_commands={name: words.table_command(name, cluster) for name in _TABLES},
             quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
             quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
             quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
             quality_passed=sum(1 for row in report.quality if row["success"] is True),
+            brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
             rules=words.rules_text(report.totals.groups),
-            files=_cited_files(cited),
+            cited=_cited_files(cited),
             max_listed=MAX_LISTED,
             max_captures=MAX_CAPTURES,
         )
     )
 
 
-def _list_command(section: str, cluster: str, total: int) -> str:
-    """The command that lists all findings of a section."""
-    return f"kraft-forensics findings --section {section} --cluster {shlex.quote(cluster)} --limit {total}"
+def render_index(answers: Sequence[tuple[str, str, Row]], focus: Focus) -> str:
+    """The index page. answers: (cluster, its page's file name, its answer)."""
+    found = [(cluster, quote(page), answer, sentences(answer, filters.topic_text)) for cluster, page, answer in answers]
+    found.sort(key=lambda each: (_STATUSES.index(each[2]["status"]), each[0]))
+    return (
+        _environment()
+        .get_template("index.html.j2")
+        .render(clusters=found, focus=words.focus_text(focus), **_script(False))
+    )
 
 
-def _table_command(table: str, cluster: str) -> str:
-    """The command that prints a cluster's rows of a table."""
-    text = cluster.replace("\\", "\\\\").replace("'", "\\'")
-    query = f"select * from {table} where cluster_id = '{text}'"
-    return f"kraft-forensics sql {shlex.quote(query)}"
+def _script(used: bool = True) -> dict[str, Any]:
+    """The script, and the Content-Security-Policy that allows it alone, by its hash."""
+    text = files("jobs.report.templates").joinpath("timeline.js").read_text(encoding="utf-8") if used else ""
+    digest = b64encode(sha256(text.encode()).digest()).decode()
+    allowed = f"; script-src 'sha256-{digest}'" if used else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'{allowed}; base-uri 'none'; form-action 'none'"
+    return {"script": Markup(text), "policy": policy}
+
+
+def _marked(report: ReportInput) -> set[str]:
+    """The findings that the timeline shows."""
+    events = report.events
+    shown = (*events.windows, *events.exposures, *events.others) if events.log and events.shown else ()
+    return {row["finding_id"] for row in shown}
 
 
 def fingerprint_in(head: bytes) -> str | None:
@@ -153,15 +191,14 @@ def element_id(finding_id: str | None, taken: set[str]) -> str:
 
 
 def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
-    return Listed(
-        row, verdict_of(row), element_id(row["finding_id"], taken) if detailed else None, reason_by_nature(row)
-    )
+    reason = reason_by_nature(row) if "reason" in row else []
+    return Listed(row, verdict_of(row), element_id(row["finding_id"], taken), detailed, reason)
 
 
 def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
     by_finding = _group(report.counterfactuals, "finding_id")
     by_partition = _group(_ordered(report.elections, "offset"), "topic_id", "partition")
-    return [_detail(item, report, by_finding, by_partition) for item in windows if item.anchor is not None]
+    return [_detail(item, report, by_finding, by_partition) for item in windows if item.detailed]
 
 
 def _detail(
@@ -173,7 +210,7 @@ def _detail(
     row = item.row
     key = (row["topic_id"], row["partition"])
     history = report.timelines.get(key, [])
-    span = timeline_svg.around_window(history, row)
+    span = around_window(history, row)
     elections = by_partition.get(key, [])
     judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
     if span.states:
@@ -182,17 +219,18 @@ def _detail(
     return Detail(
         row=row,
         verdict=item.verdict,
-        anchor=str(item.anchor),
+        anchor=item.anchor,
         reason=item.reason,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
-        timeline=timeline_svg.draw_timeline(span, row, str(item.anchor)) if span.states else None,
+        timeline=partition_svg.draw_timeline(span, row, item.anchor) if span.states else None,
+        to_scale=partition_svg.draw_timeline(span, row, f"s{item.anchor}", True) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
         judged=judged,
         elections=elections,
         counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
         evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
-        hidden_lanes=max(len(timeline_svg.lanes_of(span.states)) - timeline_svg.MAX_LANES, 0),
+        hidden_lanes=max(len(lanes_of(span.states)) - partition_svg.MAX_LANES, 0),
         hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
 
@@ -204,11 +242,6 @@ def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     same = _group(rows, "family", *_ANSWER).values()
     answers = [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
     return [(words.FAMILIES[name], found) for (name,), found in _group(answers, "family").items()]
-
-
-def _pieces(row: Row) -> list[Mapping[str, Any]]:
-    """The pieces of evidence to show in a list."""
-    return (row["evidence"] or [])[:MAX_PIECES]
 
 
 def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
@@ -236,14 +269,14 @@ def _group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "visible": filters.visible,
         "topic": filters.topic_text,
         "paragraphs": filters.paragraphs,
@@ -255,22 +288,27 @@ def _environment() -> Environment:
         "known": filters.or_unknown,
         "dash": filters.or_dash,
         "breakable": filters.breakable,
+        "middle": filters.shortened,
         "partition": filters.partition_text,
         "policy": words.policy_name,
         "unacked": words.unacked_text,
         "cut": sections.replica_loss,
-        "pieces": _pieces,
+        "pieces": sections.pieces,
+        "explain": words.explain_command,
+        "sql": words.sql_command,
     }
-    environment.globals |= {
+    made.globals |= {
         "config_text": words.config_text,
         "count": words.count,
         "duration": filters.duration_text,
         "span_text": words.span_text,
         "lasted": sections.lasted,
         "how_it_ended": sections.how_it_ended,
+        "broker_state": sections.broker_state,
         "topic_answer": lambda topic: topic_text(topic, filters.topic_text),
+        "policy_title": words.policy_name,
         "places_text": words.places_text,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
     }
-    return environment
+    return made

@@ -5,13 +5,16 @@ Pure. jobs/report/stage.py loads the rows, jobs/report/page.py renders the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from jobs.report.order import KEYS, ordered
+from jobs.incident.captured import Captured
+from jobs.incident.events import Events
+from jobs.incident.focus import ALL, Focus
+from jobs.incident.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.loss.verdicts import VERDICTS as NAMES
@@ -25,6 +28,7 @@ MAX_DETAILS = 50
 MAX_EVIDENCE = 50
 MAX_STATEMENTS = 40
 MAX_CAPTURES = 20
+MAX_GROUPS = 100  # of exposures
 
 # The columns of partition_history and elections that the page shows.
 STATE_COLUMNS = (
@@ -71,7 +75,7 @@ class Totals:
     """Counts of all findings, including those that the sections leave out.
 
     groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
-    exposures (jobs.report.order.lasted_ms).
+    exposures (jobs.incident.order.lasted_ms).
     """
 
     groups: list[Row]
@@ -100,7 +104,9 @@ class ReportInput:
     success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
     answer, advice: see replay/incident/answer.py and advice.py;
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
-    fingerprint: of the tables that the rows come from.
+    fingerprint: of the tables that the rows come from;
+    focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see totals.py;
+    captured: what the evidence consists of.
     """
 
     cluster_id: str
@@ -117,6 +123,11 @@ class ReportInput:
     quarantine: list[Row]
     counts: dict[str, int]
     fingerprint: str
+    focus: Focus = ALL
+    events: Events = field(default_factory=Events)
+    policies: Sequence[Row] = ()
+    exposure_groups: Sequence[Row] = ()
+    captured: Captured = field(default_factory=Captured)
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:

@@ -1,190 +1,107 @@
-"""Report: write the result tables of one cluster as one self-contained HTML page."""
+"""Report: write what was found in each cluster as HTML, Markdown or JSON; an index page over several clusters."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.console.progress import progress_steps
+from jobs.incident.answer import load_answer
+from jobs.incident.focus import ALL, Focus
 from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
-from jobs.lake.tables import TABLES
-from jobs.report.advice import load_advice
-from jobs.report.answer import load_answer
-from jobs.report.causes import load_causes
-from jobs.report.order import KEYS, ordered
-from jobs.report.page import HEAD_BYTES, fingerprint_in, render_report
-from jobs.report.rows import (
-    ELECTION_COLUMNS,
-    MAX_DETAILS,
-    MAX_LISTED,
-    STATE_COLUMNS,
-    ReportInput,
-    Row,
-    by_section,
-)
-from jobs.report.timeline_svg import MAX_STATES
-from jobs.report.totals import GROUPS, totals_of
-from replay.findings.kinds import Section, of_section
+from jobs.report.load import TABLES_SHOWN, load_report
+from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
+from jobs.report.plain import as_json, as_markdown
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 5
-_COUNTED = (
-    "evidence_files",
-    "metadata_records",
-    "log_end_offsets",
-    "partition_history",
-    "elections",
-    "findings",
-    "quarantine",
-)
-_SHOWN = (
-    *_COUNTED,
-    "counterfactuals",
-    "quality_results",
-    "broker_history",
-    "config_history",
-    "feature_history",
-    "boot_ids",
-)
-
-_STATE_KEY = ("topic_id", "partition", "offset")
+PAGE_VERSION = 6
 
 
-def load_report(lake: Lake, cluster: str, fingerprint: str = "") -> ReportInput:
-    """Load the rows that the page shows: the first rows of each list."""
-    keys = _keys(lake, cluster)
-    findings = _findings(lake, cluster, keys)
-    detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
-    timelines, elections = _histories(lake, cluster, detailed)
-    return ReportInput(
-        cluster_id=cluster,
-        generated_from=list(lake.captures(cluster)),
-        answer=load_answer(lake, cluster),
-        advice=load_advice(lake, cluster),
-        causes=load_causes(lake, cluster, detailed),
-        findings=findings,
-        totals=totals_of(keys),
-        counterfactuals=_counterfactuals(lake, cluster, detailed),
-        timelines=timelines,
-        elections=elections,
-        quality=lake.rows("quality_results", cluster),
-        quarantine=_quarantine(lake, cluster),
-        counts={name: lake.count(name, cluster) for name in _COUNTED},
-        fingerprint=fingerprint,
-    )
+class ReportFormat(StrEnum):
+    """--format of a report; the value is also the extension of its file."""
+
+    HTML = "html"
+    MARKDOWN = "md"
+    JSON = "json"
 
 
-def _keys(lake: Lake, cluster: str) -> pa.Table:
-    """The columns of all findings that determine the page's order and totals."""
-    exposed = pc.field("kind").isin(of_section(Section.EXPOSURES))
-    names = dict.fromkeys([*KEYS.names, *GROUPS])
-    others = lake.read("findings", cluster, [name for name in names if name != "reason"], ~exposed)
-    others = others.append_column(KEYS.field("reason"), pa.nulls(len(others), KEYS.field("reason").type))
-    return pa.concat_tables([lake.read("findings", cluster, list(names), exposed), others.select(list(names))])
+_RENDER = {ReportFormat.HTML: render_report, ReportFormat.MARKDOWN: as_markdown, ReportFormat.JSON: as_json}
 
 
-def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
-    """The first MAX_LISTED findings of each section."""
-    ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
-    chosen = [finding_id for of_section in ids for finding_id in of_section]
-    return lake.rows("findings", cluster, where=pc.field("finding_id").isin(pa.array(chosen, pa.string())))
-
-
-def _quarantine(lake: Lake, cluster: str) -> list[Row]:
-    names = [name for name in TABLES["quarantine"].schema.names if name != "raw"]
-    order = [(name, "ascending") for name in ("capture", "path", "position", "reason")]
-    rows: list[Row] = lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
-    return rows
-
-
-def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
-    wanted = pc.field("finding_id").isin([row["finding_id"] for row in findings])
-    return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
-
-
-def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
-    """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
-    timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    if not findings:
-        return {}, []
-    places = _near(lake, cluster, findings)
-    offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
-    wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
-    order = [(name, "ascending") for name in _STATE_KEY]
-    for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
-        if place := places.get(tuple(row[n] for n in _STATE_KEY)):
-            timelines[row["topic_id"], row["partition"]].append({**row, **place})
-    chosen = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
-    return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
-
-
-def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
-    """The states within MAX_STATES of a window's start or election: (topic id, partition, offset) -> `place` and
-    `total` (see ReportInput)."""
-    sought: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for row in findings:
-        at = (row[name] for name in ("start_offset", "election_offset"))
-        sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
-    offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
-    columns = lake.read("partition_history", cluster, _STATE_KEY, _of_topics(topic_id for topic_id, _ in sought))
-    for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
-        if (topic_id, partition) in sought:
-            offsets[topic_id, partition].append(offset)
-    found = {}
-    for key, history in offsets.items():
-        history.sort()
-        for middle in {max(bisect_right(history, at) - 1, 0) for at in sought[key]}:
-            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
-                found[*key, history[place]] = {"place": place, "total": len(history)}
-    return found
-
-
-def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
-    # The type is explicit because Arrow cannot infer it from an empty list.
-    return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
-
-
-def write_report(lake: Lake, cluster: str, output: Location, progress: Callable[[str], None]) -> str:
-    """Write one cluster's page to `output`, unless it is already there for the current tables. Returns where it is.
-    Errors: KraftForensicsError if it cannot be written."""
-    inputs = input_fingerprint(lake, cluster, _SHOWN, (cluster, PAGE_VERSION))
-    if fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
+def write_report(
+    lake: Lake,
+    cluster: str,
+    output: Location,
+    progress: Callable[[str], None],
+    form: ReportFormat = ReportFormat.HTML,
+    focus: Focus = ALL,
+) -> str:
+    """Write one cluster's report to `output`; a page, unless it is already there for the current tables. Returns where
+    it is. Errors: KraftForensicsError if it cannot be written."""
+    inputs = input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *_identity(focus)))
+    if form is ReportFormat.HTML and fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
         progress(f"{cluster}: the report is up to date")
         return shown(output)
     progress(f"{cluster}: writing the report")
-    page = render_report(load_report(lake, cluster, inputs))
+    return _write(output, _RENDER[form](load_report(lake, cluster, inputs, focus)))
+
+
+def _identity(focus: Focus) -> tuple[object, ...]:
+    return (focus.from_ms, focus.to_ms, focus.topic) if focus.narrows else ()
+
+
+def _write(output: Location, text: str) -> str:
     try:
         # Write it completely or not at all: an incomplete page would have the fingerprint of a complete one.
-        write_whole(output, page)
+        write_whole(output, text)
     except OSError as error:
         raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror or error}") from error
     return shown(output)
 
 
-def write_reports(lake: Lake, output: Path | None = None) -> list[str]:
-    """Write the page of each cluster, with progress; returns where they are. output: file to write; None: in the lake.
-    Errors: as `write_report`; LakeError."""
+def write_reports(
+    lake: Lake, output: Path | None = None, form: ReportFormat = ReportFormat.HTML, focus: Focus = ALL
+) -> list[str]:
+    """Write the report of each cluster, with progress; returns where they are. output: file to write; None: in the
+    lake. Errors: as `write_report`; LakeError."""
     lake.require()
     clusters = lake.clusters()
     with progress_steps(len(clusters)) as (describe, _):
-        return [write_report(lake, c, page_of(output or report_in(lake), c, clusters), describe) for c in clusters]
+        return write_pages(lake, clusters, output or report_in(lake, form, focus), describe, form, focus)
 
 
-def report_in(lake: Lake) -> Location:
-    """The file that is written unless another is named."""
-    return within(lake.root, "report.html")
+def write_pages(
+    lake: Lake,
+    clusters: Sequence[str],
+    output: Location,
+    progress: Callable[[str], None],
+    form: ReportFormat = ReportFormat.HTML,
+    focus: Focus = ALL,
+) -> list[str]:
+    """Write the report of each cluster, and at `output` the index page if there are several. Errors: as
+    `write_report`."""
+    files = {cluster: page_of(output, cluster, clusters) for cluster in clusters}
+    pages = [write_report(lake, cluster, file, progress, form, focus) for cluster, file in files.items()]
+    if len(clusters) > 1 and form is ReportFormat.HTML:
+        answers = [(cluster, _name(file), load_answer(lake, cluster, focus)) for cluster, file in files.items()]
+        pages.insert(0, _write(output, render_index(answers, focus)))
+    return pages
+
+
+def report_in(lake: Lake, form: ReportFormat = ReportFormat.HTML, focus: Focus = ALL) -> Location:
+    """The file that is written unless another is named. A narrowed report never replaces the whole one."""
+    return within(lake.root, f"report{'-narrowed' if focus.narrows else ''}.{form}")
+
+
+def _name(file: Location) -> str:
+    return (file.url if isinstance(file, Remote) else str(file)).rpartition("/")[2]
 
 
 def page_of(output: Location, cluster: str, clusters: Sequence[str]) -> Location:

@@ -1,12 +1,15 @@
-"""Texts of the incident report: bounds, names of policies, and a finding's reason grouped by nature. Nothing
-here escapes HTML: jinja2's autoescape does."""
+"""Texts of the incident report: bounds, names of policies, a finding's reason grouped by nature, commands to copy.
+Nothing here escapes HTML: jinja2's autoescape does."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from jobs.incident.focus import Focus
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, Row
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
@@ -117,6 +120,14 @@ def by_time(advice: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return [(title, some) for title, some in found if some]
 
 
+def first_of_each_rule(advice: Iterable[Row]) -> list[tuple[Row, int]]:
+    """(the first piece of a rule, how many more there are), in order."""
+    rules: dict[str, list[Row]] = {}
+    for piece in advice:
+        rules.setdefault(piece["rule"], []).append(piece)
+    return [(pieces[0], len(pieces) - 1) for pieces in rules.values()]
+
+
 def places_text(piece: Row) -> str:
     """The partitions that a piece of advice is about; empty if it is about none."""
     more = piece["partition_count"] - len(piece["partitions"])
@@ -159,3 +170,46 @@ def rules_text(groups: Iterable[Row]) -> list[tuple[str, int | None]]:
     """The distinct (rule, version) that produced findings, sorted."""
     found = {(str(group["rule"]), group["rule_version"]) for group in groups if group["rule"] is not None}
     return sorted(found, key=str)
+
+
+def focus_text(focus: Focus) -> str:
+    """What a report is narrowed to; empty if it is not."""
+    parts = [] if focus.topic is None else [f"topic {filters.topic_text(focus.topic)}"]
+    if focus.from_ms is not None or focus.to_ms is not None:
+        first = "the start" if focus.from_ms is None else filters.utc_text(focus.from_ms)
+        last = "the end" if focus.to_ms is None else filters.utc_text(focus.to_ms)
+        parts.append(f"{first} to {last} UTC")
+    return ", ".join(parts)
+
+
+def list_command(section: str, cluster: str, total: int, focus: Focus) -> str:
+    """The command that lists all findings of a section."""
+    parts = ["kraft-forensics", "findings", "--section", section, "--cluster", cluster, "--limit", str(total)]
+    if focus.topic is not None:
+        parts += ["--topic", focus.topic]
+    for option, time_ms in (("--since", focus.from_ms), ("--until", focus.to_ms)):
+        if time_ms is not None:
+            parts += [option, datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")]
+    return shlex.join(parts)
+
+
+def table_command(table: str, cluster: str) -> str:
+    """The command that prints a cluster's rows of a table."""
+    return f"kraft-forensics sql {shlex.quote(f'select * from {table} where cluster_id = {_literal(cluster)}')}"
+
+
+def explain_command(finding_id: str | None) -> str:
+    """The command that shows everything about a finding."""
+    return f"kraft-forensics explain {shlex.quote(finding_id or '')}"
+
+
+def sql_command(finding_id: str | None) -> str:
+    """The command that prints the row of a finding."""
+    query = f"select * from findings where finding_id = {_literal(finding_id or '')}"
+    return f"kraft-forensics sql {shlex.quote(query)}"
+
+
+def _literal(text: str) -> str:
+    """Text as a literal of Spark SQL."""
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{quoted}'"

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.console.version import tool_version
+from jobs.incident.advice import load_advice
+from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
-from jobs.report.advice import load_advice
-from jobs.report.answer import load_answer
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS

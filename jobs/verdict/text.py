@@ -9,8 +9,8 @@ from typing import Any
 
 from jobs.console.output import printable
 from jobs.console.text import wrapped
+from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
-from jobs.report.answer import load_answer
 from jobs.report.filters import topic_text as visible_topic
 from jobs.report.words import by_time, places_text
 from replay.incident.answer import proven_text, sentences, topic_text, undecided_text

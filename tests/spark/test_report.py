@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from jobs.report import stage
+from jobs.report.load import load_report
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
 from tests.spark.conftest import Job
 
 
 def test_a_real_page_draws_every_window_with_its_election(job: Job) -> None:
-    loaded = stage.load_report(job.lake, job.clusters["unclean"])
+    loaded = load_report(job.lake, job.clusters["unclean"])
     windows = by_section(loaded.findings)[Section.WINDOWS]
     assert len(windows) == 6
     page = render_report(loaded)
-    assert page.count('<g class="judged">') == len(windows)
+    assert page.count('<g class="judged">') == 2 * len(windows)  # per state and to scale
     assert {row["finding_id"] for row in loaded.counterfactuals} == {row["finding_id"] for row in windows}
     shown = {(topic, part, row["offset"]) for (topic, part), rows in loaded.timelines.items() for row in rows}
     assert {(row["topic_id"], row["partition"], row["offset"]) for row in loaded.elections} <= shown

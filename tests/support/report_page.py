@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-VOID_TAGS = {"meta", "br", "wbr"}
+VOID_TAGS = {"meta", "br", "wbr", "input"}
 
 
 class Page(HTMLParser):
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
+        if not {"style", "script"} & set(self._open):
             self._texts.append(data)
 
     def attributes(self, name: str) -> list[str]:
@@ -48,9 +48,11 @@ class Page(HTMLParser):
 
 def section_text(html: str, name: str) -> str:
     """The text of one section of the page; empty if the page does not have it."""
-    found = re.search(rf'<section id="{name}">.*?(?=<section id="|</main>)', html, re.DOTALL)
+    found = re.search(rf'<section id="{name}"[^>]*>.*?(?=<section id="|</main>)', html, re.DOTALL)
     return "" if found is None else re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0]))
 
 
 def without_style(html: str) -> str:
-    return re.sub(r"<style>.*?</style>", "<style></style>", html, flags=re.DOTALL)
+    """A page without its style sheet and its script."""
+    html = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", html, flags=re.DOTALL)
+    return re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-", html)

@@ -7,8 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import QUARANTINE
-from jobs.report.order import LASTED, LASTED_AT_LEAST
+from jobs.incident.captured import Captured
+from jobs.incident.events import Events
+from jobs.incident.order import KEYS, LASTED, LASTED_AT_LEAST
 from jobs.report.rows import ReportInput, Totals
+from jobs.report.totals import exposure_groups
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
 from replay.incident.advice import AdviceInput, advise
@@ -112,10 +115,72 @@ def counted(findings: list[dict[str, Any]]) -> Totals:
 
 
 def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer that jobs/report/answer.py loads for these findings."""
+    """The answer that jobs/incident/answer.py loads for these findings."""
     windows = pa.Table.from_pylist([f for f in findings if f["kind"] == "hwm_regression"], schema=FINDINGS)
     gaps = [each for each in findings if each["kind"] == "evidence_gap"]
     return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))
+
+
+def keys_of(findings: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([{name: each[name] for name in KEYS.names} for each in findings], schema=KEYS)
+
+
+def events(findings: list[dict[str, Any]]) -> Events:
+    """Events of a small cluster: two controllers, a broker that starts again, an election, these findings."""
+    until = START_MS + 60_000
+    session = {"rack": None, "incarnation_id": "AAAA", "broker_epoch": 7, "restart_class": "first"}
+    session |= {"broker_id": 3, "in_controlled_shutdown": False, "end_offset": 105, "end_timestamp_ms": START_MS + 5000}
+    first = session | {"offset": 7, "timestamp_ms": START_MS, "fenced": False}
+    away = session | {"offset": 105, "timestamp_ms": START_MS + 5000, "fenced": True, "end_offset": 125}
+    away |= {"end_timestamp_ms": START_MS + 25_000}
+    back = session | {"offset": 125, "timestamp_ms": START_MS + 25_000, "fenced": False, "incarnation_id": "BBBB"}
+    back |= {"broker_epoch": 124, "restart_class": "unclean", "end_offset": None, "end_timestamp_ms": None}
+    term = {"offset": 1, "timestamp_ms": START_MS, "end_timestamp_ms": START_MS + 8000, "controller_epoch": 1}
+    after = {"offset": 108, "timestamp_ms": START_MS + 8000, "end_timestamp_ms": None, "controller_epoch": 2}
+    election = {"offset": 120, "timestamp_ms": START_MS + 20_000, "topic_id": TOPIC_ID, "topic": "ledger"}
+    election |= {
+        "partition": 0,
+        "previous_leader": 3,
+        "leader": 1,
+        "leader_epoch": 2,
+        "cause": "unclean",
+        "actor": None,
+    }
+    timed = [each for each in findings if each["start_timestamp_ms"] is not None]
+    of_windows = [each for each in timed if each["kind"] == "hwm_regression"]
+    exposures = [each for each in timed if each["kind"] in ("leaderless", "last_replica_standing")]
+    predicted = ("hwm_regression_counterfactual", "unclean_recovery_divergence")
+    others = [e for e in timed if e not in of_windows and e not in exposures and e["kind"] not in predicted]
+    return Events(
+        log=(START_MS, until),
+        shown=(START_MS + 7000, START_MS + 33_000),
+        windows=of_windows,
+        exposures=exposures,
+        others=others,
+        elections=[election],
+        brokers={3: [first, away, back]},
+        controllers=[term | {"leader_id": 3000}, after | {"leader_id": 3001}],
+        captured=[{"captured_at_ms": START_MS + 50_000, "files": 2, "nodes": [1, 3]}],
+        left_out={"elections": 4},
+        no_time=1,
+    )
+
+
+def captured() -> Captured:
+    sizes = {"size_bytes": 100, "parsed_bytes": 90, "quarantined_bytes": 4, "trailing_bytes": 6}
+    file = {"capture": "capture-1", "path": "controller-3000/00000000000000000000.log", "kind": "metadata_segment"}
+    file |= {"sha256": SHA256, "node_id": 3000, "captured_at_ms": START_MS, "status": "quarantined", "note": None}
+    manifest = {"capture": "capture-1", "kafka_release": "4.3.1", "clock_error_ms": 5, "sha256": SHA256, "files": 1}
+    node = {"capture": "capture-1", "node_id": 3000, "kinds": ["metadata_segment"], "more_kinds": 0, "files": 1}
+    return Captured(
+        releases=["4.3.1"],
+        profiles=["4.3"],
+        features={"metadata.version": 30},
+        captures=[manifest | sizes | {"first_ms": START_MS, "last_ms": START_MS + 50_000}],
+        nodes=[node | {"base_offset": 0, "end_offset": 140, "quarantined_bytes": 4}],
+        files=[file | sizes | {"base_offset": 0, "end_offset": 140}],
+        file_count=3,
+    )
 
 
 def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
@@ -133,6 +198,7 @@ def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
         "quality": [],
         "quarantine": [],
         "counts": {},
+        "exposure_groups": exposure_groups(keys_of(findings)),
     }
     return ReportInput(findings=findings, **(given | values))
 
@@ -227,7 +293,15 @@ def small_report() -> ReportInput:
         quality=[check],
         quarantine=[quarantined],
         counts={"findings": 7, "partition_history": 4},
+        events=events(findings),
+        policies=[policy("profile_4.3"), policy("min_isr_3", loss_min=0, loss_max=0, differs=1)],
+        captured=captured(),
     )
+
+
+def policy(name: str, **values: Any) -> dict[str, Any]:
+    given = {"windows": 2, "elected": 1, "waits": 1, "undetermined": 0, "differs": 0, "loss_min": 70, "loss_max": None}
+    return {"policy": name} | given | values
 
 
 def small_advice() -> list[dict[str, Any]]:

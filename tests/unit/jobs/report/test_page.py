@@ -1,14 +1,17 @@
 """The whole HTML report: the golden page, the order of findings, and that no evidence can break out of the page.
 
-The golden page has no style sheet. To update it, run `python -m tests.unit.jobs.report.test_page` and read the diff.
+The golden page has no style sheet and no script. To update it, run `python -m tests.unit.jobs.report.test_page` and
+read the diff.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,8 +20,8 @@ import pytest
 from evidence.tables import QUARANTINE
 from jobs.report.filters import topic_text
 from jobs.report.page import element_id, fingerprint_in, render_report
+from jobs.report.partition_svg import MAX_LANES
 from jobs.report.rows import MAX_CAPTURES, MAX_DETAILS, MAX_EVIDENCE, MAX_LISTED, MAX_STATEMENTS, ReportInput
-from jobs.report.timeline_svg import MAX_LANES
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from tests.support.report_page import Page, without_style
@@ -65,7 +68,7 @@ def test_proven_findings_come_first_then_larger_losses() -> None:
         ("proven-70-75", "proven", 70, 75),
     ]
     findings = [finding(name, verdict=verdict, loss_min=low, loss_max=high) for name, verdict, low, high in bounds]
-    links = [href for href in Page(render_report(report(findings))).attributes("href") if href.startswith("#f-")]
+    links = re.findall(r'<a href="(#f-[^"]*)">evidence</a>', render_report(report(findings)))
     assert links == [
         "#f-proven-70-75",
         "#f-proven-70",
@@ -130,9 +133,10 @@ def test_a_page_is_bounded_whatever_was_found() -> None:
     first, second = (Counter(tag for tag, _ in page.elements) for page in pages)
     for tag in ("article", "details", "li", "rect", "svg", "table", "td", "th", "tr"):
         assert first[tag] == second[tag] > 0
-    assert first["article"] == first["svg"] == MAX_DETAILS
+    assert first["article"] == MAX_DETAILS
+    assert first["svg"] == 2 * MAX_DETAILS  # per state and to scale
     for name, rows_each in (("windows", 2), ("exposure", 2), ("cut-logs", 2), ("rules", 1), ("faults", 1)):
-        section = re.search(rf'<section id="{name}">.*?</section>', htmls[0], re.DOTALL)
+        section = re.search(rf'<section id="{name}"[^>]*>.*?</section>', htmls[0], re.DOTALL)
         assert section is not None
         assert section[0].count("<tr") - section[0].count("<thead") == rows_each * MAX_LISTED, name
     for page, times in zip(pages, (1, 2), strict=True):
@@ -155,7 +159,7 @@ def test_predictions_assumptions_and_facts_are_marked_as_such() -> None:
     page = Page(html)
     assert page.of_class("section", "fact") == 4  # its causes, what the log records, an exact proven loss, the evidence
     assert page.of_class("section", "prediction") == 2
-    assert page.of_class("div", "box") == 1  # what other rules would have done
+    assert page.of_class("div", "box") == 2  # policies, and what other rules would have done
     assert 'prediction-value">2</span> <span class="tag prediction">prediction</span>' in html
     assert "true (assumed: no config in the evidence) estimate" in page.text
     assert "2 (topic config)" in page.text
@@ -179,14 +183,16 @@ def test_quarantine_shows_position_and_reason_but_never_the_bytes() -> None:
     assert "planted-secret" not in page.text
 
 
-def test_the_page_loads_nothing_and_runs_nothing() -> None:
+def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     html = render_report(small_report())
     page = Page(html)
     policy = next(attrs["content"] for tag, attrs in page.elements if tag == "meta" and "http-equiv" in attrs)
     assert policy is not None
-    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-    assert "script-src" not in policy
-    assert not page.tags() & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert policy == f"{allowed}; base-uri 'none'; form-action 'none'"
+    assert not page.tags() & {"link", "img", "iframe", "object", "embed", "base", "form"}
     assert page.attributes("src") == []
     assert "//" not in html.replace("default-src", "")
     assert "@import" not in html
@@ -208,7 +214,11 @@ def test_tables_and_drawings_are_described() -> None:
     page = Page(render_report(small_report()))
     tags = [tag for tag, _ in page.elements]
     assert tags.count("caption") == tags.count("table")
-    assert tags.count("desc") == tags.count("svg") == 1
+    drawings = [attrs for tag, attrs in page.elements if tag == "svg"]
+    lanes = [attrs for attrs in drawings if "aria-label" in attrs]
+    assert len(lanes) == 10
+    assert tags.count("desc") == len(drawings) - len(lanes) == 2
+    assert all(attrs["role"] == "img" for attrs in drawings)
     levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from evidence.tables import EVIDENCE_FILES
+from jobs.cli import app
+from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
-from jobs.report import stage
+from jobs.report import load, stage
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
-from replay.arrow.schemas import FINDINGS
-from tests.support.report_rows import broken_rule, counted, cut_log, exposure, fault, finding, prediction
+from jobs.report.totals import exposure_groups, policy_totals
+from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
+from tests.support.report_rows import (
+    START_MS,
+    broken_rule,
+    counted,
+    cut_log,
+    exposure,
+    fault,
+    finding,
+    keys_of,
+    prediction,
+    row,
+)
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 MOST = 4
@@ -23,14 +40,14 @@ def findings() -> list[dict[str, Any]]:
     """More of every section than MOST, in no order."""
     rows = []
     for number in (5, 3, 8, 1, 7, 2, 6, 4, 0):
-        row = {"partition": number % 3, "start_offset": 100 + number}
+        place = {"partition": number % 3, "start_offset": 100 + number}
         rows += [
-            finding(f"w{number}", loss_min=number % 4, verdict="proven" if number % 4 else "possible", **row),
-            finding(f"x{number}", loss_min=0, loss_max=0, verdict="excluded", **row),
+            finding(f"w{number}", loss_min=number % 4, verdict="proven" if number % 4 else "possible", **place),
+            finding(f"x{number}", loss_min=0, loss_max=0, verdict="excluded", **place),
             prediction(f"p{number}", loss_min=number, election_offset=200 + number // 2, partition=0),
-            exposure(f"e{number}", 1000 * (number % 5), end_offset=None if number % 2 else 130, **row),
-            cut_log(f"c{number}", severity=("low", "high")[number % 2], **row),
-            broken_rule(f"r{number}", severity=("medium", "critical")[number % 2], **row),
+            exposure(f"e{number}", 1000 * (number % 5), end_offset=None if number % 2 else 130, **place),
+            cut_log(f"c{number}", severity=("low", "high")[number % 2], **place),
+            broken_rule(f"r{number}", severity=("medium", "critical")[number % 2], **place),
             fault(f"f{number}", severity=("low", "high", "medium")[number % 3], start_offset=number),
         ]
     return rows
@@ -47,8 +64,8 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
-    monkeypatch.setattr(stage, "MAX_LISTED", MOST)
-    loaded = stage.load_report(lake_of(tmp_path, rows), CLUSTER)
+    monkeypatch.setattr(load, "MAX_LISTED", MOST)
+    loaded = load.load_report(lake_of(tmp_path, rows), CLUSTER)
     ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
@@ -59,7 +76,7 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     page = render_report(loaded)
     for name in Section:
         command = f"kraft-forensics findings --section {name} --cluster {CLUSTER} --limit 9"
-        assert f"5 more are not shown. All 9: <code>{command}</code>" in page
+        assert f'5 more are not shown. All 9: <code class="copy">{command}</code>' in page
 
 
 def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
@@ -85,3 +102,96 @@ def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, mo
     stage.write_report(lake, CLUSTER, page, messages.append)
     assert "12345" in page.read_text(encoding="utf-8")
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]
+
+
+def test_several_clusters_have_an_index_page_the_lost_ones_first(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake", [finding()])
+    lake.put("findings", "A<b>/c", pa.Table.from_pylist([finding("x", verdict="excluded")], schema=FINDINGS))
+    for name, cluster in (("one", CLUSTER), ("two", "A<b>/c")):
+        files = evidence_file(name)
+        lake.put("evidence_files", cluster, pa.Table.from_pylist([files], schema=EVIDENCE_FILES))
+    pages = stage.write_reports(lake, tmp_path / "report.html")
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == [
+        *("report-5L6g3nShT-eMCtK--X86sw.html", "report-A%3Cb%3E%2Fc.html", "report.html")
+    ]
+    assert pages[0] == str(tmp_path / "report.html")
+    index = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<a href="([^"]*)">', index) == [
+        *("report-5L6g3nShT-eMCtK--X86sw.html", "report-A%253Cb%253E%252Fc.html")
+    ]
+    assert "<script" not in index
+    assert "LOST: at least 70 acknowledged records" in index
+    assert "A&lt;b&gt;/c" in index
+
+
+def evidence_file(name: str) -> dict[str, Any]:
+    sizes = {"size_bytes": 9, "parsed_bytes": 9, "quarantined_bytes": 0, "trailing_bytes": 0}
+    return row(EVIDENCE_FILES, capture=name, path="log", kind="metadata_segment", sha256="ab" * 32, **sizes)
+
+
+def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_whole_one(tmp_path: Path) -> None:
+    later = {"start_timestamp_ms": START_MS + 90_000, "end_timestamp_ms": START_MS + 99_000}
+    lake = lake_of(tmp_path, [finding(), finding("b", partition=1, **later), finding("c", topic="audit", partition=2)])
+    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    whole, narrowed = (
+        Path(stage.write_reports(lake, focus=focus)[0]) for focus in (ALL, Focus(None, START_MS + 60_000, "ledger"))
+    )
+    assert [path.name for path in (whole, narrowed)] == ["report.html", "report-narrowed.html"]
+    assert "at least 210 acknowledged" in whole.read_text(encoding="utf-8").replace("exactly", "at least")
+    page = narrowed.read_text(encoding="utf-8")
+    assert "Narrowed to topic ledger, the start to 2023-11-14 22:14:20.000 UTC." in page
+    assert "LOST: at least 70 acknowledged records in 1 partition of 1 topic" in page
+    assert 'id="f-hwm-1"' in page
+    assert 'id="f-b"' not in page
+    assert 'id="f-c"' not in page
+
+
+@pytest.mark.parametrize(("form", "name"), [("md", "report.md"), ("json", "report.json"), ("html", "report.html")])
+def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
+    lake = lake_of(tmp_path, [finding()])
+    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form])
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / name}\n")
+    assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", [("--format", "pdf"), ("--incident", "yesterday"), ("--incident", "..")])
+def test_options_that_mean_nothing_are_usage_errors(tmp_path: Path, option: tuple[str, str]) -> None:
+    assert CliRunner().invoke(app, ["report", "--lake", str(tmp_path), *option]).exit_code == 2
+
+
+def test_policies_are_added_up_with_what_is_unknown() -> None:
+    names = ("policy", "outcome", "loss_min", "loss_max", "differs")
+    rows = [
+        ("a", "elected", 70, 70, True),
+        ("a", "elected", 5, None, False),
+        ("a", "waits", None, None, None),
+        ("b", "elected", 2**62, 2**62, False),
+        ("b", "elected", 2**62, 2**62, False),
+        ("b", "undetermined", None, None, None),
+    ]
+    given = [dict(zip(names, each, strict=True)) for each in rows]
+    schema = pa.schema([COUNTERFACTUALS.field(name) for name in names])
+    totals = {each["policy"]: each for each in policy_totals(pa.Table.from_pylist(given, schema=schema))}
+    assert totals["a"] == {
+        "policy": "a",
+        "windows": 3,
+        "elected": 2,
+        "waits": 1,
+        "undetermined": 0,
+        "differs": 1,
+        "loss_min": 75,
+        "loss_max": None,
+    }
+    assert (totals["b"]["loss_min"], totals["b"]["undetermined"]) == (2**63, 1)
+
+
+def test_exposures_are_added_up_by_kind_and_topic() -> None:
+    rows = [exposure(f"e{n}", 1000 * n, partition=n % 2, topic=("a", "b")[n > 2]) for n in range(5)]
+    rows.append(exposure("open", 9000, kind="last_replica_standing", end_offset=None, topic="a"))
+    groups = exposure_groups(keys_of(rows))
+    assert [(g["kind"], g["topic"], g["findings"], g["lasted_ms"], g["longest_ms"], g["unended"]) for g in groups] == [
+        ("leaderless", "b", 2, 7000, 4000, 0),
+        ("leaderless", "a", 3, 3000, 2000, 0),
+        ("last_replica_standing", "a", 1, 9000, 9000, 1),
+    ]

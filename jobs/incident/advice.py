@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.report.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
 from replay.incident.advice import MOST_READ, AdviceInput, advise
 from replay.incident.advice_consumers import OFFSETS, TRANSACTIONS

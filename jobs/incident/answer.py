@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
 from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer
@@ -17,12 +18,15 @@ Row = dict[str, Any]
 _GAPS = [EVIDENCE_GAP, *GAPS]
 
 
-def load_answer(lake: Lake, cluster: str) -> Row:
-    """The answer of a cluster, as docs/verdict.md describes it."""
-    gaps = lake.read("findings", cluster, ("finding_id", "rule", "start_offset", "explanation"), _kind_in(_GAPS))
+def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
+    """The answer of a cluster, as docs/verdict.md describes it. focus: what findings it is about."""
+    within = focus.findings()
+    gaps = lake.read(
+        "findings", cluster, ("finding_id", "rule", "start_offset", "explanation"), _kind_in(_GAPS) & within
+    )
     order = [(name, "ascending") for name in ("start_offset", "rule", "finding_id")]
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
-    faults = lake.read("findings", cluster, ("kind",), grave & (pc.field("kind") != HWM_REGRESSION))
+    faults = lake.read("findings", cluster, ("kind",), grave & (pc.field("kind") != HWM_REGRESSION) & within)
     ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
     scope = Scope(
         gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
@@ -31,7 +35,7 @@ def load_answer(lake: Lake, cluster: str) -> Row:
         states=lake.count("partition_history", cluster),
         until_ms=pc.max(ends).as_py(),
     )
-    return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION])), scope)
+    return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION]) & within), scope)
 
 
 def _kind_in(kinds: list[str]) -> pc.Expression:

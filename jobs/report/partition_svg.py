@@ -1,30 +1,30 @@
 """Draw the timeline of a flagged partition as inline SVG: the leader, ISR and ELR, state by state.
 
-Every state of `partition_history` gets a column of the same width, because on a time axis a burst would be a single
-line. A column starts at the record that made the state. Pure: rows in, `Markup` out; all text is escaped.
+Per state: every state of `partition_history` gets a column of the same width, because on a time axis a burst would be a
+single line. To scale: the window, and as much before and after it. A column starts at the record that made the state.
+Pure: rows in, `Markup` out; all text is escaped.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from markupsafe import Markup
 
-from jobs.report.filters import brokers_text, leader_text, partition_text, utc_text, window_text
+from jobs.report.filters import axis_texts, brokers_text, leader_text, partition_text, utc_text, window_text
+from jobs.report.states import Row, TimelineSpan, lanes_of, membership, state_at
+from jobs.report.svg import NOTHING, line, rect, words
 
-Row = Mapping[str, Any]
-
-MAX_STATES = 60
 MAX_LANES = 40
-CONTEXT_STATES = 10  # states to show before a window that is too long to show completely
 
 MIN_GUTTER = 92
 PLOT_WIDTH = 1070
 MIN_COLUMN = 17.0
+MIN_WINDOW = 3.0
 LABELS_TOP = 46
 STRIP_HEIGHT = 24
 LANE_HEIGHT = 34
@@ -34,101 +34,48 @@ LANE_CHAR_WIDTH = 7.6  # of the bold 12 px font of lane names
 CHAR_WIDTH = 6.1  # of the 11 px font, a little generous
 LEGEND_LINE = 22
 
-NOTHING = Markup("")
 BAND_LABELS = {"isr": "ISR", "elr": "ELR", "out": "out", "unknown": "?"}
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineSpan:
-    """The consecutive states that a timeline shows, and the number of states before and after them."""
-
-    states: Sequence[Row]
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions in SVG units. offsets: metadata offsets of the columns, ascending."""
+    """Positions in SVG units. offsets: metadata offsets of the columns, ascending; edges: left edges of the columns and
+    the right edge of the last one; left: of the drawing."""
 
     offsets: list[int]
-    column: float
+    edges: list[float]
     lanes: list[int]
     left: float
 
     def x(self, index: int) -> float:
-        return round(self.left + index * self.column, 1)
+        return self.edges[index]
+
+    def width(self, begin: int, end: int) -> float:
+        return self.edges[end] - self.edges[begin]
 
     def lane_y(self, broker: int) -> float:
         return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + self.lanes.index(broker) * (LANE_HEIGHT + LANE_GAP)
 
     @property
     def right(self) -> float:
-        return self.x(len(self.offsets))
+        return self.edges[-1]
 
     @property
     def bottom(self) -> float:
         return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + len(self.lanes) * (LANE_HEIGHT + LANE_GAP)
 
 
-def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> TimelineSpan:
-    """At most `limit` consecutive states, with the window in the middle; the election is always included.
-
-    history: sorted by offset, each state with `place` and `total` (jobs.report.rows.ReportInput); only the states
-    within `limit` places of the window's start and of its election are needed.
-    """
-    total = history[0]["total"] if history else 0
-    if total <= limit:
-        return TimelineSpan(history, 0, 0)
-    first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
-    election = first if finding["election_offset"] is None else election
-    last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
-    length = last - first + 1
-    begin = first - (limit - length) // 2 if length <= limit else first - CONTEXT_STATES
-    if not begin <= election < begin + limit:
-        begin = election - limit // 2
-    begin = max(0, min(begin, total - limit))
-    shown = [state for state in history if begin <= state["place"] < begin + limit]
-    return TimelineSpan(shown, begin, total - begin - limit)
-
-
-def _place(history: Sequence[Row], offset: int | None) -> int:
-    """The `place` of the state that is valid after the record at `offset`; 0 for null."""
-    index = _state_at([state["offset"] for state in history], offset, default=0)
-    return 0 if offset is None else int(history[index]["place"])
-
-
-def lanes_of(states: Sequence[Row]) -> list[int]:
-    """Every broker that was a replica, in the ISR or ELR, or leader, in the order of first appearance."""
-    brokers: dict[int, None] = {}
-    for state in states:
-        for field in ("replicas", "isr", "elr"):
-            brokers.update(dict.fromkeys(_brokers(state, field)))
-        if state["leader"] is not None and state["leader"] >= 0:
-            brokers[state["leader"]] = None
-    return list(brokers)
-
-
-def membership(state: Row, broker: int) -> str:
-    """`isr`, `elr`, `out` (assigned, in neither), `unknown` (ISR unknown), or `none` (not a replica, or removed)."""
-    if state["removed"]:
-        return "none"
-    if broker in _brokers(state, "isr"):
-        return "isr"
-    if broker in _brokers(state, "elr"):
-        return "elr"
-    if broker not in _brokers(state, "replicas"):
-        return "none"
-    return "unknown" if state["isr"] is None else "out"
-
-
-def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
-    """The `<svg>` of a finding's span (at least one state). `element_id` must be a safe id, unique on the page."""
+def draw_timeline(span: TimelineSpan, finding: Row, element_id: str, to_scale: bool = False) -> Markup | None:
+    """The `<svg>` of a finding's span (at least one state), per state or to scale (None if times are missing).
+    `element_id` must be a safe id, unique on the page."""
     states = span.states
+    times = _scale(states, finding) if to_scale else None
+    if to_scale and times is None:
+        return None
     lanes = lanes_of(states)[:MAX_LANES]
     left = max([MIN_GUTTER, *(len(_lane_name(broker)) * LANE_CHAR_WIDTH + 16 for broker in lanes)])
-    layout = Layout([s["offset"] for s in states], max(PLOT_WIDTH / len(states), MIN_COLUMN), lanes, left)
-    axis, axis_height = _axis(layout, span)
+    layout = Layout([s["offset"] for s in states], _edges(states, left, times), lanes, left)
+    axis, axis_height = _axis(layout, span) if times is None else _time_axis(layout, times)
     legend, legend_height = _legend(layout, layout.bottom + axis_height + 20, element_id)
     width, height = round(layout.right + 24), round(layout.bottom + axis_height + legend_height + 20)
     shapes = [
@@ -149,6 +96,28 @@ def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
         '<svg class="timeline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
         ' aria-labelledby="{id}-title {id}-desc">{body}</svg>'
     ).format(w=width, h=height, id=element_id, body=NOTHING.join(shapes))
+
+
+def _scale(states: Sequence[Row], finding: Row) -> tuple[int, int] | None:
+    """The first and the last time of a drawing to scale: the window, and as much before and after it."""
+    known = [state["timestamp_ms"] for state in states if state["timestamp_ms"] is not None]
+    start, end = finding["start_timestamp_ms"], finding["end_timestamp_ms"]
+    if len(known) < len(states) or start is None:
+        return None
+    last = max(known[-1] if end is None else end, start)
+    more = max(last - start, 500)
+    return start - more, last + more
+
+
+def _edges(states: Sequence[Row], left: float, times: tuple[int, int] | None) -> list[float]:
+    if times is None:
+        column = max(PLOT_WIDTH / len(states), MIN_COLUMN)
+        return [round(left + index * column, 1) for index in range(len(states) + 1)]
+    first, last = times
+    # A state never begins before the one before it, although clocks may run backwards.
+    begins = accumulate((min(max(state["timestamp_ms"], first), last) for state in states), max)
+    edges = [round(left + (begin - first) * PLOT_WIDTH / (last - first), 1) for begin in begins]
+    return [*edges, left + PLOT_WIDTH]
 
 
 def _description(span: TimelineSpan, finding: Row) -> str:
@@ -174,7 +143,7 @@ def _patterns(element_id: str) -> Markup:
 def _leaderless(layout: Layout, states: Sequence[Row]) -> Markup:
     top = LABELS_TOP
     return NOTHING.join(
-        _rect("leaderless", layout.x(begin), top, layout.x(end) - layout.x(begin), layout.bottom - top)
+        rect("leaderless", layout.x(begin), top, layout.width(begin, end), layout.bottom - top)
         for value, begin, end in _runs([state["leader"] for state in states])
         if value == -1
     )
@@ -182,9 +151,9 @@ def _leaderless(layout: Layout, states: Sequence[Row]) -> Markup:
 
 def _leader_strip(layout: Layout, states: Sequence[Row]) -> Markup:
     """The row above the lanes: the leader's id (and leader epoch) for each run of states, or "no leader"."""
-    shapes = [_text("axis-name", layout.left - 10, LABELS_TOP + 16, "leader", "end")]
+    shapes = [words("axis-name", layout.left - 10, LABELS_TOP + 16, "leader", "end")]
     for (leader, epoch, removed), begin, end in _runs([(s["leader"], s["leader_epoch"], s["removed"]) for s in states]):
-        width = layout.x(end) - layout.x(begin)
+        width = layout.width(begin, end)
         short = "×" if removed else "–" if leader == -1 else leader_text(leader)
         long = "removed" if removed else "no leader" if leader == -1 else f"broker {leader_text(leader)}"
         texts = (long if removed else f"{long}, epoch {epoch}", long)
@@ -192,31 +161,31 @@ def _leader_strip(layout: Layout, states: Sequence[Row]) -> Markup:
         if not fitting and len(short) * CHAR_WIDTH <= width:
             fitting = short
         kind = "strip none" if leader == -1 else "strip"
-        shapes.append(_rect(kind, layout.x(begin), LABELS_TOP, width, STRIP_HEIGHT))
-        shapes.append(_text("strip-text", layout.x(begin) + width / 2, LABELS_TOP + 16, fitting, "middle"))
+        shapes.append(rect(kind, layout.x(begin), LABELS_TOP, width, STRIP_HEIGHT))
+        shapes.append(words("strip-text", layout.x(begin) + width / 2, LABELS_TOP + 16, fitting, "middle"))
     return NOTHING.join(shapes)
 
 
 def _lane(layout: Layout, states: Sequence[Row], broker: int, element_id: str) -> Markup:
     y = layout.lane_y(broker)
-    shapes = [_text("lane-name", layout.left - 10, y + 21, _lane_name(broker), "end")]
+    shapes = [words("lane-name", layout.left - 10, y + 21, _lane_name(broker), "end")]
     for kind, begin, end in _runs([membership(state, broker) for state in states]):
-        x, width = layout.x(begin), layout.x(end) - layout.x(begin)
+        x, width = layout.x(begin), layout.width(begin, end)
         label = BAND_LABELS.get(kind, "")
         if kind == "isr":
-            shapes.append(_rect("band isr", x, y, width, LANE_HEIGHT))
+            shapes.append(rect("band isr", x, y, width, LANE_HEIGHT))
         elif kind == "elr":
-            shapes.append(_rect("band elr", x, y + 6, width, LANE_HEIGHT - 12))
+            shapes.append(rect("band elr", x, y + 6, width, LANE_HEIGHT - 12))
         elif kind in ("out", "unknown"):
-            shapes.append(_line(f"band {kind}", x, y + LANE_HEIGHT / 2, x + width, y + LANE_HEIGHT / 2))
+            shapes.append(line(f"band {kind}", x, y + LANE_HEIGHT / 2, x + width, y + LANE_HEIGHT / 2))
         if label and width >= len(label) * CHAR_WIDTH + 8:
-            shapes.append(_text(f"band-text {kind}", x + 5, y + (21 if kind == "elr" else 13), label))
+            shapes.append(words(f"band-text {kind}", x + 5, y + (21 if kind == "elr" else 13), label))
     recovering = [state["leader"] == broker and state["leader_recovery_state"] == "RECOVERING" for state in states]
     for value, begin, end in _runs(recovering):
         if value:
-            x, width = layout.x(begin), layout.x(end) - layout.x(begin)
+            x, width = layout.x(begin), layout.width(begin, end)
             fill = Markup(' fill="url(#{}-hatch)"').format(element_id)
-            shapes.append(_rect("recovering", x, y, width, LANE_HEIGHT, fill))
+            shapes.append(rect("recovering", x, y, width, LANE_HEIGHT, fill))
     return Markup('<g class="lane">{}</g>').format(NOTHING.join(shapes))
 
 
@@ -225,14 +194,14 @@ def _leader_line(layout: Layout, states: Sequence[Row]) -> Markup:
     shapes = []
     runs = _runs([(state["leader"], state["leader_epoch"]) for state in states])
     for number, ((leader, _), begin, end) in enumerate(runs):
-        if leader is None or leader < 0:
+        if leader not in layout.lanes or not layout.width(begin, end):
             continue
         y = layout.lane_y(leader) + LANE_HEIGHT - 11
-        shapes.append(_line("leader-line", layout.x(begin), y, layout.x(end), y))
+        shapes.append(line("leader-line", layout.x(begin), y, layout.x(end), y))
         following = runs[number + 1][0][0] if number + 1 < len(runs) else None
-        if following is not None and following >= 0 and following != leader:
+        if following in layout.lanes and following != leader and layout.x(end) < layout.right:
             x = layout.x(end)
-            shapes.append(_line("leader-step", x, y, x, layout.lane_y(following) + LANE_HEIGHT - 11))
+            shapes.append(line("leader-step", x, y, x, layout.lane_y(following) + LANE_HEIGHT - 11))
         shapes.append(Markup('<circle class="leader-dot" cx="{}" cy="{}" r="4.5"/>').format(layout.x(begin), y))
     return NOTHING.join(shapes)
 
@@ -245,9 +214,9 @@ def _window(layout: Layout, finding: Row) -> Markup:
     offsets = layout.offsets
     open_left = start < offsets[0]
     open_right = end is None or end > offsets[-1]
-    left = layout.x(_state_at(offsets, start, default=0))
+    left = layout.x(state_at(offsets, start, default=0))
     right = layout.right if end is None else layout.x(bisect_left(offsets, end))
-    right = max(right, left + layout.column)
+    right = max(right, left + MIN_WINDOW)
     top, bottom = LABELS_TOP - 4, layout.bottom + 1
     path = f"M{right} {top}H{left}{'M' if open_left else 'V'}{f'{left} {bottom}' if open_left else bottom}H{right}"
     if not open_right:
@@ -255,7 +224,7 @@ def _window(layout: Layout, finding: Row) -> Markup:
     near_right = left > layout.left + PLOT_WIDTH * 0.6
     label_x, anchor = (right, "end") if near_right else (left, "start")
     return Markup('<g class="window"><path d="{}"/>{}</g>').format(
-        path, _text("window-text", label_x, 14, f"window: metadata offsets {window_text(finding)}", anchor)
+        path, words("window-text", label_x, 14, f"window: metadata offsets {window_text(finding)}", anchor)
     )
 
 
@@ -264,12 +233,12 @@ def _election(layout: Layout, finding: Row) -> Markup:
     offset = finding["election_offset"]
     if offset is None or not layout.offsets[0] <= offset <= layout.offsets[-1]:
         return NOTHING
-    x = layout.x(_state_at(layout.offsets, offset, default=0))
+    x = layout.x(state_at(layout.offsets, offset, default=0))
     anchor, shift = ("end", -9) if x > layout.left + PLOT_WIDTH * 0.6 else ("start", 9)
     shapes = [
-        _line("election", x, LABELS_TOP - 12, x, layout.bottom + 6),
+        line("election", x, LABELS_TOP - 12, x, layout.bottom + 6),
         Markup('<path class="election-mark" d="M{} {}l-6 -9h12z"/>').format(x, LABELS_TOP - 5),
-        _text("election-text", x + shift, LABELS_TOP - 16, f"judged election: offset {offset}", anchor),
+        words("election-text", x + shift, LABELS_TOP - 16, f"judged election: offset {offset}", anchor),
     ]
     would_be = finding["would_be_leader"]
     if would_be in layout.lanes:
@@ -280,7 +249,7 @@ def _election(layout: Layout, finding: Row) -> Markup:
 
 def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
     """A tick with offset and UTC time under the left edge of every column; returns the drawing and its height."""
-    level = layout.column >= HORIZONTAL_LABELS_FROM
+    level = layout.width(0, 1) >= HORIZONTAL_LABELS_FROM
     y, longest = layout.bottom + 6, 0
     date = first_date = utc_text(span.states[0]["timestamp_ms"]).partition(" ")[0]
     shapes = []
@@ -290,51 +259,65 @@ def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
         shown = clock if clock and day == date else moment
         date = day if clock else date
         x = layout.x(index)
-        tick = _line("tick", x, y, x, y + 5)
+        tick = line("tick", x, y, x, y + 5)
         if level:
             lines = [str(state["offset"]), *reversed(shown.split(" "))]
-            texts = [_text("tick-text", x, y + 18 + 14 * row, text, "middle") for row, text in enumerate(lines)]
+            texts = [words("tick-text", x, y + 18 + 14 * row, text, "middle") for row, text in enumerate(lines)]
             labels = NOTHING.join(texts)
         else:
             text = f"{state['offset']} · {shown}"
             longest = max(longest, len(text))
             turn = Markup(' transform="rotate(-60 {} {})"').format(x + 3, y + 14)
-            labels = _text("tick-text", x + 3, y + 14, text, "end", turn)
+            labels = words("tick-text", x + 3, y + 14, text, "end", turn)
         shapes.append(Markup('<g class="state">{}{}</g>').format(tick, labels))
     height = 54 if level else 22 + longest * CHAR_WIDTH * 0.87
     name = f"one column per state, starting at its record: metadata offset, UTC time from {first_date}"
-    shapes.append(_text("axis-name", layout.right, layout.bottom + height + 10, name, "end"))
+    shapes.append(words("axis-name", layout.right, layout.bottom + height + 10, name, "end"))
     if span.before:
-        shapes.append(_text("axis-name", layout.left, 30, f"◂ {span.before} earlier states not shown"))
+        shapes.append(words("axis-name", layout.left, 30, f"◂ {span.before} earlier states not shown"))
     if span.after:
-        shapes.append(_text("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
+        shapes.append(words("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
     return NOTHING.join(shapes), height + 12
+
+
+def _time_axis(layout: Layout, times: tuple[int, int]) -> tuple[Markup, float]:
+    """Ticks at equal distances of time; returns the drawing and its height."""
+    y, shapes = layout.bottom + 6, []
+    labels = axis_texts(*times)
+    for number, (clock, day) in enumerate(labels):
+        x = layout.left + PLOT_WIDTH * number / (len(labels) - 1)
+        anchor = "start" if number == 0 else "end" if number == len(labels) - 1 else "middle"
+        shapes += [line("tick", x, y, x, y + 5), words("tick-text", x, y + 18, clock, anchor)]
+        shapes.append(words("tick-text", x, y + 32, day, anchor))
+    name = "time (UTC), to scale: the window, and as much before and after it"
+    shapes.append(words("axis-name", layout.right, layout.bottom + 54, name, "end"))
+    return NOTHING.join(shapes), 56
 
 
 def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]:
     hatch = Markup(' fill="url(#{}-hatch)"').format(element_id)
     entries = [
-        (_rect("band isr", 0, 0, 26, 14), "in ISR"),
-        (_rect("band elr", 0, 2, 26, 10), "in ELR"),
-        (_line("band out", 0, 7, 26, 7), "assigned, in neither"),
-        (_line("leader-line", 0, 7, 26, 7) + Markup('<circle class="leader-dot" cx="3" cy="7" r="4.5"/>'), "leader"),
-        (_rect("leaderless", 0, 0, 26, 14), "no leader"),
-        (_rect("band isr", 0, 0, 26, 14) + _rect("recovering", 0, 0, 26, 14, hatch), "leader is RECOVERING"),
+        (rect("band isr", 0, 0, 26, 14), "in ISR"),
+        (rect("band elr", 0, 2, 26, 10), "in ELR"),
+        (line("band out", 0, 7, 26, 7), "assigned, in neither"),
+        (line("leader-line", 0, 7, 26, 7) + Markup('<circle class="leader-dot" cx="3" cy="7" r="4.5"/>'), "leader"),
+        (rect("leaderless", 0, 0, 26, 14), "no leader"),
+        (rect("band isr", 0, 0, 26, 14) + rect("recovering", 0, 0, 26, 14, hatch), "leader is RECOVERING"),
         (Markup('<g class="window"><path d="M1 1H25V13H1z"/></g>'), "window"),
         (
-            _line("election", 13, 0, 13, 14) + Markup('<path class="election-mark" d="M13 9l-6 -9h12z"/>'),
+            line("election", 13, 0, 13, 14) + Markup('<path class="election-mark" d="M13 9l-6 -9h12z"/>'),
             "judged election",
         ),
         (Markup('<path class="would-be" d="M13 -1l8 8l-8 8l-8 -8z"/>'), "would-be leader (prediction)"),
     ]
     shapes, x, y = [], layout.left, top
     for drawing, label in entries:
-        width = 34 + len(label) * CHAR_WIDTH + 8
+        width = 34 + len(label) * CHAR_WIDTH * 1.1 + 8
         if x + width > layout.right + 24:
             x, y = layout.left, y + LEGEND_LINE
         shapes.append(
             Markup('<g transform="translate({} {})">{}{}</g>').format(
-                round(x, 1), round(y, 1), drawing, _text("legend-text", 33, 11, label)
+                round(x, 1), round(y, 1), drawing, words("legend-text", 33, 11, label)
             )
         )
         x += width
@@ -353,34 +336,3 @@ def _runs(values: Sequence[Any]) -> list[tuple[Any, int, int]]:
         runs.append((value, begin, end))
         begin = end
     return runs
-
-
-def _state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
-    """Index of the state that is valid after the record at `offset` (0 if before all); `default` for null."""
-    return default if offset is None else max(0, bisect_right(offsets, offset) - 1)
-
-
-def _brokers(state: Row, field: str) -> Sequence[int]:
-    return () if state[field] is None else state[field]
-
-
-def _rect(kind: str, x: float, y: float, width: float, height: float, extra: Markup = NOTHING) -> Markup:
-    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"{}/>').format(
-        kind, _number(x), _number(y), _number(width), _number(height), extra
-    )
-
-
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
-        kind, _number(x1), _number(y1), _number(x2), _number(y2)
-    )
-
-
-def _text(kind: str, x: float, y: float, text: str, anchor: str = "start", extra: Markup = NOTHING) -> Markup:
-    return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(
-        kind, _number(x), _number(y), anchor, extra, text
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,126 @@
+"""Load what the evidence consists of: captures, their files and hashes, what was read of them, Kafka's release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
+from jobs.lake.lake import Lake
+
+Row = dict[str, Any]
+
+MOST_FILES = 300
+_BYTES = ("size_bytes", "parsed_bytes", "quarantined_bytes", "trailing_bytes")
+_FILE = (
+    "capture",
+    "path",
+    "kind",
+    "sha256",
+    "node_id",
+    "captured_at_ms",
+    "base_offset",
+    "end_offset",
+    "status",
+    "note",
+)
+# Kinds of files that hold the metadata log come first, then files that were not read completely.
+_LOG_KINDS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
+_MOST_KINDS = 12
+_MANIFEST = ("kafka_release", "clock_error_ms", "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What the evidence consists of. releases: names of Kafka releases in manifests; profiles: rule profiles that the
+    controllers may have run (docs/rules.md); features: name -> level at the log's end; captures: rows {capture,
+    kafka_release, clock_error_ms, sha256 (of the manifest), files, size_bytes, parsed_bytes, quarantined_bytes,
+    trailing_bytes, first_ms, last_ms}; nodes: rows {capture, node_id, kinds, more_kinds, files, base_offset,
+    end_offset, quarantined_bytes}; files: EVIDENCE_FILES, the first MOST_FILES; file_count: of all."""
+
+    releases: Sequence[str] = ()
+    profiles: Sequence[str] = ()
+    features: Mapping[str, int] = field(default_factory=dict)
+    captures: Sequence[Row] = ()
+    nodes: Sequence[Row] = ()
+    files: Sequence[Row] = ()
+    file_count: int = 0
+
+
+def load_captured(lake: Lake, cluster: str) -> Captured:
+    """What the evidence of a cluster consists of."""
+    files = lake.read("evidence_files", cluster, (*_FILE, *_BYTES))
+    manifests = lake.rows("captures", cluster)
+    open_end = pc.field("end_offset").is_null()
+    features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
+    return Captured(
+        releases=sorted({row["kafka_release"] for row in manifests if row["kafka_release"]}),
+        profiles=_profiles(lake, cluster),
+        features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
+        captures=_captures(files, manifests),
+        nodes=_nodes(files)[:MOST_FILES],
+        files=_listed(files),
+        file_count=len(files),
+    )
+
+
+def _profiles(lake: Lake, cluster: str) -> list[str]:
+    found: set[str] = set()
+    for part in lake.parts("elections", cluster, ("predictions",)):
+        predictions = pc.list_flatten(part["predictions"])
+        if len(predictions):
+            found |= set(pc.unique(pc.struct_field(predictions, "profile")).to_pylist())
+    return sorted(name for name in found if name is not None)
+
+
+def _captures(files: pa.Table, manifests: Sequence[Row]) -> list[Row]:
+    sums: list[Any] = [([], "count_all"), *((name, "sum") for name in _BYTES)]
+    sums += [("captured_at_ms", "min"), ("captured_at_ms", "max")]
+    rows = files.group_by("capture").aggregate(sums).sort_by("capture").to_pylist()
+    by_name = {row["capture"]: row for row in manifests}
+    return [
+        {
+            "capture": row["capture"],
+            **{
+                name: by_name.get(row["capture"], {}).get(name)
+                for name in ("kafka_release", "clock_error_ms", "sha256")
+            },
+            "files": row["count_all"],
+            **{name: row[f"{name}_sum"] for name in _BYTES},
+            "first_ms": row["captured_at_ms_min"],
+            "last_ms": row["captured_at_ms_max"],
+        }
+        for row in rows
+    ]
+
+
+def _nodes(files: pa.Table) -> list[Row]:
+    """What was captured of each node."""
+    sums: list[Any] = [([], "count_all"), ("kind", "distinct"), ("base_offset", "min"), ("end_offset", "max")]
+    grouped = files.group_by(["capture", "node_id"]).aggregate([*sums, ("quarantined_bytes", "sum")])
+    rows = grouped.sort_by([("capture", "ascending"), ("node_id", "ascending")]).to_pylist()
+    return [
+        {
+            **{name: row[name] for name in ("capture", "node_id")},
+            "kinds": sorted(kind for kind in row["kind_distinct"] if kind is not None)[:_MOST_KINDS],
+            "more_kinds": max(len(row["kind_distinct"]) - _MOST_KINDS, 0),
+            "files": row["count_all"],
+            "base_offset": row["base_offset_min"],
+            "end_offset": row["end_offset_max"],
+            "quarantined_bytes": row["quarantined_bytes_sum"],
+        }
+        for row in rows
+    ]
+
+
+def _listed(files: pa.Table) -> list[Row]:
+    log = pc.fill_null(pc.index_in(files["kind"], value_set=pa.array(_LOG_KINDS)), len(_LOG_KINDS))
+    complete = pc.fill_null(pc.equal(files["quarantined_bytes"], 0), True).cast(pa.int8())
+    table = files.append_column("log", log).append_column("complete", complete)
+    order = [(name, "ascending") for name in ("log", "complete", "capture", "path")]
+    rows: list[Row] = table.sort_by(order).slice(0, MOST_FILES).drop_columns(["log", "complete"]).to_pylist()
+    return rows

@@ -1,0 +1,214 @@
+"""Load what happened in a cluster over time, for the timeline of the report.
+
+Every list is bounded: the worst, or what is nearest to the incident, comes first. `left_out` counts the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.incident.focus import ALL, Focus
+from jobs.incident.order import ordered
+from jobs.lake.lake import Lake
+from replay.findings.kinds import HWM_REGRESSION, Section
+from replay.loss.verdicts import EXCLUDED
+
+Row = dict[str, Any]
+Span = tuple[int, int]
+
+MOST_WINDOWS, MOST_ELECTIONS, MOST_EXPOSURES, MOST_OTHERS = 10_000, 3000, 2000, 1000
+MOST_BROKERS, MOST_SESSIONS, MOST_CONTROLLERS, MOST_CAPTURED = 40, 3000, 1000, 1000
+# Times beyond these come from damaged files. A browser cannot count milliseconds exactly beyond 2**53.
+_FIRST_MS, _LAST_MS = 0, 2**52
+_NEAR = 0.15  # of the incident's length, shown before and after it
+
+# The columns of findings that `load_events` needs, beside those that order them.
+FINDING = ("recorded_leader",)
+_WINDOW = (
+    *("finding_id", "kind", "verdict", "severity", "topic", "topic_id", "partition", "recorded_leader"),
+    *("start_offset", "election_offset", "end_offset", "start_timestamp_ms", "end_timestamp_ms"),
+    *("loss_min", "loss_max"),
+)
+_SESSION = (
+    *("broker_id", "offset", "timestamp_ms", "end_timestamp_ms", "end_offset", "incarnation_id", "broker_epoch"),
+    *("fenced", "in_controlled_shutdown", "rack", "restart_class"),
+)
+_ELECTION = (
+    *("offset", "timestamp_ms", "topic_id", "topic", "partition", "previous_leader", "leader", "leader_epoch", "cause"),
+)
+_CONTROLLER = ("offset", "timestamp_ms", "end_timestamp_ms", "controller_epoch", "leader_id")
+# The gravest causes of elections first.
+_CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_known_leader", "elr", "leaderless")
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened, each list in the order of time.
+
+    log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
+    null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
+    brokers: BROKER_HISTORY by broker; controllers: QUORUM_HISTORY, a row for each leader's term; captured: rows
+    {captured_at_ms, files, nodes}. left_out: name of a list -> how many it does not have. no_time: findings and
+    elections without a usable time.
+    """
+
+    log: Span | None = None
+    shown: Span | None = None
+    windows: Sequence[Row] = ()
+    exposures: Sequence[Row] = ()
+    others: Sequence[Row] = ()
+    elections: Sequence[Row] = ()
+    brokers: dict[int, list[Row]] = field(default_factory=dict)
+    controllers: Sequence[Row] = ()
+    captured: Sequence[Row] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+    no_time: int = 0
+
+
+def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL) -> Events:
+    """The events of a cluster. findings: KEYS and FINDING of those that the report is about; focus: what they are
+    narrowed to."""
+    timed = findings.filter(_usable(findings["start_timestamp_ms"]))
+    left_out: dict[str, int] = {}
+
+    def most(name: str, rows: pa.Table, limit: int) -> list[Row]:
+        left_out[name] = max(len(rows) - limit, 0)
+        found: list[Row] = rows.slice(0, limit).to_pylist()
+        return found
+
+    def of(*sections: Section) -> pa.Table:
+        return pa.concat_tables([ordered(timed, section).select(_WINDOW) for section in sections])
+
+    windows = most("windows", of(Section.WINDOWS, Section.EXCLUDED), MOST_WINDOWS)
+    exposures = most("exposures", of(Section.EXPOSURES), MOST_EXPOSURES)
+    others = most("others", of(Section.CUT_LOGS, Section.RULES, Section.FAULTS), MOST_OTHERS)
+    sessions = _timed(lake, "broker_history", cluster, _SESSION)
+    terms = _terms(_timed(lake, "quorum_history", cluster, _CONTROLLER).sort_by("offset").to_pylist())
+    log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
+    shown = log and _shown(windows or exposures or others, log, focus)
+    brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
+    elections, untimed = _elections(lake, cluster, focus.topic)
+    left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
+    return Events(
+        log=log,
+        shown=shown,
+        windows=_by_time(windows),
+        exposures=_by_time(exposures),
+        others=_by_time(others),
+        elections=sorted(most("elections", elections, MOST_ELECTIONS), key=lambda row: row["offset"]),
+        brokers=brokers,
+        controllers=terms[-MOST_CONTROLLERS:],
+        captured=_captured(lake, cluster),
+        left_out={name: count for name, count in left_out.items() if count},
+        no_time=len(findings) - len(timed) + untimed,
+    )
+
+
+def _usable(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.and_(pc.greater_equal(times, _FIRST_MS), pc.less(times, _LAST_MS)), False)
+
+
+def _timed(lake: Lake, table: str, cluster: str, columns: Sequence[str]) -> pa.Table:
+    rows = lake.read(table, cluster, columns)
+    return rows.filter(_usable(rows["timestamp_ms"]))
+
+
+def _by_time(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["start_timestamp_ms"], row["finding_id"]))
+
+
+def _terms(rows: Sequence[Row]) -> list[Row]:
+    """One row for each term of an active controller."""
+    terms: list[Row] = []
+    for row in rows:
+        if row["leader_id"] is None:
+            continue
+        same = ("leader_id", "controller_epoch")
+        if terms and all(terms[-1][name] == row[name] for name in same):
+            terms[-1]["end_timestamp_ms"] = row["end_timestamp_ms"]
+        else:
+            terms.append(dict(row))
+    return terms
+
+
+def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], findings: list[Row]) -> Span | None:
+    """The first and the last time that the metadata log shows."""
+    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
+    ends = ends.filter(_usable(ends)).to_pylist()
+    times = [*ends, *(row["timestamp_ms"] for row in terms)]
+    times += [pc.min(sessions["timestamp_ms"]).as_py(), pc.max(sessions["timestamp_ms"]).as_py()]
+    times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
+    known = [time for time in times if time is not None and _FIRST_MS <= time < _LAST_MS]
+    return (min(known), max(known)) if known else None
+
+
+def _shown(findings: list[Row], log: Span, focus: Focus) -> Span:
+    """The span that the report is narrowed to, as far as the log shows it; else the incident."""
+    first = log[0] if focus.from_ms is None else max(focus.from_ms, log[0])
+    last = log[1] if focus.to_ms is None else min(focus.to_ms, log[1])
+    narrowed = focus.from_ms is not None or focus.to_ms is not None
+    return (first, last) if narrowed and first < last else _incident(findings, log)
+
+
+def _incident(findings: list[Row], log: Span) -> Span:
+    """From the first to the last finding, the windows that are not excluded before all others, and a little more."""
+    grave = [row for row in findings if row["kind"] == HWM_REGRESSION and row["verdict"] != EXCLUDED] or findings
+    if not grave:
+        return log
+    first = min(row["start_timestamp_ms"] for row in grave)
+    ends = (row["end_timestamp_ms"] for row in grave)
+    last = max(log[1] if end is None else min(end, log[1]) for end in ends)
+    more = max(round((last - first) * _NEAR), 500)
+    return max(first - more, log[0]), max(min(last + more, log[1]), first + 1)
+
+
+def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tuple[dict[int, list[Row]], int]:
+    """(broker -> its rows, number of brokers left out): first those that led after a window, or went away near it."""
+    first, last = shown or (_FIRST_MS, _LAST_MS)
+    times = sessions["timestamp_ms"]
+    changed = sessions.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
+    of_windows = [row["recorded_leader"] for row in windows if row["recorded_leader"] is not None]
+    concerned = dict.fromkeys([*of_windows, *sorted(changed["broker_id"].unique().to_pylist())])
+    known = sorted(sessions["broker_id"].unique().to_pylist())
+    chosen = [b for b in dict.fromkeys([*concerned, *known]) if b in set(known)][:MOST_BROKERS]
+    rows = sessions.filter(pc.is_in(sessions["broker_id"], value_set=pa.array(chosen, pa.int32())))
+    most = MOST_SESSIONS // max(len(chosen), 1)
+    by_broker: dict[int, list[Row]] = {broker: [] for broker in sorted(chosen)}
+    for row in rows.sort_by([("broker_id", "ascending"), ("offset", "ascending")]).to_pylist():
+        by_broker[row["broker_id"]].append(row)
+    for broker, found in by_broker.items():
+        if len(found) > most:  # keep those nearest to the incident
+            middle = next((n for n, row in enumerate(found) if row["timestamp_ms"] >= first), len(found))
+            begin = max(0, min(middle - most // 2, len(found) - most))
+            by_broker[broker] = found[begin : begin + most]
+    return by_broker, len(known) - len(chosen)
+
+
+def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[pa.Table, int]:
+    """The elections, the gravest first, and how many have no usable time."""
+    found = lake.read("elections", cluster, _ELECTION, None if topic is None else pc.field("topic") == topic)
+    timed = found.filter(_usable(found["timestamp_ms"]))
+    rank = pc.fill_null(pc.index_in(timed["cause"], value_set=pa.array(_CAUSES)), len(_CAUSES))
+    order = [("rank", "ascending"), ("offset", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
+    return timed.append_column("rank", rank).sort_by(order), len(found) - len(timed)
+
+
+def _captured(lake: Lake, cluster: str) -> list[Row]:
+    """When files were captured, by the clock of the capturing machine."""
+    files = lake.read("evidence_files", cluster, ("captured_at_ms", "node_id"))
+    files = files.filter(_usable(files["captured_at_ms"]))
+    counted = files.group_by("captured_at_ms").aggregate([([], "count_all"), ("node_id", "distinct")])
+    rows = counted.sort_by("captured_at_ms").slice(max(len(counted) - MOST_CAPTURED, 0)).to_pylist()
+    return [
+        {
+            "captured_at_ms": row["captured_at_ms"],
+            "files": row["count_all"],
+            "nodes": sorted(node for node in row["node_id_distinct"] if node is not None),
+        }
+        for row in rows
+    ]

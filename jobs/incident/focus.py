@@ -1,0 +1,58 @@
+"""Narrow a report to a span of time and to a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What findings a report is narrowed to. from_ms, to_ms: UTC, both inclusive; null: no limit. topic: null: all."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    topic: str | None = None
+
+    @property
+    def narrows(self) -> bool:
+        return self != Focus()
+
+    def findings(self) -> pc.Expression:
+        """The findings within: those that overlap the span, of the topic. One without a time, or about no partition,
+        is within: it may limit what is known of every other one."""
+        within = pc.scalar(True)
+        start, end = pc.field("start_timestamp_ms"), pc.field("end_timestamp_ms")
+        if self.to_ms is not None:
+            within &= start.is_null() | (start <= self.to_ms)
+        if self.from_ms is not None:
+            within &= start.is_null() | end.is_null() | (end >= self.from_ms)
+        if self.topic is not None:
+            within &= (pc.field("topic") == self.topic) | (pc.field("topic").is_null() & pc.field("topic_id").is_null())
+        return within
+
+
+ALL = Focus()
+
+
+def parse_span(text: str) -> tuple[int | None, int | None]:
+    """`FROM..TO` as milliseconds; ISO 8601, UTC if no zone is given, and either may be missing. Errors: ValueError."""
+    first, dots, last = text.partition("..")
+    if not dots or not (first.strip() or last.strip()):
+        raise ValueError(f"{text!r} is not FROM..TO, e.g. 2026-11-21T00:39..2026-11-21T00:42")
+    from_ms, to_ms = _parse_ms(first), _parse_ms(last)
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise ValueError(f"{text!r} ends before it begins")
+    return from_ms, to_ms
+
+
+def _parse_ms(text: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ValueError(f"{text.strip()!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,167 @@
+"""Load the rows of a cluster's report from the lake: the first rows of each list, and totals of all."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.incident.advice import load_advice
+from jobs.incident.answer import load_answer
+from jobs.incident.captured import load_captured
+from jobs.incident.causes import load_causes
+from jobs.incident.events import FINDING, load_events
+from jobs.incident.focus import ALL, Focus
+from jobs.incident.order import KEYS, ordered
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from jobs.report.rows import (
+    ELECTION_COLUMNS,
+    MAX_DETAILS,
+    MAX_LISTED,
+    STATE_COLUMNS,
+    ReportInput,
+    Row,
+    by_section,
+)
+from jobs.report.states import MAX_STATES
+from jobs.report.totals import GROUPS, exposure_groups, policy_totals, totals_of
+from replay.findings.kinds import Section, of_section
+
+_COUNTED = (
+    "evidence_files",
+    "metadata_records",
+    "log_end_offsets",
+    "partition_history",
+    "elections",
+    "findings",
+    "quarantine",
+)
+# The tables that the rows come from.
+TABLES_SHOWN = (
+    *_COUNTED,
+    "counterfactuals",
+    "quality_results",
+    "broker_history",
+    "config_history",
+    "feature_history",
+    "quorum_history",
+    "captures",
+    "boot_ids",
+)
+_STATE_KEY = ("topic_id", "partition", "offset")
+_PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
+
+
+def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL) -> ReportInput:
+    """Load the rows that a report shows. focus: what its findings are narrowed to."""
+    keys = _keys(lake, cluster, focus)
+    findings = _findings(lake, cluster, keys)
+    detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
+    timelines, elections = _histories(lake, cluster, detailed)
+    return ReportInput(
+        cluster_id=cluster,
+        generated_from=list(lake.captures(cluster)),
+        answer=load_answer(lake, cluster, focus),
+        advice=load_advice(lake, cluster),
+        causes=load_causes(lake, cluster, detailed),
+        findings=findings,
+        totals=totals_of(keys),
+        counterfactuals=_counterfactuals(lake, cluster, detailed),
+        timelines=timelines,
+        elections=elections,
+        quality=lake.rows("quality_results", cluster),
+        quarantine=_quarantine(lake, cluster),
+        counts={name: lake.count(name, cluster) for name in _COUNTED},
+        fingerprint=fingerprint,
+        focus=focus,
+        events=load_events(lake, cluster, keys, focus),
+        policies=_policies(lake, cluster, keys, focus),
+        exposure_groups=exposure_groups(keys),
+        captured=load_captured(lake, cluster),
+    )
+
+
+def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
+    """The columns of all findings that determine the page's order, totals and timeline."""
+    exposed = pc.field("kind").isin(of_section(Section.EXPOSURES))
+    within = focus.findings()
+    names = dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])
+    others = lake.read("findings", cluster, [name for name in names if name != "reason"], ~exposed & within)
+    others = others.append_column(KEYS.field("reason"), pa.nulls(len(others), KEYS.field("reason").type))
+    found = lake.read("findings", cluster, list(names), exposed & within)
+    return pa.concat_tables([found, others.select(list(names))])
+
+
+def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Row]:
+    # The ids of a million windows take more memory than everything else here: only a narrowed report reads them.
+    names = ("finding_id", *_PREDICTED) if focus.narrows else _PREDICTED
+    rows = lake.read("counterfactuals", cluster, names)
+    if focus.narrows:
+        rows = rows.filter(pc.is_in(rows["finding_id"], value_set=keys["finding_id"].combine_chunks()))
+    return policy_totals(rows)
+
+
+def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
+    """The first MAX_LISTED findings of each section."""
+    ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
+    chosen = [finding_id for of_section in ids for finding_id in of_section]
+    return lake.rows("findings", cluster, where=pc.field("finding_id").isin(pa.array(chosen, pa.string())))
+
+
+def _quarantine(lake: Lake, cluster: str) -> list[Row]:
+    names = [name for name in TABLES["quarantine"].schema.names if name != "raw"]
+    order = [(name, "ascending") for name in ("capture", "path", "position", "reason")]
+    rows: list[Row] = lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
+    return rows
+
+
+def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
+    wanted = pc.field("finding_id").isin([row["finding_id"] for row in findings])
+    return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
+
+
+def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
+    """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
+    timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    if not findings:
+        return {}, []
+    places = _near(lake, cluster, findings)
+    offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
+    wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
+    order = [(name, "ascending") for name in _STATE_KEY]
+    for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
+        if place := places.get(tuple(row[n] for n in _STATE_KEY)):
+            timelines[row["topic_id"], row["partition"]].append({**row, **place})
+    chosen = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
+    return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
+
+
+def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
+    """The states within MAX_STATES of a window's start or election: (topic id, partition, offset) -> `place` and
+    `total` (see ReportInput)."""
+    sought: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for row in findings:
+        at = (row[name] for name in ("start_offset", "election_offset"))
+        sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
+    offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
+    columns = lake.read("partition_history", cluster, _STATE_KEY, _of_topics(topic_id for topic_id, _ in sought))
+    for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
+        if (topic_id, partition) in sought:
+            offsets[topic_id, partition].append(offset)
+    found = {}
+    for key, history in offsets.items():
+        history.sort()
+        for middle in {max(bisect_right(history, at) - 1, 0) for at in sought[key]}:
+            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
+                found[*key, history[place]] = {"place": place, "total": len(history)}
+    return found
+
+
+def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
+    # The type is explicit because Arrow cannot infer it from an empty list.
+    return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))

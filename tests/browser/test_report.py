@@ -1,0 +1,232 @@
+"""The report in a browser: timeline, filters, links, without a script, on paper, narrow, dark, hostile names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.report.page import render_report
+from tests.browser.conftest import CAPTURES, Open, Shown, sheets, summary_on_paper
+from tests.support.report_rows import counted, events, report, small_report
+from tests.unit.jobs.report.test_page import HOSTILE_TOPICS
+
+NAMES = [Path(capture).name.removesuffix(".tar.xz") for capture in CAPTURES]
+
+
+def quiet(shown: Shown, requests: int = 1) -> bool:
+    """Whether nothing was complained about, and nothing asked for but the page itself."""
+    assert shown.complaints == []
+    assert len(shown.requests) == requests
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_capture_asks_for_nothing_and_each_link_leads_somewhere(
+    open_page: Open, pages: dict[str, Path], name: str, scheme: str
+) -> None:
+    shown = open_page(pages[name], color_scheme=scheme)
+    assert shown.page.locator("#lanes .lane").count() > 5
+    lost = "[...document.querySelectorAll('a[href]')].filter(a => !document.querySelector(a.getAttribute('href')))"
+    assert shown.page.evaluate(f"{lost}.length") == 0
+    background = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(int(part) for part in re.findall(r"\d+", background)) < 60) is (scheme == "dark")
+    assert quiet(shown)
+
+
+def test_the_timeline_zooms_and_moves_by_button_key_wheel_and_drag(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean)
+    page = shown.page
+    first, last = shown.span()
+    page.click("#zoom-in")
+    near = shown.span()
+    assert near[1] - near[0] == pytest.approx((last - first) / 2, abs=2)
+    page.click("#later")
+    assert shown.span()[0] > near[0]
+    page.click("#show-incident")
+    assert shown.span() == (first, last)
+    page.focus("#lanes")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowLeft")
+    assert shown.span()[0] < near[0]
+    page.keyboard.press("1")
+    everything = shown.span()
+    assert everything[0] < first < last < everything[1]
+    page.keyboard.press("0")
+    box = page.locator("#lanes .lane svg").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 5, steps=4)
+    page.mouse.up()
+    assert shown.span()[0] > first
+    page.click("#show-incident")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    zoomed = shown.span()
+    assert zoomed[1] - zoomed[0] < last - first
+    assert "#" not in page.url
+    assert quiet(shown)
+
+
+def test_marks_are_to_scale_before_and_after_a_zoom(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean)
+    where = """() => [...document.querySelectorAll('#lanes rect.bar')].map(r => [
+        Number(r.dataset.s), Number(r.dataset.e), Number(r.getAttribute('x')), Number(r.getAttribute('width'))])"""
+    origin = int(str(shown.page.locator("#lanes").get_attribute("data-first")))
+    for zoomed in (False, True):
+        if zoomed:
+            shown.page.click("#zoom-in")
+        first, last = shown.span()
+        for start, end, x, width in shown.page.evaluate(where):
+            places = [(origin + time - first) * 1000 / (last - first) for time in (start, end)]
+            left, right = (min(max(place, -20), 1020) for place in places)
+            assert (x, x + width) == pytest.approx((left, max(right, left + 0.02)), abs=0.1)
+
+
+def test_filters_leave_what_they_name_and_the_brokers(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean)
+    page = shown.page
+    everything = shown.marks()
+    page.select_option("#filter-topic", label="audit")
+    assert 0 < shown.marks() < everything
+    assert page.locator("#lanes rect[data-k=hwm_regression]:not(.off)").evaluate_all(
+        "marks => marks.every(mark => mark.textContent.includes(' audit-'))"
+    )
+    page.select_option("#filter-verdict", "proven")
+    assert page.locator("#lanes rect[data-k=hwm_regression]:not(.off)").count() == 1
+    assert page.locator("#lanes rect[data-k=election]:not(.off)").count() == 0
+    page.click("#reset-filters")
+    assert shown.marks() == everything
+    page.select_option("#filter-kind", "election")
+    assert page.locator("#lanes rect[data-k=hwm_regression]:not(.off)").count() == 0
+    assert page.locator("#lanes rect[data-k=broker]:not(.off)").count() > 0
+    page.select_option("#filter-kind", "")
+    page.select_option("#filter-broker", "3")
+    assert page.locator("#lanes .lane:not(.off) .lane-name", has_text="broker").all_inner_texts() == ["broker 3"]
+    assert quiet(shown)
+
+
+def test_the_search_finds_a_finding_and_the_list_links_to_it(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean)
+    page = shown.page
+    finding = str(page.locator("article.finding .permalink").first.text_content()).removeprefix("#")
+    page.fill("#filter-text", finding)
+    assert page.locator("#lanes rect[data-k=hwm_regression]:not(.off)").count() == 1
+    page.click("#in-view > summary")
+    link = page.locator("#in-view a", has_text=finding)
+    link.click()
+    assert page.url.endswith(f"#f-{finding}")
+    page.fill("#filter-text", "no such thing")
+    assert page.locator("#matches").inner_text().startswith("0 ")
+
+
+def test_links_lead_from_a_finding_to_its_mark_and_back(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean)
+    page = shown.page
+    page.select_option("#filter-kind", "election")
+    page.click("#show-all")
+    for _ in range(4):
+        page.click("#zoom-in")
+    page.locator("article.finding .ids a", has_text="timeline").first.click()
+    marked = page.locator("#lanes rect.marked")
+    assert marked.count() == 1
+    first, last = shown.span()
+    origin = int(str(page.locator("#lanes").get_attribute("data-first")))
+    assert first <= origin + int(str(marked.get_attribute("data-e")))
+    assert origin + int(str(marked.get_attribute("data-s"))) <= last
+    marked.click(force=True)
+    assert page.evaluate("location.hash").startswith("#f-")
+    assert quiet(shown)
+
+
+def test_a_link_into_something_folded_unfolds_it(open_page: Open, unclean: Path) -> None:
+    inside = "document.querySelector('details.exposures tr[id]').id"
+    anchor = open_page(unclean).page.evaluate(inside)
+    page = open_page(unclean, f"#{anchor}").page
+    assert page.locator(f"#{anchor}").is_visible()
+
+
+def test_commands_are_copied(open_page: Open, unclean: Path) -> None:
+    shown = open_page(unclean, permissions=["clipboard-read", "clipboard-write"])
+    page = shown.page
+    page.locator("article.finding details.commands > summary").first.click()
+    page.locator("article.finding .copy-button").first.click()
+    page.locator("article.finding .copy-button", has_text="Copied").wait_for()
+    assert re.fullmatch(r"kraft-forensics explain [0-9a-f]{16}", page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_without_a_script_the_page_is_complete(open_page: Open, unclean: Path) -> None:
+    with_it, without = open_page(unclean), open_page(unclean, java_script_enabled=False)
+    assert not without.page.locator("#controls").is_visible()
+    assert without.marks() == with_it.marks()
+    for each in ("#summary", "#timeline", "#advice", "#windows", "#details", "#policies", "#brokers", "#evidence"):
+        assert without.page.locator(each).is_visible()
+    widths = [shown.page.locator("#lanes rect.proven").first.bounding_box() for shown in (with_it, without)]
+    assert widths[0] is not None
+    assert widths[1] is not None
+    assert widths[0]["width"] == pytest.approx(widths[1]["width"], abs=1)
+    without.page.locator("article.finding .by-time").first.check()
+    assert without.page.locator("article.finding .to-scale").first.is_visible()
+    assert not without.page.locator("article.finding .per-state").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [420, 760, 1280])
+def test_nothing_is_wider_than_the_window(open_page: Open, unclean: Path, width: int) -> None:
+    page = open_page(unclean, viewport={"width": width, "height": 900}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_paper_a_summary_of_three_pages_comes_first(open_page: Open, pages: dict[str, Path], name: str) -> None:
+    page = open_page(pages[name]).page
+    whole = sheets(page.pdf(prefer_css_page_size=True))
+    assert 1 <= sheets(summary_on_paper(page)) <= 3 < whole
+
+
+@pytest.mark.parametrize("topic", HOSTILE_TOPICS)
+def test_a_hostile_name_runs_nothing(open_page: Open, topic: str) -> None:
+    planted = small_report()
+    for each in (*planted.findings, *planted.elections, *planted.counterfactuals):
+        each["topic"] = topic
+    for each in planted.findings:
+        each |= {"explanation": topic, "rule": topic}
+    events_ = events(planted.findings)
+    events_.elections[0]["topic"] = topic
+    events_.elections[0]["cause"] = topic
+    shown = open_page(
+        render_report(report(planted.findings, totals=counted(planted.findings), events=events_, advice=planted.advice))
+    )
+    page = shown.page
+    page.click("#in-view > summary")
+    page.select_option("#filter-topic", index=1)
+    page.fill("#filter-text", topic)
+    page.fill("#filter-text", "")
+    assert page.locator("#in-view tbody tr").count() > 3
+    assert page.evaluate("document.querySelectorAll('img, #lanes script, [onerror], [onmouseover]').length") == 0
+    assert quiet(shown)
+
+
+def test_a_script_that_is_not_the_pages_own_does_not_run(open_page: Open) -> None:
+    html = render_report(small_report()).replace("</main>", "<script>document.title = 'taken'</script></main>")
+    shown = open_page(html)
+    assert "taken" not in shown.page.title()
+    assert any("Content Security Policy" in text for text in shown.complaints)
+    assert shown.page.locator("#controls").is_visible()  # its own script runs
+
+
+def test_a_screen_reader_gets_landmarks_names_and_labels(open_page: Open, unclean: Path) -> None:
+    page = open_page(unclean).page
+    assert [page.get_by_role(role).count() for role in ("banner", "main", "contentinfo")] == [1, 1, 1]
+    assert page.get_by_role("navigation", name="Sections").count() == 1
+    nameless = """() => [...document.querySelectorAll('button, select, input, a[href], svg[role=img], [role=region]')]
+        .filter(each => !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length
+            || each.getAttribute('aria-labelledby'))).length"""
+    assert page.evaluate(nameless) == 0
+    assert page.evaluate("[...document.querySelectorAll('table')].every(t => t.querySelector('th[scope]'))")
+    stops = page.evaluate("[...document.querySelectorAll('#lanes a')].filter(a => a.tabIndex >= 0).length")
+    assert stops == 0  # the list below the timeline has the same links

@@ -1,0 +1,111 @@
+"""What is loaded for the timeline of an incident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from evidence.tables import EVIDENCE_FILES
+from jobs.incident import events
+from jobs.incident.events import Events, load_events
+from jobs.incident.focus import ALL, Focus
+from jobs.incident.order import KEYS
+from jobs.lake.lake import Lake
+from replay.arrow.schemas import BROKER_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
+from tests.support.report_rows import START_MS, TOPIC_ID, exposure, fault, finding, row
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+
+
+def loaded(root: Path, findings: list[dict[str, Any]], focus: Focus = ALL, **tables: pa.Table) -> Events:
+    lake = Lake(root)
+    lake.create()
+    for name, table in tables.items():
+        lake.put(name, CLUSTER, table)
+    found = pa.Table.from_pylist(findings, schema=FINDINGS)
+    return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus)
+
+
+def elections(*given: tuple[str, str, int]) -> pa.Table:
+    rows = [
+        row(ELECTIONS, topic_id=TOPIC_ID, topic=topic, partition=0, cause=cause, offset=at, timestamp_ms=START_MS + at)
+        for topic, cause, at in given
+    ]
+    return pa.Table.from_pylist(rows, schema=ELECTIONS)
+
+
+def quorum(*given: tuple[int | None, int, int, int | None]) -> pa.Table:
+    names = ("leader_id", "controller_epoch", "timestamp_ms", "end_timestamp_ms")
+    rows = [row(QUORUM_HISTORY, offset=n, **dict(zip(names, each, strict=True))) for n, each in enumerate(given)]
+    return pa.Table.from_pylist(rows, schema=QUORUM_HISTORY)
+
+
+def brokers(*given: tuple[int, int]) -> pa.Table:
+    rows = [row(BROKER_HISTORY, broker_id=broker, offset=at, timestamp_ms=START_MS + at) for broker, at in given]
+    return pa.Table.from_pylist(rows, schema=BROKER_HISTORY)
+
+
+def test_the_incident_is_where_the_undecided_and_proven_windows_are(tmp_path: Path) -> None:
+    early = finding("x", verdict="excluded", start_timestamp_ms=START_MS, end_timestamp_ms=START_MS + 1000)
+    found = loaded(tmp_path, [early, finding(), exposure("e"), fault("f", start_timestamp_ms=None)])
+    assert found.log == (START_MS, START_MS + 30_000)
+    assert found.shown == (START_MS + 7000, START_MS + 30_000)  # 15 % more on each side, but not beyond the log
+    assert [each["finding_id"] for each in found.windows] == ["x", "hwm-1"]
+    assert [each["finding_id"] for each in found.exposures] == ["e"]
+    assert found.no_time == 1
+
+
+@pytest.mark.parametrize(
+    ("focus", "shown"),
+    [
+        (Focus(START_MS + 12_000, START_MS + 90_000), (12_000, 30_000)),
+        (Focus(None, START_MS + 15_000), (10_000, 15_000)),
+        (Focus(START_MS + 40_000, None), (10_000, 30_000)),  # after the log: what is there
+    ],
+)
+def test_a_narrowed_timeline_shows_its_span(tmp_path: Path, focus: Focus, shown: tuple[int, int]) -> None:
+    assert loaded(tmp_path, [finding()], focus).shown == tuple(START_MS + time for time in shown)
+
+
+def test_records_of_one_term_are_one_row(tmp_path: Path) -> None:
+    found = loaded(
+        tmp_path, [], quorum_history=quorum((None, 0, 1, 2), (3000, 1, 2, 3), (3000, 1, 3, 9), (3001, 2, 9, None))
+    )
+    terms = [(term["leader_id"], term["timestamp_ms"], term["end_timestamp_ms"]) for term in found.controllers]
+    assert terms == [(3000, 2, 9), (3001, 9, None)]
+
+
+def test_the_gravest_elections_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_ELECTIONS", 2)
+    some = elections(("ledger", "isr", 1), ("ledger", "unclean", 4), ("ledger", "elr", 2), ("audit", "isr", 3))
+    found = loaded(tmp_path, [], elections=some)
+    assert [each["cause"] for each in found.elections] == ["elr", "unclean"]  # in the order of time
+    assert found.left_out == {"elections": 2}
+    assert [e["offset"] for e in loaded(tmp_path, [], Focus(topic="audit"), elections=some).elections] == [3]
+
+
+def test_brokers_that_windows_are_about_come_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_BROKERS", 2)
+    rows = brokers((1, 0), (2, 0), (5, 0), (7, 0), (7, 15_000))
+    found = loaded(tmp_path, [finding(recorded_leader=5)], broker_history=rows)
+    assert {broker: len(each) for broker, each in found.brokers.items()} == {5: 1, 7: 2}
+    assert found.left_out == {"brokers": 2}
+
+
+def test_times_that_no_clock_shows_do_not_stretch_the_timeline(tmp_path: Path) -> None:
+    damaged = [finding("a", start_timestamp_ms=2**62), finding("b", start_timestamp_ms=-1)]
+    sizes = dict.fromkeys(("size_bytes", "parsed_bytes", "quarantined_bytes", "trailing_bytes"), 0)
+    files = [row(EVIDENCE_FILES, path="f", capture="c", last_timestamp_ms=2**60, captured_at_ms=-9, **sizes)]
+    found = loaded(tmp_path, [finding(), *damaged], evidence_files=pa.Table.from_pylist(files, schema=EVIDENCE_FILES))
+    assert found.log == (START_MS + 10_000, START_MS + 30_000)
+    assert found.captured == []
+    assert found.no_time == 2
+
+
+def test_nothing_known_is_no_span(tmp_path: Path) -> None:
+    found = loaded(tmp_path, [])
+    assert found.log is None
+    assert found.shown is None
