@@ -13,10 +13,10 @@ import pyarrow as pa
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.fingerprint import input_fingerprint
+from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
-from jobs.lake.tables import QUALITY_RESULTS
+from jobs.lake.tables import CHECKED, QUALITY_RESULTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
 
 def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     since, inputs = lake.cluster_version("quality_results", cluster), input_fingerprint(lake, cluster, _INPUTS)
-    up_to_date = lake.input_fingerprint("quality_results", cluster) == inputs
+    up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs)
     if not up_to_date:
         # Great Expectations takes seconds to import, so import it only when it is needed.
         from quality.checkpoint import run_suite
@@ -55,7 +55,7 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
             rows = run_suite(_frame(lake, cluster, settings), partition_history_suite(), Path(folder))
             lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
         table = pa.Table.from_pylist(rows, schema=QUALITY_RESULTS)
-        lake.put("quality_results", cluster, table, {"input_fingerprint": inputs}, since)
+        lake.put("quality_results", cluster, table, completion(lake, cluster, _INPUTS, CHECKED, inputs), since)
     results = lake.rows("quality_results", cluster, ("expectation", "column", "success", "unexpected_count"))
     failed = [f"{r['expectation']}({r['column']}): {r['unexpected_count']} rows" for r in results if not r["success"]]
     return QualityResult(cluster, len(results), failed, within(lake.root, f"{DOCS}/{cluster}/index.html"), up_to_date)

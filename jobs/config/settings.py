@@ -85,6 +85,12 @@ class QualitySettings(_Section):
     spark_from_rows: int = Field(ge=0)
 
 
+class CustodySettings(_Section):
+    """[custody]: what is kept about who did what."""
+
+    ingested_by: str = Field(max_length=200)
+
+
 class CounterfactualSettings(_Section):
     """[counterfactuals]: predictions for every window, in addition to the fixed policies."""
 
@@ -118,6 +124,7 @@ class Settings(BaseSettings):
     evidence: EvidenceSettings
     replay: ReplaySettings
     quality: QualitySettings
+    custody: CustodySettings
     counterfactuals: CounterfactualSettings
     metrics: MetricSettings
 

@@ -17,8 +17,9 @@ from jobs.detect.scratch import Scratch, write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.fingerprint import input_fingerprint, require_unchanged
+from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
 from jobs.lake.lake import Lake, write_file
+from jobs.lake.tables import DETECTED
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
 from jobs.spark.tasks import run_tasks
@@ -77,11 +78,11 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
 
 
 def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
-    since = lake.cluster_versions((_CLOCKS, *WRITTEN.values()), cluster)
+    since = lake.cluster_versions(DETECTED, cluster)
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     parameters = (settings.evidence.clock_error_ms, question)
     inputs = input_fingerprint(lake, cluster, _INPUTS, parameters)
-    if lake.input_fingerprint("findings", cluster) == inputs:
+    if is_up_to_date(lake, cluster, DETECTED, inputs):
         return DetectSummary(cluster, True)
     state, facts = judging_inputs(lake, cluster, settings)
     progress(f"{cluster}: judging elections and windows")
@@ -117,7 +118,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         written = [r.files[name] for r in results if name in r.files]
         if name in more and len(more[name]):
             written.append(write_file(lake.storage, name, more[name]))
-        about = {"input_fingerprint": inputs} if name == "findings" else None
+        about = completion(lake, cluster, _INPUTS, DETECTED, inputs) if name == DETECTED[-1] else None
         lake.replace(name, cluster, written, about, since[name])
     violations = Counter(counts_of(of_log["invariant"]))
     return DetectSummary(

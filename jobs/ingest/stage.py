@@ -27,6 +27,7 @@ from evidence.offsets.read import OffsetTables, read_offsets
 from jobs.config.settings import Settings
 from jobs.ingest.archives import archive_mark, ingested_as
 from jobs.ingest.log_batches import merged_batches
+from jobs.ingest.receipt import receipt
 from jobs.ingest.records import (
     RECORDS,
     SNAPSHOTS,
@@ -37,13 +38,14 @@ from jobs.ingest.records import (
     plan_records,
 )
 from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.tables import STATIC_CONFIGS
+from jobs.lake.tables import INGESTED, STATIC_CONFIGS
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
 # Written last: a file in it has been ingested completely.
-_LAST = "evidence_files"
+_LAST = INGESTED[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +66,27 @@ def ingest(lake: Lake, location: Location, settings: Settings, progress: Progres
     progress(f"opening {location}")
     mark = archive_mark(location)
     if cluster := ingested_as(lake, mark):
+        heads_of(lake, cluster, INGESTED)
         return Ingested(mark["capture"], cluster, {}, [], [], True)
     with open_capture(location) as capture:
-        lake.create()
-        about = {} if capture.refused else mark  # refused members are reported each time
-        write = _Writer(lake, {f.path: f.node_id for f in capture.files}, about)
-        return undisturbed(lambda: _ingest(write, capture, settings, progress))
+        # refused members are reported each time
+        return ingest_opened(lake, capture, settings, progress, {} if capture.refused else mark)
+
+
+def ingest_opened(
+    lake: Lake, capture: Capture, settings: Settings, progress: Progress, about: Mapping[str, str] | None = None
+) -> Ingested:
+    """Ingest an open capture. about: what the last commit says, too. Errors: as `ingest`."""
+    lake.create()
+    write = _Writer(lake, {f.path: f.node_id for f in capture.files}, about or {})
+    return undisturbed(lambda: _ingest(write, capture, settings, progress))
 
 
 def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake = write.lake
     known = _known_files(lake, capture.name)
     if {(f.path, f.sha256) for f in capture.files} <= set(known):
+        heads_of(lake, next(iter(known.values())), INGESTED)
         return Ingested(capture.name, next(iter(known.values())), write.added, [], capture.refused, True)
     return _ingest_new(write, capture, settings, progress)
 
@@ -92,6 +103,7 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
     cluster = _cluster_id(capture, offsets)
+    heads_of(lake, cluster, INGESTED)
     since = lake.cluster_version(_LAST, cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
@@ -121,7 +133,8 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
-    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since)
+    about = {**write.about, "ingested": receipt(capture, settings.custody), "beside": heads_of(lake, cluster, INGESTED[:-1])}
+    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since, about)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
 
@@ -142,9 +155,8 @@ class _Writer:
         """Begin an attempt."""
         self.cluster, self.messages = cluster, []
 
-    def append(self, name: str, rows: pa.Table, since: int | None = None) -> None:
+    def append(self, name: str, rows: pa.Table, since: int | None = None, about: Row | None = None) -> None:
         if len(rows):
-            about = self.about if name == _LAST else None
             self._count(name, self.lake.append(name, self.cluster, rows, since, about))
 
     def _count(self, name: str, rows: int) -> None:

@@ -11,7 +11,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,10 @@ from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, Parqu
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location
+from jobs.lake import chain
+from jobs.lake.chain import Head
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
+from jobs.lake.data_files import DataFile, data_files, listed, statistics
 from jobs.lake.row_groups import SlicedFile, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
@@ -40,23 +42,6 @@ _STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
 _ATTEMPTS = 20  # to commit while other processes do
 _NEWEST = 20  # commits to look through before all of them are read
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A Parquet file of a table. name: as in the table's log. lowest, highest: values of the last key column, by which
-    readers skip files; None if all are null."""
-
-    name: str
-    size_bytes: int
-    rows: int
-    lowest: Any = None
-    highest: Any = None
-
-    @property
-    def path(self) -> str:
-        """Where the file is, below the table's folder. Names in the log are percent-encoded (Delta's protocol)."""
-        return unquote(self.name)
 
 
 def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
@@ -75,7 +60,7 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
         file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
     size = file.close()
     known = pc.min_max(rows[of.key[-1]]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
-    return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py())
+    return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -156,7 +141,7 @@ class Lake:
         schema = pa.schema([*found, *(field for field in TABLES[name].schema if field.name not in found.names)])
         partitions = table.metadata().partition_columns
         fragments = []
-        for row in _files(table):
+        for row in listed(table):
             is_of = reduce(and_, (pc.field(c) == row[f"partition.{c}"] for c in partitions)) if partitions else None
             fragments.append(form.make_fragment(unquote(row["path"]), system, is_of))
         return FileSystemDataset(fragments, schema, form, system)
@@ -196,12 +181,7 @@ class Lake:
 
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
-        key = TABLES[name].key[-1]
-        return [
-            DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
-            for a in _files(self.delta(name))
-            if a.get(f"partition.{CLUSTER_ID}") == cluster_id
-        ]
+        return data_files(self.delta(name), name, cluster_id)
 
     def clusters(self) -> list[str]:
         """Ids of all clusters with evidence in this lake, sorted."""
@@ -284,24 +264,26 @@ class Lake:
         remove: Iterable[DataFile] = (),
         about: Mapping[str, Any] | None = None,
         since: int | None = None,
+        adopted: Mapping[str, str] | None = None,
     ) -> None:
         """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
         an earlier release are added first.
 
-        since: the `cluster_version` that the new rows were worked out from; None: the newest. Errors:
-        ChangedMeanwhileError if another process has committed rows of the cluster since then; LakeError if the table is
-        not partitioned by cluster_id.
+        since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
+        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). Errors:
+        ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
+        files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
         """
         from deltalake import CommitProperties, Schema, Transaction
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
         of, now_ms, partition = TABLES[name], time.time_ns() // 1_000_000, {CLUSTER_ID: cluster_id}
+        add, remove = list(add), list(remove)
         actions = [
             *(RemoveAction(f.name, True, now_ms, f.size_bytes, partition) for f in remove),
-            *(AddAction(f.name, f.size_bytes, partition, now_ms, True, _statistics(of.key[-1], f)) for f in add),
+            *(AddAction(f.name, f.size_bytes, partition, now_ms, True, statistics(of.key[-1], f)) for f in add),
         ]
-        metadata = {"userMetadata": json.dumps({CLUSTER_ID: cluster_id, **(about or {})})}
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)
             if table.metadata().partition_columns != [CLUSTER_ID]:
@@ -318,7 +300,8 @@ class Lake:
             missing = [field for field in of.schema if field.name not in known]
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
-            properties = CommitProperties(metadata, app_transactions=of_cluster)
+            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {}, adopted)
+            properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
             try:
                 if missing:
                     table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
@@ -329,6 +312,36 @@ class Lake:
             except CommitFailedError:  # another process has committed, perhaps rows of another cluster
                 if not attempts_left:
                     raise
+
+    def _marked(
+        self,
+        table: DeltaTable,
+        name: str,
+        cluster_id: str,
+        version: int,
+        add: list[DataFile],
+        remove: list[DataFile],
+        about: Mapping[str, Any],
+        adopted: Mapping[str, str] | None,
+    ) -> Row:
+        """The metadata of a commit on `table` (jobs/lake/chain.py)."""
+        removed = {file.name for file in remove}
+        kept = [file for file in data_files(table, name, cluster_id) if file.name not in removed]
+        head = self._head(table, name, cluster_id)
+        if kept and head.problem and adopted is None:
+            raise chain.changed(self.root, name, cluster_id, head.problem)
+        # The files of an earlier release have no known digest.
+        added = add if head.link else [*kept, *add]
+        mark = {
+            "table": name,
+            "version": version,
+            "previous": head.link,
+            "files": chain.files_digest(file.text for file in (*kept, *add)),
+            "added": {file.name: file.sha256 for file in added} | dict(adopted or {}),
+            "removed": sorted(removed),
+            "kept": len(kept) if adopted is None else 0,
+        }
+        return chain.marked({CLUSTER_ID: cluster_id, **about}, mark)
 
     def cluster_version(self, name: str, cluster_id: str) -> int:
         """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
@@ -346,36 +359,28 @@ class Lake:
         return int(self.delta(name).version())
 
     def commits(self, name: str) -> Iterator[Row]:
-        """The commitInfo of every commit, newest first."""
-        table = self.delta(name)
+        """The commitInfo of every commit, newest first, with its `version`."""
+        return self._commits(self.delta(name))
+
+    def _commits(self, table: DeltaTable) -> Iterator[Row]:
         newest = table.history(_NEWEST)
         yield from newest
         if len(newest) == _NEWEST:
             yield from table.history()[_NEWEST:]
 
+    def head(self, name: str, cluster_id: str) -> Head:
+        """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
+        rows."""
+        return self._head(self.delta(name), name, cluster_id)
+
+    def _head(self, table: DeltaTable, name: str, cluster_id: str) -> Head:
+        texts = (file.text for file in data_files(table, name, cluster_id))
+        return chain.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
+
     def made(self, name: str, cluster_id: str) -> Row:
-        """The metadata (`about`) of the newest commit of the cluster's rows; empty if there is none."""
-        for commit in self.commits(name):
-            text = commit.get("userMetadata")
-            made: Row = json.loads(text) if text else {}
-            if made.get(CLUSTER_ID) == cluster_id:
-                return made
-        return {}
+        """The metadata (`about`, and the mark) of the newest commit of the cluster's rows; empty if there is none."""
+        return self.head(name, cluster_id).made
 
     def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
         """The fingerprint of the inputs that the cluster's rows were made from; None if there is none."""
         return self.made(name, cluster_id).get("input_fingerprint")
-
-
-def _files(table: DeltaTable) -> list[Row]:
-    """The table's files, as its log names them."""
-    rows: list[Row] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return rows
-
-
-def _statistics(column: str, file: DataFile) -> str:
-    """Delta's statistics of a file, as JSON."""
-    found: Row = {"numRecords": file.rows}
-    if file.lowest is not None:
-        found |= {"minValues": {column: file.lowest}, "maxValues": {column: file.highest}}
-    return json.dumps(found)

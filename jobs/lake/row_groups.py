@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.lake.storage import Storage
+from jobs.lake.storage import HashingSink, Storage
 from replay.arrow.ragged import Array
 
 _KEY = b"kraft_forensics.slices"
@@ -57,7 +57,7 @@ class SlicedFile:
         self.count = count
         self.topics = topics
         self._groups: list[int] = []
-        self._sink = storage.new(name)
+        self._sink = HashingSink(storage.new(name))
         self._writer = pq.ParquetWriter(self._sink, schema)
 
     def write(self, rows: pa.Table) -> None:
@@ -81,6 +81,11 @@ class SlicedFile:
         size = int(self._sink.tell())
         self._sink.close()
         return size
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes written so far, hex."""
+        return self._sink.sha256.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ the files of its tables, and delta-rs the tables' logs. Both take credentials an
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from contextlib import suppress
@@ -19,6 +20,7 @@ from evidence.errors import KraftForensicsError
 
 # deltalake converts a path to a URL, where these characters have another meaning or are illegal.
 _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
+_STEP_BYTES = 4 << 20
 _STORES = ("s3", "gs", "abfs", "abfss")
 
 
@@ -43,6 +45,31 @@ def check_root(root: Location) -> None:
 def within(root: Location, name: str) -> Location:
     """A file or folder below a folder or URL."""
     return Remote(f"{root.url.rstrip('/')}/{name}") if isinstance(root, Remote) else root / name
+
+
+class HashingSink:
+    """A new file whose bytes are hashed as they are written, so that they need not be read again."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def write(self, data: bytes) -> int:
+        self.sha256.update(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """What is written is complete when the file is closed."""
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class Storage:
@@ -89,6 +116,14 @@ class Storage:
 
     def open(self, name: str) -> BinaryIO:
         return self.system.open_input_file(self.path(name))
+
+    def sha256(self, name: str) -> str:
+        """SHA-256 of a file, hex."""
+        found = hashlib.sha256()
+        with self.system.open_input_stream(self.path(name)) as file:
+            while data := file.read(_STEP_BYTES):
+                found.update(data)
+        return found.hexdigest()
 
     def copy_in(self, folder: Path, name: str) -> None:
         """Copy the files of a local folder."""

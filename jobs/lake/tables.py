@@ -287,3 +287,31 @@ _ALL = (
     _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
 )
 TABLES = {t.name: t for t in _ALL}
+
+# The tables that each stage writes, the one that it writes last at the end.
+INGESTED = (
+    "quarantine",
+    "snapshot_records",
+    "quorum_reports",
+    "metadata_records",
+    "log_batches",
+    "log_end_offsets",
+    "described_partitions",
+    "broker_log_events",
+    "node_boots",
+    "boot_ids",
+    "static_configs",
+    "captures",
+    "evidence_files",
+)
+REPLAYED = (
+    "partition_history",
+    "cluster_metrics",
+    "broker_history",
+    "feature_history",
+    "config_history",
+    "quorum_history",
+)
+DETECTED = ("node_clocks", "elections", "rule_differences", "invariant_violations", "counterfactuals", "findings")
+CHECKED = ("quality_results",)
+STAGES = {"ingest": INGESTED, "replay": REPLAYED, "detect": DETECTED, "quality": CHECKED}

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.fingerprint import CODE_VERSION, input_fingerprint, require_unchanged
+from jobs.lake.fingerprint import CODE_VERSION, completion, input_fingerprint, is_up_to_date, require_unchanged
 from jobs.lake.lake import DataFile, Lake, write_file
-from jobs.lake.tables import TABLES
+from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.replay.task import ReplayedBucket, ReplayTask
@@ -36,7 +36,6 @@ _INPUTS = ("log_batches", RECORDS, SNAPSHOTS, "static_configs", "quarantine", "l
 # Written last: its input fingerprint shows that the stage is done.
 _LAST = "quorum_history"
 _METRICS = "cluster_metrics"
-_WRITTEN = (HISTORY, _METRICS, "broker_history", "feature_history", "config_history", _LAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ def replay(
 
 
 def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
-    since = lake.cluster_versions(_WRITTEN, cluster)
+    since = lake.cluster_versions(REPLAYED, cluster)
     inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
-    if lake.input_fingerprint(_LAST, cluster) == inputs:
+    if is_up_to_date(lake, cluster, REPLAYED, inputs):
         return Replayed(cluster, 0, True)
     progress(f"{cluster}: resolving cluster-wide records")
     try:
@@ -88,7 +87,8 @@ def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     lake.replace(_METRICS, cluster, _metrics(lake, results, course), since=since[_METRICS])
     for name, table in _cluster_histories(lake, cluster, state, results):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        lake.put(name, cluster, clipped, {"input_fingerprint": inputs} if name == _LAST else None, since[name])
+        about = completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
+        lake.put(name, cluster, clipped, about, since[name])
     return Replayed(cluster, sum(r.rows for r in results), False, replayed.resumed_at)
 
 
@@ -134,7 +134,8 @@ def _partitions(
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
-    made = lake.made(HISTORY, cluster)
+    head = lake.head(HISTORY, cluster)
+    made = {} if head.problem else head.made
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
     from_offset = earlier.offset if earlier and goes_on_from(state, static, earlier) else None
 

@@ -1,0 +1,130 @@
+"""The chain of a table's commits: each commit of a cluster's rows names the one before it and the files that it adds.
+
+The mark is in the commit's user metadata, so rows and mark are one commit (docs/adr/0002-marks-in-commits.md). `link`
+is the SHA-256 of all of it, the previous link included. A commit that another program makes has no mark, and leaves
+other files than the newest mark names (docs/reliability.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from jobs.lake.storage import LakeError
+from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES
+
+Row = dict[str, Any]
+# Commits without a mark that `Lake.create` makes, and that leave the rows as they are.
+OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN")
+
+
+class ChangedTableError(LakeError):
+    """Another program has changed a cluster's rows of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a cluster's chain in one table. version: Lake.cluster_version. made: metadata of its newest commit.
+    problem: why the table is not what that commit left; None if it is."""
+
+    version: int
+    made: Row = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def link(self) -> str | None:
+        """None: no commit has a mark, as in a lake of an earlier release."""
+        return self.made.get("link")
+
+    @property
+    def id(self) -> str:
+        """Identifies the rows: the version and the beginning of the link."""
+        return f"{self.version}:{(self.link or '')[:16]}"
+
+
+@cache
+def writer() -> str:
+    """The name and version of this program."""
+    try:
+        return f"kraft-forensics {version('kraft-forensics')}"
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "kraft-forensics"
+
+
+def files_digest(files: Iterable[str]) -> str:
+    """A digest of a set of files, each as text (DataFile.text)."""
+    return sha256("\n".join(sorted(files)).encode()).hexdigest()
+
+
+def marked(metadata: Mapping[str, Any], mark: Mapping[str, Any]) -> Row:
+    """A commit's metadata with its mark and link.
+
+    mark: `table`; `version`; `previous` link or null; `files`: files_digest after the commit; `added`: SHA-256 by file
+    name (empty: not known); `removed`: file names; `kept`: number of other files.
+    """
+    whole = {**metadata, "mark": {**mark, "writer": writer()}}
+    return {**whole, "link": link_of(whole)}
+
+
+def link_of(metadata: Mapping[str, Any]) -> str:
+    """SHA-256 of a commit's metadata, its link left out."""
+    rest = {name: value for name, value in metadata.items() if name != "link"}
+    return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def metadata_of(commit: Row) -> Row:
+    """The metadata that `Lake.commit` gave a commit; empty for other commits."""
+    text = commit.get("userMetadata")
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and CLUSTER_ID in found else {}
+
+
+def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> Head:
+    """The head of a cluster's chain. version: as in Head. commits: newest first. files: DataFile.text of the files that
+    the table has."""
+    others: list[Row] = []
+    for commit in commits:
+        made = metadata_of(commit)
+        if made.get(CLUSTER_ID) == cluster_id:
+            break
+        if not made and commit.get("operation") not in OWN_OPERATIONS:
+            others.append(commit)
+    else:
+        made = {}
+    texts, problem = list(files), None
+    by = author(others[0]) if others else "its log was edited"
+    if "mark" not in made:
+        return Head(version, made, by if texts and not made else None)
+    if link_of(made) != made.get("link") or made["mark"]["version"] != version:
+        problem = "its newest mark was edited"
+    elif files_digest(texts) != made["mark"]["files"]:
+        problem = by
+    return Head(version, made, problem)
+
+
+def author(commit: Row) -> str:
+    """What made a commit, e.g. `version 7: DELETE by delta-rs:py-1.6.6`."""
+    by = commit.get("engineInfo") or commit.get("clientVersion") or "an unknown program"
+    return f"version {commit.get('version', '?')}: {commit.get('operation', 'a commit')} by {by}"
+
+
+def stage_of(table: str) -> str:
+    """The stage that writes a table."""
+    return next(stage for stage, tables in STAGES.items() if table in tables)
+
+
+def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedTableError:
+    """The error for a table that is not what its newest commit left."""
+    if table in INGESTED:
+        advice = "It holds evidence, so it is not used: `kraft-forensics verify` shows what is different."
+    else:
+        advice = f"`kraft-forensics {stage_of(table)}` makes it again."
+    return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")

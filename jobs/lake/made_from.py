@@ -1,0 +1,28 @@
+"""What a document was made from: the captures' digests, and the newest commit of each table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs.lake import chain
+from jobs.lake.lake import Lake
+from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED
+
+Row = dict[str, Any]
+
+
+def receipts(lake: Lake, cluster: str) -> list[Row]:
+    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order."""
+    made = (chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1]))
+    found = [m["ingested"] for m in made if m.get(CLUSTER_ID) == cluster and "ingested" in m and "rewritten" not in m]
+    return found[::-1]
+
+
+def made_from(lake: Lake, cluster: str) -> Row:
+    """captures: SHA-256 of the list of each capture's files, by name; tables: version and link of the newest commit of
+    each table that has one, as `kraft-forensics verify` checks them (docs/reliability.md)."""
+    heads = {name: lake.head(name, cluster) for name in (*INGESTED, *REPLAYED, *DETECTED)}
+    return {
+        "captures": {receipt["capture"]: receipt["digest"] for receipt in receipts(lake, cluster)},
+        "tables": {name: {"version": head.version, "digest": head.link} for name, head in heads.items() if head.link},
+    }

@@ -1,0 +1,83 @@
+"""Tables that another program has rewritten with the same rows, as OPTIMIZE does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.lake import chain
+from jobs.lake.data_files import DataFile
+from jobs.lake.lake import Lake
+from jobs.lake.row_digests import RowSet, file_rows
+from jobs.lake.tables import CLUSTER_ID, TABLES
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What differs between the files of a cluster by its commits and by the table's log. gone: names of files that the
+    table has no more; new: those that it has instead. lost: of `gone`, those whose bytes are no longer there."""
+
+    lake: Lake
+    table: str
+    gone: list[str]
+    new: list[DataFile]
+    lost: list[str]
+
+    def old_rows(self) -> Iterator[list[Row]]:
+        return self._rows(self.gone)
+
+    def new_rows(self) -> Iterator[list[Row]]:
+        return self._rows(file.path for file in self.new)
+
+    def _rows(self, files: Iterable[str]) -> Iterator[list[Row]]:
+        columns = TABLES[self.table].file_schema.names
+        return file_rows(self.lake.storage, (f"{self.table}/{file}" for file in files), columns)
+
+    def is_same(self) -> bool:
+        """Whether the new files have the rows of those that are gone."""
+        return not self.lost and RowSet(self.old_rows()).same_as(RowSet(self.new_rows()))
+
+
+def expected_files(made: Iterable[Row]) -> dict[str, str]:
+    """SHA-256 by name of the files that a cluster has by its commits, oldest first; empty: not known."""
+    files: dict[str, str] = {}
+    for mark in (metadata["mark"] for metadata in made if "mark" in metadata):
+        for name in mark["removed"] if mark["kept"] else list(files):
+            files.pop(name, None)
+        files |= mark["added"]
+    return files
+
+
+def replaced(lake: Lake, table: str, cluster: str) -> Replaced:
+    """Compare the files of a cluster with those that its commits name."""
+    made = (metadata for c in lake.commits(table) if (metadata := chain.metadata_of(c)).get(CLUSTER_ID) == cluster)
+    expected = expected_files(list(made)[::-1])
+    files = {file.name: file for file in lake.files(table, cluster)}
+    gone = [name for name in expected if name not in files]
+    new = [file for name, file in files.items() if name not in expected]
+    lost = [name for name in gone if file_sha256(lake, f"{table}/{name}") != expected[name]]
+    return Replaced(lake, table, gone, new, lost)
+
+
+def file_sha256(lake: Lake, name: str) -> str | None:
+    """SHA-256 of a file of the lake; None if it is missing."""
+    try:
+        return lake.storage.sha256(name)
+    except FileNotFoundError:
+        return None
+
+
+def adopt(lake: Lake, table: str, cluster: str) -> bool:
+    """If another program has rewritten the table with the same rows, commit that, so that rows are compared only once.
+    Returns whether it has."""
+    found, head = replaced(lake, table, cluster), lake.head(table, cluster)
+    if not (found.gone and found.new and found.is_same()):
+        return False
+    files = lake.files(table, cluster)  # all of them: the commit starts the list anew
+    digests = {file.name: lake.storage.sha256(f"{table}/{file.path}") for file in files}
+    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
+    lake.commit(table, cluster, (), about={**about, "rewritten": head.problem}, since=head.version, adopted=digests)
+    return True
