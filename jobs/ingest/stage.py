@@ -133,7 +133,8 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
-    about = {**write.about, "ingested": receipt(capture, settings.custody), "beside": heads_of(lake, cluster, INGESTED[:-1])}
+    beside = heads_of(lake, cluster, INGESTED[:-1])
+    about = {**write.about, "ingested": receipt(capture, settings.custody), "beside": beside}
     write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since, about)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)

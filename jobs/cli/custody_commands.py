@@ -1,0 +1,93 @@
+"""Commands for custody: `verify`, `manifest`. No JVM starts for small lakes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evidence.errors import KraftForensicsError
+from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
+from jobs.console.output import Format, print_rows, show_message
+
+
+def verify(
+    lake: LakeOption = DEFAULT_LAKE,
+    capture: Annotated[
+        list[str] | None, typer.Option("--capture", help="Path or URL of an ingested capture to compare; repeatable.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Derive every row again: decode all files, replay and judge the evidence.")
+    ] = False,
+    sample: Annotated[
+        int, typer.Option("--sample", min=0, help="Files of a capture's metadata log to decode again, at random.")
+    ] = 2,
+    signed: Annotated[
+        Path | None, typer.Option("--signed", help="A signed file (manifest, verdict.json), with its .sig beside it.")
+    ] = None,
+    allowed_signers: Annotated[
+        Path | None, typer.Option("--allowed-signers", help="Who may sign: a file as ssh-keygen reads it.")
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Check that nothing but this program changed a lake, and compare it with its captures (docs/reliability.md)."""
+    from evidence.capture.remote import location
+    from jobs.config.settings import load_settings
+    from jobs.custody.captures import check_capture
+    from jobs.custody.histories import check_histories
+    from jobs.custody.manifest import check_signature
+    from jobs.custody.tables import Difference, check_tables
+    from jobs.lake.lake import Lake
+
+    if (signed is None) != (allowed_signers is None):
+        raise typer.BadParameter("give --signed and --allowed-signers together")
+    files = Lake(lake)
+    files.require()
+    settings = load_settings()
+    found: list[Difference] = []
+    for name in [files.one_cluster(cluster)] if cluster else files.clusters():
+        found += check_tables(files, name)
+        for given in capture or ():
+            found += check_capture(files, name, location(given), settings, None if every else sample)
+        if every and all(difference.is_note for difference in found):
+            found += check_histories(files, name, settings)
+    if signed is not None and allowed_signers is not None:
+        show_message(f"{signed}: good signature of {check_signature(signed, allowed_signers)}")
+    if found or form is not Format.TABLE:
+        print_rows(list(Difference.__dataclass_fields__), [asdict(difference) for difference in found], form)
+    wrong = sum(not difference.is_note for difference in found)
+    show_message(f"verify: {wrong} differences" if wrong else "verify: every table is as this program left it")
+    if wrong:
+        raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def manifest(
+    lake: LakeOption = DEFAULT_LAKE,
+    capture: Annotated[str | None, typer.Option("--capture", help="Name of one ingested capture.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="File to write (default: stdout).")] = None,
+    key: Annotated[Path | None, typer.Option("--sign", help="ssh key to sign the file with, into FILE.sig.")] = None,
+    cluster: ClusterOption = None,
+) -> None:
+    """Print every capture in the lake as JSON: files, SHA-256, who ingested it, with which version, when."""
+    from jobs.custody.manifest import manifest, sign
+    from jobs.lake.files import write_whole
+    from jobs.lake.lake import Lake
+
+    if key is not None and output is None:
+        raise typer.BadParameter("--sign needs --output: a file is signed")
+    files = Lake(lake)
+    text = json.dumps(manifest(files, files.one_cluster(cluster), capture), indent=2)
+    if output is None:
+        print(text)
+        return
+    try:
+        write_whole(output, text + "\n")
+    except OSError as error:
+        raise KraftForensicsError(f"{output}: cannot be written: {error.strerror or error}") from error
+    show_message(f"manifest:  {output}")
+    if key is not None:
+        show_message(f"signature: {sign(output, key)}")

@@ -1,0 +1,112 @@
+"""Compare a capture with the lake: its files by SHA-256, and rows that are derived from its bytes again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence import kinds
+from evidence.capture.files import Capture, EvidenceFile, open_capture
+from evidence.capture.remote import Location
+from jobs.config.settings import Settings
+from jobs.custody.tables import MOST_ROWS, Difference, key_of
+from jobs.ingest.receipt import files_digest
+from jobs.ingest.stage import ingest_opened
+from jobs.lake.lake import Lake
+from jobs.lake.made_from import receipts
+from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
+
+Row = dict[str, Any]
+_LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
+# Of a record or batch that several files hold, the lake names the first that was read. Its commit state, and the nodes
+# that hold a batch, follow from all captures.
+_OF_ALL = ("capture", "path", "sha256", "position", "nodes", "commit_state")
+_SHARED = ("metadata_records", "log_batches", "static_configs")
+
+
+def check_capture(
+    lake: Lake, cluster: str, location: Location, settings: Settings, sample: int | None
+) -> Iterator[Difference]:
+    """What differs between a capture and the lake. sample: how many files of the metadata log to decode, at random;
+    None: all."""
+    with open_capture(location) as capture:
+        yield from _check_files(lake, cluster, capture)
+        with TemporaryDirectory(prefix="kraft-forensics-") as folder:
+            again = Lake(Path(folder) / "lake")
+            files = _sampled(capture.files, sample)
+            ingest_opened(again, replace(capture, cluster_id=cluster, files=files), settings, lambda _: None)
+            of_files = {file.sha256 for file in files}
+            for name in INGESTED[:-1]:
+                yield from _compare(lake, again, cluster, name, capture.name, of_files)
+
+
+def _check_files(lake: Lake, cluster: str, capture: Capture) -> Iterator[Difference]:
+    known = lake.rows("evidence_files", cluster, ("path", "sha256", "size_bytes"), pc.field("capture") == capture.name)
+    if not known:
+        yield Difference(None, "capture_unknown", f"no capture {capture.name} was ingested into this lake")
+    recorded = {row["path"]: row["sha256"] for row in known}
+    found = {file.path: file.sha256 for file in capture.files}
+    for path, sha256 in recorded.items():
+        if path not in found:
+            yield Difference(None, "evidence_missing", f"{capture.name}: the file is missing", path)
+        elif found[path] != sha256:
+            text = f"{capture.name}: the file has SHA-256 {found[path]}, and {sha256} was ingested"
+            yield Difference(None, "evidence_changed", text, path)
+    for path in found.keys() - recorded.keys() if known else ():
+        yield Difference(None, "evidence_added", f"{capture.name}: the file was not ingested", path)
+    by_name = [receipt for receipt in receipts(lake, cluster) if receipt["capture"] == capture.name]
+    ingested = files_digest((row["path"], row["sha256"], row["size_bytes"]) for row in known)
+    if len(by_name) == 1 and by_name[0]["digest"] != ingested:
+        text = f"{capture.name}: evidence_files lists other files than were ingested"
+        yield Difference("evidence_files", "manifest_changed", text)
+
+
+def _sampled(files: Sequence[EvidenceFile], sample: int | None) -> list[EvidenceFile]:
+    logs = [file for file in files if file.kind in _LOGS]
+    left_out = set() if sample is None else set(logs) - set(random.sample(logs, min(sample, len(logs))))
+    return [file for file in files if file not in left_out]
+
+
+def _compare(
+    lake: Lake, again: Lake, cluster: str, name: str, capture: str, of_files: set[str]
+) -> Iterator[Difference]:
+    """Rows of one table that bytes and lake do not have in common."""
+    table = TABLES[name]
+    ignored = _OF_ALL if name in _SHARED else ("capture", "path")
+    columns = [column for column in table.schema.names if column not in (CLUSTER_ID, *ignored)]
+    # Two numbers for each row, not the row itself.
+    derived = {_key(row, table.key): _digest(row, columns) for row in _rows(again.parts(name, cluster))}
+    sought = pc.field("sha256").isin(pa.array(sorted(of_files)))
+    for row in _rows(lake.parts(name, cluster, where=None if name in _SHARED else sought)):
+        values = derived.pop(_key(row, table.key), None)
+        if values is None:
+            if row["sha256"] in of_files and row["capture"] == capture:
+                yield Difference(name, "row_not_in_bytes", "no bytes give this row", row["path"], key_of(name, row))
+        elif values != _digest(row, columns):
+            yield Difference(name, "row_differs", "the bytes give another row", row["path"], key_of(name, row))
+    missing = (row for row in _rows(again.parts(name, cluster)) if _key(row, table.key) in derived)
+    for row in islice(missing, MOST_ROWS if derived else 0):
+        text = "the bytes give a row that the table lacks"
+        yield Difference(name, "row_missing", text, row["path"], key_of(name, row))
+
+
+def _rows(parts: Iterable[pa.Table]) -> Iterator[Row]:
+    for part in parts:
+        for batch in part.to_batches(10_000):
+            yield from batch.to_pylist()
+
+
+def _key(row: Row, key: Sequence[str]) -> int:
+    return hash(tuple(row[name] for name in key))
+
+
+def _digest(row: Row, columns: Sequence[str]) -> int:
+    return hash(repr([row[name] for name in columns]))

@@ -1,0 +1,135 @@
+"""Check a lake's tables against their own commits: the chain of marks, the bytes of the files, the rows.
+
+Everything is read, nothing is written. Memory is bounded by 8 bytes for each row of files that are not those that the
+commits name, and by the names of all files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from jobs.lake import chain
+from jobs.lake.fingerprint import is_older
+from jobs.lake.lake import Lake
+from jobs.lake.rewritten import Replaced, expected_files, file_sha256, replaced
+from jobs.lake.row_digests import RowSet, rows_with
+from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
+
+Row = dict[str, Any]
+MOST_ROWS = 10  # of each kind that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is not as this program left it. what: a code (docs/reliability.md). file: of the table or of the
+    capture. key: of a row. is_note: whether the rows are as they should be nevertheless."""
+
+    table: str | None
+    what: str
+    text: str
+    file: str | None = None
+    key: str | None = None
+    is_note: bool = False
+
+
+def check_tables(lake: Lake, cluster: str) -> Iterator[Difference]:
+    """What differs in the tables of one cluster."""
+    heads: dict[str, str] = {}
+    for name in TABLES:
+        try:
+            yield from _check_table(lake, name, cluster)
+            heads[name] = lake.head(name, cluster).id
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            lines = str(error).splitlines() or [type(error).__name__]
+            yield Difference(name, "unreadable", f"the table cannot be read: {lines[0][:300]}")
+    for tables in STAGES.values():
+        if tables[-1] in heads:
+            yield from _older(lake, cluster, tables[-1], heads)
+
+
+def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
+    commits = list(lake.commits(name))[::-1]
+    made = [(c, m) for c in commits if (m := chain.metadata_of(c)).get(CLUSTER_ID) == cluster]
+    yield from _foreign(name, commits)
+    yield from _broken_links(name, made)
+    expected = expected_files(m for _, m in made)
+    damaged = False
+    for file in lake.files(name, cluster):
+        sha256 = expected.get(file.name)
+        if sha256 and (found := file_sha256(lake, f"{name}/{file.path}")) != sha256:
+            damaged = True
+            text = "is missing" if found is None else f"has SHA-256 {found}, and {sha256} was written"
+            yield Difference(name, "file_changed", f"the file {text}", file.path)
+    if made and "mark" not in made[-1][1]:
+        yield Difference(name, "not_marked", "written by an earlier release, without digests", is_note=True)
+        return
+    head, other = lake.head(name, cluster), replaced(lake, name, cluster)
+    if other.gone or other.new:
+        yield from _compare_rows(other)
+    elif head.problem and not damaged:
+        yield Difference(name, "log_edited", f"the table's log was edited: {head.problem}")
+
+
+def _foreign(name: str, commits: Iterable[Row]) -> Iterator[Difference]:
+    """Commits without a mark. Whether they changed rows is another question."""
+    for commit in commits:
+        if not chain.metadata_of(commit) and commit.get("operation") not in chain.OWN_OPERATIONS:
+            text = f"commit of another program: {chain.author(commit)}"
+            yield Difference(name, "foreign_commit", text, is_note=True)
+
+
+def _broken_links(name: str, made: list[tuple[Row, Row]]) -> Iterator[Difference]:
+    """Commits of a cluster that were edited, removed or added; oldest first."""
+    before: Row = {}
+    for commit, metadata in made:
+        mark = metadata.get("mark")
+        at = f"version {commit.get('version', '?')}"
+        if mark is None:
+            if "mark" in before:
+                yield Difference(name, "commit_edited", f"{at}: a commit without a mark after commits with one")
+        elif chain.link_of(metadata) != metadata.get("link") or mark.get("table") != name:
+            yield Difference(name, "commit_edited", f"{at}: the commit's metadata was edited")
+        elif before.get("link") != mark["previous"]:
+            yield Difference(name, "commit_missing", f"{at}: the commit before it was edited, removed or added")
+        before = metadata
+
+
+def _compare_rows(other: Replaced) -> Iterator[Difference]:
+    """The rows that differ between the files that the commits name and those that the table has instead."""
+    name, gone, new = other.table, other.gone, [file.path for file in other.new]
+    if other.lost:
+        text = f"{len(new)} files of another program, and what they replace is gone: rows cannot be compared"
+        yield Difference(name, "not_comparable", text, other.lost[0])
+        return
+    old, found = RowSet(other.old_rows()), RowSet(other.new_rows())
+    if old.same_as(found):
+        text = f"rewritten by another program: {len(new)} files instead of {len(gone)}, with the same {old.count} rows"
+        yield Difference(name, "rewritten", f"{text} (digest {old.digest[:16]})", is_note=True)
+        return
+    missing, added = old.without(found), found.without(old)
+    for row in rows_with(other.old_rows(), missing, MOST_ROWS):
+        text = "a row that was written is missing or was changed"
+        yield Difference(name, "row_missing", text, gone[0], key_of(name, row))
+    for row in rows_with(other.new_rows(), added, MOST_ROWS):
+        yield Difference(name, "row_added", "a row that was not written", new[0], key_of(name, row))
+    text = f"{len(missing)} rows that were written are missing, {len(added)} were not written"
+    yield Difference(name, "rows_changed", text, (new or gone)[0])
+
+
+def key_of(table: str, row: Row) -> str:
+    """The values that identify a row, as text."""
+    return ", ".join(f"{name}={row[name]}" for name in TABLES[table].key)
+
+
+def _older(lake: Lake, cluster: str, last: str, heads: Mapping[str, str]) -> Iterator[Difference]:
+    """Tables that are older than a stage's last commit says, because their newest commits were removed."""
+    made = lake.made(last, cluster)
+    for name, recorded in {**made.get("inputs", {}), **made.get("beside", {})}.items():
+        if name in heads and is_older(heads[name], recorded):
+            text = f"{last} was made when it had change {recorded}; it is at {heads[name]} now: commits were removed"
+            yield Difference(name, "commits_removed", text)

@@ -1,0 +1,51 @@
+"""A lake of a real capture, made once; each test gets a copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evidence.capture.files import open_capture
+from jobs.config.settings import load_settings
+from jobs.detect.stage import run_detect
+from jobs.ingest.stage import ingest_opened
+from jobs.lake.lake import Lake
+from jobs.replay.stage import replay
+from tests.support.paths import unpacked
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The lake's folder and the capture's."""
+    folder = tmp_path_factory.mktemp("custody")
+    capture, lake = unpacked("unclean", folder), Lake(folder / "lake")
+    with open_capture(capture) as opened:
+        cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
+    remake(lake, cluster)
+    return folder / "lake", capture
+
+
+def remake(lake: Lake, cluster: str) -> tuple[bool, bool]:
+    """Replay and detect; whether each of them was up to date."""
+    replayed = replay(lake, cluster, load_settings(), lambda _: None)
+    detected = run_detect(lake, cluster, load_settings(), lambda _: None)
+    return replayed.up_to_date, detected.up_to_date
+
+
+@pytest.fixture
+def lake(made: tuple[Path, Path], tmp_path: Path) -> Lake:
+    shutil.copytree(made[0], tmp_path / "lake")
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def cluster(lake: Lake) -> str:
+    return lake.clusters()[0]
+
+
+@pytest.fixture
+def capture(made: tuple[Path, Path], tmp_path: Path) -> Path:
+    shutil.copytree(made[1], tmp_path / "unclean")
+    return tmp_path / "unclean"

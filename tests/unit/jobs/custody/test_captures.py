@@ -1,0 +1,147 @@
+"""A capture compared with the lake: changed files are named, and rows are derived from bytes again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence.capture.files import open_capture
+from jobs.cli import app
+from jobs.config.settings import load_settings
+from jobs.custody.captures import check_capture
+from jobs.custody.histories import check_histories
+from jobs.custody.manifest import SignatureError, check_signature, manifest, sign
+from jobs.custody.tables import Difference
+from jobs.ingest.receipt import person
+from jobs.ingest.stage import ingest_opened
+from jobs.lake.lake import Lake
+from jobs.lake.made_from import made_from
+from tests.unit.jobs.custody.conftest import remake
+
+
+def compared(lake: Lake, cluster: str, capture: Path, sample: int | None = None) -> list[Difference]:
+    return list(check_capture(lake, cluster, capture, load_settings(), sample))
+
+
+def state_of(capture: Path) -> dict[str, tuple[str, int, int]]:
+    files = sorted(file for file in capture.rglob("*") if file.is_file())
+    return {str(f): (sha256(f.read_bytes()).hexdigest(), f.stat().st_mtime_ns, f.stat().st_mode) for f in files}
+
+
+def test_a_capture_gives_the_lakes_rows_and_is_not_touched(lake: Lake, cluster: str, capture: Path) -> None:
+    before = state_of(capture)
+    assert compared(lake, cluster, capture) == []
+    assert state_of(capture) == before
+
+
+def test_ingest_does_not_touch_its_source(capture: Path, tmp_path: Path) -> None:
+    for file in capture.rglob("*"):
+        os.chmod(file, 0o555 if file.is_dir() else 0o444)
+    before = state_of(capture)
+    with open_capture(capture) as opened:
+        ingest_opened(Lake(tmp_path / "new"), opened, load_settings(), lambda _: None)
+    assert state_of(capture) == before
+    for folder in [capture, *(f for f in capture.rglob("*") if f.is_dir())]:
+        os.chmod(folder, 0o755)
+
+
+def test_changed_missing_and_new_files_of_a_capture_are_named(lake: Lake, cluster: str, capture: Path) -> None:
+    changed, missing = sorted(capture.glob("cli/*quorum*"))[:2]
+    data = bytearray(changed.read_bytes())
+    data[-2] ^= 1
+    changed.write_bytes(data)
+    missing.unlink()
+    (capture / "new.txt").write_text("x")
+    found = {d.what: d.file for d in compared(lake, cluster, capture, 0) if d.table is None}
+    assert found == {
+        "evidence_changed": f"cli/{changed.name}",
+        "evidence_missing": f"cli/{missing.name}",
+        "evidence_added": "new.txt",
+    }
+
+
+def test_rows_that_bytes_do_not_give_are_named(lake: Lake, cluster: str, capture: Path) -> None:
+    lake.delta("metadata_records").delete("offset = 20")
+    lake.delta("metadata_records").update({"payload": "'{}'"}, predicate="offset = 21")
+    offsets = lake.delta("log_end_offsets")
+    offsets.alter.set_table_properties({"delta.appendOnly": "false"})
+    offsets.update({"log_end_offset": "99"}, predicate="source = 'replica_segment' and log_end_offset = 80")
+    found = compared(lake, cluster, capture)
+    assert {(d.table, d.what) for d in found} == {
+        ("metadata_records", "row_missing"),
+        ("metadata_records", "row_differs"),
+        ("log_end_offsets", "row_differs"),
+    }
+    assert all(d.file and d.key for d in found)
+
+
+def test_rows_that_the_evidence_does_not_give_are_named(lake: Lake, cluster: str) -> None:
+    assert list(check_histories(lake, cluster, load_settings())) == []
+    lake.delta("partition_history").update({"leader": "7"}, predicate="offset = 91")
+    found = {(d.table, d.what) for d in check_histories(lake, cluster, load_settings())}
+    assert found == {("partition_history", "row_not_replayed"), ("partition_history", "row_missing")}
+
+
+def test_a_capture_that_was_never_ingested_is_named(lake: Lake, cluster: str, capture: Path) -> None:
+    other = capture.rename(capture.with_name("other"))
+    assert "capture_unknown" in {d.what for d in compared(lake, cluster, other, 0)}
+
+
+def test_the_manifest_has_who_with_what_when_and_every_file(lake: Lake, cluster: str, capture: Path) -> None:
+    (found,) = manifest(lake, cluster)["captures"]
+    assert {f["path"]: f["sha256"] for f in found["files"]} == {
+        str(Path(path).relative_to(capture)): state[0] for path, state in state_of(capture).items()
+    }
+    (ingest,) = found["ingests"]
+    assert ingest["by"] == person(load_settings().custody.ingested_by)
+    assert ingest["with"].startswith("kraft-forensics")
+    assert ingest["files"] == len(found["files"])
+    assert made_from(lake, cluster)["captures"] == {"unclean": ingest["digest"]}
+    remake(lake, cluster)
+    assert made_from(lake, cluster)["tables"]["findings"]["version"] == 1
+
+
+@pytest.mark.parametrize(("pattern", "has"), [("", None), ("SRE on call", "SRE on call"), ("{host}", os.uname()[1])])
+def test_who_is_named_is_a_setting(pattern: str, has: str | None) -> None:
+    assert person(pattern) == has
+
+
+def test_a_signed_manifest_is_checked(tmp_path: Path) -> None:
+    key, file, allowed = tmp_path / "key", tmp_path / "manifest.json", tmp_path / "allowed"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    allowed.write_text(f"alice {key.with_suffix('.pub').read_text()}")
+    file.write_text("{}")
+    assert sign(file, key).is_file()
+    assert check_signature(file, allowed) == "alice"
+    file.write_text("{ }")
+    with pytest.raises(SignatureError):
+        check_signature(file, allowed)
+    with pytest.raises(SignatureError):
+        sign(file, tmp_path / "no-key")
+
+
+def test_the_command_names_what_differs_and_exits_with_1(lake: Lake, cluster: str) -> None:
+    good = CliRunner().invoke(app, ["verify", "--lake", str(lake.root), "--format", "json"])
+    assert (good.exit_code, good.stdout) == (0, "[]\n")
+    lake.delta("findings").delete("partition = 0")
+    bad = CliRunner().invoke(app, ["verify", "--lake", str(lake.root), "--format", "csv"])
+    assert bad.exit_code == 1
+    assert "findings,row_missing," in bad.stdout
+    assert "finding_id=" in bad.stdout
+
+
+def test_the_commands_write_and_check_a_signed_manifest(lake: Lake, tmp_path: Path) -> None:
+    key, file, allowed = tmp_path / "key", tmp_path / "m.json", tmp_path / "allowed"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    allowed.write_text(f"alice {key.with_suffix('.pub').read_text()}")
+    root = ["--lake", str(lake.root)]
+    written = CliRunner().invoke(app, ["manifest", *root, "--output", str(file), "--sign", str(key)])
+    assert (written.exit_code, file.with_name("m.json.sig").is_file()) == (0, True)
+    checked = CliRunner().invoke(app, ["verify", *root, "--signed", str(file), "--allowed-signers", str(allowed)])
+    assert checked.exit_code == 0
+    assert "good signature of alice" in checked.output

@@ -1,0 +1,185 @@
+"""Tables changed by another hand: the next stage notices, and `verify` names what is different."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from evidence.capture.files import open_capture
+from jobs.config.settings import load_settings
+from jobs.custody.tables import Difference, check_tables
+from jobs.ingest.stage import ingest_opened
+from jobs.lake.chain import ChangedTableError
+from jobs.lake.lake import Lake
+from jobs.lake.row_digests import RowSet, table_rows
+from jobs.lake.tables import TABLES
+from jobs.quality import run_quality
+from jobs.report.stage import write_report
+from tests.support.digests import digests
+from tests.unit.jobs.custody.conftest import remake
+
+DERIVED = ("findings", "elections", "partition_history", "quorum_history")
+
+
+def differences(lake: Lake, cluster: str) -> list[Difference]:
+    return list(check_tables(lake, cluster))
+
+
+def codes(lake: Lake, cluster: str) -> set[tuple[str | None, str]]:
+    return {(d.table, d.what) for d in differences(lake, cluster)}
+
+
+def newest_commit(lake: Lake, table: str) -> Path:
+    return sorted((Path(lake.storage.url(table)) / "_delta_log").glob("*.json"))[-1]
+
+
+def ingest_again(lake: Lake, capture: Path) -> None:
+    with open_capture(capture) as opened:
+        ingest_opened(lake, opened, load_settings(), lambda _: None)
+
+
+def test_what_the_stages_wrote_is_whole(lake: Lake, cluster: str) -> None:
+    assert differences(lake, cluster) == []
+    assert remake(lake, cluster) == (True, True)
+
+
+@pytest.mark.parametrize("table", DERIVED)
+def test_a_derived_table_with_a_row_deleted_is_made_again(lake: Lake, cluster: str, table: str) -> None:
+    before = digests(lake)
+    key = TABLES[table].key[-1]
+    value = lake.rows(table, cluster, (key,))[0][key]
+    lake.delta(table).delete(f"{key} = {value!r}")
+    found = differences(lake, cluster)
+    named = [d for d in found if d.what == "row_missing"]
+    assert {d.table for d in named} == {table}
+    assert all(f"{key}={value}" in str(d.key) for d in named)
+    assert ("foreign_commit", True) in {(d.what, d.is_note) for d in found}
+    assert remake(lake, cluster) != (True, True)
+    assert digests(lake) == before
+    assert {d.what for d in differences(lake, cluster)} == {"foreign_commit"}
+    assert remake(lake, cluster) == (True, True)
+
+
+def test_evidence_with_a_row_deleted_is_refused_by_every_stage(lake: Lake, cluster: str, capture: Path) -> None:
+    lake.delta("metadata_records").delete("offset = 20")
+    said = r"metadata_records of .* was changed by another program \(version 2: DELETE by delta-rs.*verify"
+    with pytest.raises(ChangedTableError, match=said):
+        remake(lake, cluster)
+    with pytest.raises(ChangedTableError, match=said):
+        ingest_again(lake, capture)
+    with pytest.raises(ChangedTableError, match=said):
+        write_report(lake, cluster, lake.root / "page.html", lambda _: None)
+    (row,) = [d for d in differences(lake, cluster) if d.what == "row_missing"]
+    assert (row.table, row.key is not None and "offset=20" in row.key) == ("metadata_records", True)
+
+
+def test_quality_does_not_check_a_history_that_another_program_changed(lake: Lake, cluster: str) -> None:
+    lake.delta("partition_history").delete("offset > 100")
+    with pytest.raises(ChangedTableError, match="`kraft-forensics replay` makes it again"):
+        run_quality(lake, cluster, load_settings(), lambda _: None)
+
+
+def test_a_row_that_was_changed_is_named_before_and_after(lake: Lake, cluster: str) -> None:
+    finding = lake.rows("findings", cluster, ("finding_id",))[0]["finding_id"]
+    lake.delta("findings").update({"verdict": "'another'"}, predicate=f"finding_id = '{finding}'")
+    found = {d.what: d for d in differences(lake, cluster)}
+    assert found["row_missing"].key == found["row_added"].key == f"finding_id={finding}"
+
+
+def test_rows_of_another_program_in_an_empty_table_are_noticed(lake: Lake, cluster: str) -> None:
+    assert lake.count("captures", cluster) == 0
+    row = {"cluster_id": cluster, "capture": "x", "kafka_release": "3.9.0"}
+    write_deltalake(lake.storage.url("captures"), pa.Table.from_pylist([row], TABLES["captures"].schema), mode="append")
+    assert ("captures", "row_added") in codes(lake, cluster)
+    with pytest.raises(ChangedTableError, match="captures"):
+        remake(lake, cluster)
+
+
+@pytest.mark.parametrize("table", ["metadata_records", "findings"])
+def test_one_changed_byte_of_a_file_is_named(lake: Lake, cluster: str, table: str) -> None:
+    file = next(Path(lake.storage.url(table)).glob("*.parquet"))
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    (found,) = differences(lake, cluster)
+    assert (found.table, found.what, found.file) == (table, "file_changed", file.name)
+
+
+def test_a_file_that_is_missing_is_named(lake: Lake, cluster: str) -> None:
+    file = next(Path(lake.storage.url("elections")).glob("*.parquet"))
+    file.unlink()
+    found = {d.what: d.file for d in differences(lake, cluster)}
+    assert found == {"file_changed": file.name}
+
+
+@pytest.mark.parametrize("table", ["metadata_records", "findings"])
+def test_an_edited_commit_is_named(lake: Lake, cluster: str, table: str) -> None:
+    commit = newest_commit(lake, table)
+    commit.write_text(commit.read_text().replace('\\"version\\": 1', '\\"version\\": 1, \\"x\\": 1'))
+    assert (table, "commit_edited") in codes(lake, cluster)
+    if table == "findings":
+        assert remake(lake, cluster) == (True, False)
+    else:
+        with pytest.raises(ChangedTableError, match="edited"):
+            remake(lake, cluster)
+
+
+def test_the_edited_size_of_a_file_is_named(lake: Lake, cluster: str) -> None:
+    commit = newest_commit(lake, "elections")
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        if "add" in line:
+            line["add"]["stats"] = '{"numRecords": 0}'
+    commit.write_text("\n".join(map(json.dumps, lines)))
+    assert codes(lake, cluster) == {("elections", "log_edited")}
+    assert remake(lake, cluster) == (True, False)
+
+
+@pytest.mark.parametrize("table", ["metadata_records", "evidence_files", "partition_history", "elections"])
+def test_a_removed_commit_is_named(lake: Lake, cluster: str, table: str, capture: Path) -> None:
+    before = digests(lake)
+    newest_commit(lake, table).unlink()
+    assert (table, "commits_removed") in codes(lake, cluster)
+    if table == "metadata_records":
+        with pytest.raises(ChangedTableError, match="its newest commits were removed"):
+            remake(lake, cluster)
+        return
+    if table == "evidence_files":
+        ingest_again(lake, capture)
+    assert remake(lake, cluster) != (True, True)
+    assert digests(lake) == before
+
+
+def test_a_table_that_was_compacted_has_the_same_rows(lake: Lake, cluster: str, capture: Path) -> None:
+    """Two captures give two files, which another program makes one."""
+    other = capture.with_name("second")
+    shutil.copytree(capture, other)
+    ingest_again(lake, other)
+    remake(lake, cluster)
+    before = digests(lake)
+    lake.delta("evidence_files").optimize.compact()
+    found = differences(lake, cluster)
+    assert {(d.table, d.what, d.is_note) for d in found} == {
+        ("evidence_files", "foreign_commit", True),
+        ("evidence_files", "rewritten", True),
+    }
+    remake(lake, cluster)
+    assert digests(lake) == before
+    assert {(d.table, d.what) for d in differences(lake, cluster)} == {("evidence_files", "foreign_commit")}
+    assert remake(lake, cluster) == (True, True)
+
+
+def test_rows_have_one_digest_in_any_order() -> None:
+    rows = pa.table({"a": [1, 2, 2, None], "b": ["x", "y", "y", None]})
+    one = RowSet(table_rows([rows]))
+    other = RowSet(table_rows([rows.take([3, 2]), rows.take([1, 0])]))
+    assert (one.digest, one.count) == (other.digest, other.count)
+    fewer = RowSet(table_rows([rows.slice(0, 2)]))
+    assert one.digest != fewer.digest
+    assert len(one.without(fewer)) == 2  # the second (2, y), and the nulls
+    assert len(fewer.without(one)) == 0
