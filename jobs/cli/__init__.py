@@ -1,6 +1,7 @@
 """The command line. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
-Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed.
+Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 130 Ctrl-C,
+143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from evidence.errors import KraftForensicsError
 from jobs.cli import (
     alarm_commands,
     capture_commands,
+    custody_commands,
     listing_commands,
     question_commands,
     stage_commands,
@@ -28,6 +30,7 @@ from jobs.console import run_log
 from jobs.console.failures import is_of_the_statement, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
 from jobs.console.version import tool_version
+from jobs.console.signals import ends_by_signal, watch_signals
 
 # In the order of `--help`.
 COMMANDS = (
@@ -47,6 +50,8 @@ COMMANDS = (
     question_commands.describe,
     question_commands.whatif,
     question_commands.sql,
+    custody_commands.verify,
+    custody_commands.manifest,
     tool_commands.inspect,
     tool_commands.coordinator,
     tool_commands.conformance,
@@ -98,8 +103,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    watch_signals()
     try:
-        app()
+        with ends_by_signal():
+            app()
     except SystemExit as end:
         if end.code != KraftForensicsError.exit_code and not is_verbose():
             run_log.discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ from jobs.config.settings import load_settings
 from jobs.console.failures import one_line
 from jobs.console.log import ERROR, log
 from jobs.console.output import Format, print_rows, show_message
+from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import forbid_reflection, tables_of
@@ -80,7 +82,7 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
             "One statement of Spark SQL at a time, ended with `;`. `show tables;` lists the tables, `quit` ends."
         )
         _ = sql.spark
-    for statement in _statements(input if is_terminal else lambda _: input()):
+    for statement in _statements(input if is_terminal else lambda _: input(), is_terminal):
         try:
             print_rows(*sql.run(statement), form)
             sys.stdout.flush()
@@ -88,17 +90,28 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
             if not is_terminal:
                 raise
             log(str(error), ERROR)
-        except KeyboardInterrupt:
+        except StoppedError as stopped:
+            _go_on_after(stopped, is_terminal)
+            sql.spark.sparkContext.cancelAllJobs()
             show_message("interrupted")
 
 
-def _statements(read: Callable[[str], str]) -> Iterator[str]:
-    """The statements in the lines that `read` returns for a prompt, until EOFError. Ctrl-C discards a statement."""
+def _go_on_after(stopped: StoppedError, is_terminal: bool) -> None:
+    """At a terminal Ctrl-C ends a statement, not the prompt."""
+    if stopped.number != signal.SIGINT or not is_terminal:
+        raise stopped
+    go_on()
+
+
+def _statements(read: Callable[[str], str], is_terminal: bool) -> Iterator[str]:
+    """The statements in the lines that `read` returns for a prompt, until EOFError. At a terminal Ctrl-C discards a
+    statement; if there is none, it ends the prompt."""
     lines: list[str] = []
     while True:
         try:
             lines.append(read(_MORE if lines else _PROMPT))
-        except KeyboardInterrupt:
+        except StoppedError as stopped:
+            _go_on_after(stopped, is_terminal and bool(lines))
             show_message("")
             lines = []
             continue

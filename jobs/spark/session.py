@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from threading import Lock
 
 from pyspark import SparkConf, SparkContext
@@ -93,14 +95,17 @@ def build_context(settings: SparkSettings) -> SparkContext:
 
     Errors: SessionError if jars_mode is 'jars' and the folder has no jars.
     """
-    conf = _configuration(settings)
+    conf, handler = _configuration(settings), signal.getsignal(signal.SIGINT)
     with _starting:
         if SparkContext._gateway is None and not _submitted():
             # What Java prints (log4j, native libraries, incubating modules) goes to the run's log file.
             with run_log().open("ab") as file:
                 gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
-        return SparkContext.getOrCreate(conf)
+        context = SparkContext.getOrCreate(conf)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)  # Spark's own handler would only cancel its jobs
+    return context
 
 
 def build_session(settings: SparkSettings) -> SparkSession:

@@ -1,0 +1,177 @@
+"""Ctrl-C and SIGTERM: every command ends within STOP_S seconds with one line and exit code 128 + the signal's number.
+
+The main thread is interrupted by an exception, so that blocks that own something (a temporary folder, a scratch file)
+end as after an error. A thread waits beside it: if the main thread is inside a call that cannot be interrupted, it ends
+the process itself, and removes the temporary folders. Spark's JVM and its Python workers are stopped in both cases.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from jobs.console.output import show_message
+
+STOP_S = 5.0
+_UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM; together less than STOP_S
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StoppedError(BaseException):
+    """A signal has come. Not an Exception: no `except Exception` may go on after it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Watch:
+    """What has to be ended: temporary folders of this process. numbers: the signals that end it; received: the one that
+    has come. stderr: this process's own, where `quiet_when_stopped` put another in its place."""
+
+    def __init__(self) -> None:
+        self.stderr: int | None = None
+        self.received: int | None = None
+        self.numbers: list[signal.Signals] = []
+        self.folders: list[str] = []
+        self.is_going_on = threading.Event()
+        self.lock = threading.Lock()
+
+
+_watch = _Watch()
+
+
+def watch_signals() -> None:
+    """Install the handlers; once, from the main thread, before a command runs."""
+    wakes, woken = socket.socketpair()
+    woken.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        # A parent that ignores Ctrl-C (nohup, a shell's background job) wants that for its children, too.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            _watch.numbers.append(number)
+    _listen()
+    sys.addaudithook(_note_folder)
+    sys.unraisablehook = _unless_stopped
+    threading.Thread(target=_force, args=(wakes, woken), daemon=True).start()
+
+
+@contextmanager
+def ends_by_signal() -> Iterator[None]:
+    """Run a command: whatever it raises after a signal ends the process as the signal does."""
+    try:
+        yield
+    except BaseException:
+        if _watch.received is not None:
+            end(_watch.received)
+        raise
+
+
+@contextmanager
+def quiet_when_stopped() -> Iterator[None]:
+    """Processes that are started in this block (Spark's JVM) write to this one's stderr until a signal ends it: what
+    they say of being stopped is not shown."""
+    if not _watch.numbers:
+        yield
+        return
+    shown, (read, write) = os.dup(2), os.pipe()
+    _watch.stderr = shown
+    os.dup2(write, 2)
+    os.close(write)
+    threading.Thread(target=_pass_on, args=(read, shown), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(shown, 2)
+
+
+def _pass_on(read: int, shown: int) -> None:
+    while data := os.read(read, 1 << 16):
+        if _watch.received is None:
+            os.write(shown, data)
+
+
+def go_on() -> None:
+    """The signal was answered, and the command goes on: `sql` at a prompt."""
+    _watch.received = None
+    _listen()
+    _watch.is_going_on.set()
+
+
+def end(number: int) -> NoReturn:
+    """Say that a signal has ended the command, and end the process and Spark."""
+    with _watch.lock:  # never left: the first caller ends the process
+        with suppress(OSError, ValueError):
+            if _watch.stderr is not None:
+                os.dup2(_watch.stderr, 2)
+            show_message(f"stopped by {signal.Signals(number).name}: run the command again to go on")
+            sys.stderr.flush()
+        _stop_spark()
+        for folder in _watch.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + number)
+
+
+def _listen() -> None:
+    for number in _watch.numbers:
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    for other in _watch.numbers:
+        signal.signal(other, signal.SIG_IGN)
+    _watch.received = number
+    raise StoppedError(number)
+
+
+def _note_folder(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "tempfile.mkdtemp":
+        _watch.folders.append(arguments[0])
+
+
+def _unless_stopped(found: Any) -> None:
+    """A StoppedError in a destructor is lost, and no message for people; `_force` ends the process then."""
+    if not isinstance(found.exc_value, StoppedError):
+        sys.__unraisablehook__(found)
+
+
+def _force(wakes: socket.socket, _: socket.socket) -> None:
+    """End the process if the main thread does not do so in time after a signal."""
+    while data := wakes.recv(1):
+        if data[0] not in _watch.numbers:
+            continue
+        _watch.received = data[0]
+        if not _watch.is_going_on.wait(_UNWIND_S):
+            end(data[0])
+        _watch.is_going_on.clear()
+
+
+def _stop_spark() -> None:
+    """Stop the JVM that this process has started, and wait until it is gone. It deletes its folders and stops its
+    Python workers when its stdin ends. One that is just starting, and any other child, is killed."""
+    context = sys.modules.get("pyspark.core.context")
+    gateway = getattr(getattr(context, "SparkContext", None), "_gateway", None)
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is not None and process.stdin is not None:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            process.stdin.close()
+            process.wait(_JVM_S)
+    for child in _children():
+        with suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _children() -> list[int]:
+    """Process ids of this process's children; on systems without /proc none are known."""
+    files = Path("/proc/self/task").glob("*/children")
+    return [int(number) for file in files for number in file.read_text(encoding="ascii").split()]

@@ -1,0 +1,61 @@
+"""Commands as real processes that a signal stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+PROGRAM = (sys.executable, "-m", "jobs.cli")
+_LONGEST_S = 120
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How a process ended. said: lines on stderr; left: names in its temporary folder; seconds: from the signal on."""
+
+    code: int
+    said: list[str]
+    left: list[str]
+    seconds: float
+
+
+def stopped(
+    arguments: Sequence[str],
+    number: signal.Signals,
+    folder: Path,
+    after: str,
+    pause_s: float = 0.0,
+    settings: Mapping[str, str] | None = None,
+) -> Stopped:
+    """Start a command, and send it a signal some time after a line with this text on its stderr. folder: to use."""
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), **(settings or {})}
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert process.stdin is not None
+    said = []
+    for line in process.stderr:
+        said.append(line.rstrip("\n"))
+        if after in line:
+            break
+    time.sleep(pause_s)
+    sent = time.monotonic()
+    process.send_signal(number)
+    said += process.stderr.read().splitlines()
+    code = process.wait(_LONGEST_S)
+    seconds = time.monotonic() - sent
+    process.stderr.close()
+    process.stdin.close()
+    return Stopped(code, said, sorted(file.name for file in temporary.iterdir()), seconds)

@@ -1,0 +1,93 @@
+"""Ctrl-C and SIGTERM on real processes: one line, the signal's exit code, nothing left behind, and a run again goes on.
+tests/slow/test_signals_with_spark.py: the same with a JVM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs.console.signals import STOP_S
+from jobs.lake.lake import Lake
+from tests.support.digests import digests
+from tests.support.paths import ROOT, capture
+from tests.support.stopping import PROGRAM, stopped
+
+RUN = ("run", str(capture("unclean")), "--lake")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("line", ["opening", "framing", "writing log-end", "replaying", "judging"])
+def test_a_run_stops_at_any_step_and_the_next_run_goes_on(number: signal.Signals, line: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    done = stopped([*RUN, str(lake)], number, tmp_path, after=line)
+    assert done.code == 128 + number
+    assert done.said[-1] == f"stopped by {number.name}: run the command again to go on"
+    assert "Traceback" not in "".join(done.said)
+    assert done.left == []
+    assert done.seconds < STOP_S
+
+
+def test_a_lake_of_a_stopped_run_becomes_that_of_a_run_left_alone(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for line in ("decoding", "writing log-end", "cluster-wide histories"):
+        assert stopped([*RUN, str(cut)], signal.SIGTERM, tmp_path, after=line).code == 143
+    for lake in (whole, cut):
+        subprocess.run([*PROGRAM, *RUN, str(lake)], cwd=ROOT, capture_output=True, check=True)
+    assert digests(Lake(cut)) == digests(Lake(whole))
+
+
+def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
+    segment = tmp_path / f"{0:020d}.log"
+    segment.write_bytes(next_segment() * 1)
+    process = subprocess.Popen(
+        [*PROGRAM, "inspect", *[str(segment)] * 200], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(10)  # it prints, and then waits for the reader
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert time.monotonic() - started < STOP_S
+    assert process.stderr is not None
+    assert process.stderr.read() == b"stopped by SIGINT: run the command again to go on\n"
+    process.stdout.close()
+    process.stderr.close()
+
+
+def next_segment() -> bytes:
+    from tests.support.paths import captured_file
+
+    return captured_file("unclean", f"controllers/3000/__cluster_metadata-0/{0:020d}.log")
+
+
+def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> None:
+    program = (
+        "import sys, tempfile, threading\n"
+        "from jobs.console.signals import ends_by_signal, watch_signals\n"
+        "watch_signals()\n"
+        "with ends_by_signal():\n"
+        "    tempfile.mkdtemp(prefix='kraft-forensics-')\n"
+        "    print('ready', flush=True)\n"
+        "    while True:\n"
+        "        try:\n"
+        "            threading.Event().wait()\n"
+        "        except BaseException:\n"
+        "            pass\n"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert list(tmp_path.iterdir()) != []
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (143, "stopped by SIGTERM: run the command again to go on\n")
+    assert list(tmp_path.iterdir()) == []
