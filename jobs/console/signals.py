@@ -81,7 +81,7 @@ def ends_by_signal() -> Iterator[None]:
 def quiet_when_stopped() -> Iterator[None]:
     """Processes that are started in this block (Spark's JVM) write to this one's stderr until a signal ends it: what
     they say of being stopped is not shown."""
-    if not _watch.numbers:
+    if not _watch.numbers or _watch.stderr is not None:
         yield
         return
     shown, (read, write) = os.dup(2), os.pipe()
@@ -92,7 +92,9 @@ def quiet_when_stopped() -> Iterator[None]:
     try:
         yield
     finally:
-        os.dup2(shown, 2)
+        if _watch.received is None:
+            os.dup2(shown, 2)
+            _watch.stderr = None
 
 
 def _pass_on(read: int, shown: int) -> None:
@@ -116,6 +118,7 @@ def end(number: int) -> NoReturn:
                 os.dup2(_watch.stderr, 2)
             show_message(f"stopped by {signal.Signals(number).name}: run the command again to go on")
             sys.stderr.flush()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that talk to the JVM complain when it is gone
         _stop_spark()
         for folder in _watch.folders:
             shutil.rmtree(folder, ignore_errors=True)

@@ -16,6 +16,7 @@ from jobs.console.version import tool_version
 from jobs.incident.advice import load_advice
 from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
+from jobs.lake.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS
@@ -49,8 +50,8 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. answer, advice: see replay/incident/answer.py, advice.py. log: the captured log's range, see
-    `log_range`. report: where the report is, null if unknown. status: number of findings that are new, known and
+    partition_history. made_from: see jobs/lake/made_from.py. answer, advice: see replay/incident/answer.py, advice.py.
+    log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status: number of findings that are new, known and
     acknowledged, with the ids of the new and the acknowledged ones, worst first, at most MOST_IDS."""
 
     cluster_id: str
@@ -64,6 +65,7 @@ class Summary:
     log: Row = field(default_factory=dict)
     report: str | None = None
     status: Row = field(default_factory=dict)
+    made_from: Mapping[str, Any] = field(default_factory=dict)
 
 
 def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Summary:
@@ -92,6 +94,7 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
             "new_finding_ids": _worst_ids(ordered, NEW),
             "acknowledged_finding_ids": _worst_ids(ordered, ACKNOWLEDGED),
         },
+        made_from=made_from(lake, cluster),
     )
 
 
@@ -167,6 +170,7 @@ def document(found: Summary) -> Row:
             "quarantined": found.quarantined,
             "partition_states": found.states,
         },
+        "made_from": dict(found.made_from),
     }
 
 

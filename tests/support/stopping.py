@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +35,10 @@ def stopped(
     after: str,
     pause_s: float = 0.0,
     settings: Mapping[str, str] | None = None,
+    script: str = "",
 ) -> Stopped:
-    """Start a command, and send it a signal some time after a line with this text on its stderr. folder: to use."""
+    """Start a command, and send it a signal some time after a line with this text on its stderr. folder: to use.
+    script: its stdin, which stays open."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), **(settings or {})}
@@ -45,6 +48,8 @@ def stopped(
     )  # fmt: skip
     assert process.stderr is not None
     assert process.stdin is not None
+    process.stdin.write(script)
+    process.stdin.flush()
     said = []
     for line in process.stderr:
         said.append(line.rstrip("\n"))
@@ -59,3 +64,13 @@ def stopped(
     process.stderr.close()
     process.stdin.close()
     return Stopped(code, said, sorted(file.name for file in temporary.iterdir()), seconds)
+
+
+def processes_with(setting: str) -> list[int]:
+    """Processes that have an environment variable with this value."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if setting.encode() in file.read_bytes().split(b"\0"):
+                found.append(int(file.parent.name))
+    return found

@@ -15,14 +15,21 @@ import pytest
 from jobs.console.signals import STOP_S
 from jobs.lake.lake import Lake
 from tests.support.digests import digests
-from tests.support.paths import ROOT, capture
+from tests.support.paths import ROOT, capture, captured_file
 from tests.support.stopping import PROGRAM, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("line", ["opening", "framing", "writing log-end", "replaying", "judging"])
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (signal.SIGINT, "opening"),
+        (signal.SIGTERM, "framing"),
+        (signal.SIGINT, "replaying"),
+        (signal.SIGTERM, "judging"),
+    ],
+)
 def test_a_run_stops_at_any_step_and_the_next_run_goes_on(number: signal.Signals, line: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     done = stopped([*RUN, str(lake)], number, tmp_path, after=line)
@@ -44,7 +51,7 @@ def test_a_lake_of_a_stopped_run_becomes_that_of_a_run_left_alone(tmp_path: Path
 
 def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
     segment = tmp_path / f"{0:020d}.log"
-    segment.write_bytes(next_segment() * 1)
+    segment.write_bytes(captured_file("unclean", f"controllers/3000/__cluster_metadata-0/{segment.name}"))
     process = subprocess.Popen(
         [*PROGRAM, "inspect", *[str(segment)] * 200], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -58,12 +65,6 @@ def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
     assert process.stderr.read() == b"stopped by SIGINT: run the command again to go on\n"
     process.stdout.close()
     process.stderr.close()
-
-
-def next_segment() -> bytes:
-    from tests.support.paths import captured_file
-
-    return captured_file("unclean", f"controllers/3000/__cluster_metadata-0/{0:020d}.log")
 
 
 def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> None:

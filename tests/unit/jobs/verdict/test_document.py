@@ -29,6 +29,7 @@ KEYS = [
     "loss",
     "witnesses",
     "evidence",
+    "made_from",
 ]
 
 
