@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: every command ends within STOP_S seconds with one line and exit code 128 + the signal's number.
+"""Ctrl-C and SIGTERM: every command ends within 5 s with one line and exit code 128 + the signal's number.
 
 The main thread is interrupted by an exception, so that blocks that own something (a temporary folder, a scratch file)
 end as after an error. A thread waits beside it: if the main thread is inside a call that cannot be interrupted, it ends
@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 
 from jobs.console.output import show_message
 
-STOP_S = 5.0
-_UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM; together less than STOP_S
+_UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -92,8 +92,10 @@ class Table:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table's Delta properties."""
-        properties = {"delta.appendOnly": "true"} if self.append_only else {}
+        """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/chain.py)."""
+        properties = {"delta.enableExpiredLogCleanup": "false"}
+        if self.append_only:
+            properties["delta.appendOnly"] = "true"
         return {**properties, "delta.dataSkippingStatsColumns": self.key[-1]}
 
 

@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from evidence.capture.remote import location
 from evidence.errors import CaptureError
+from evidence.tables import QUARANTINE
 from jobs.cli import app
+from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
@@ -236,3 +239,19 @@ def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.
     assert in_store("s3://lakes/killed") != digests(Lake(disk))
     Pipeline("s3://lakes/killed", captures).run()
     assert in_store("s3://lakes/killed") == digests(Lake(disk))
+
+
+def test_a_table_in_the_store_that_another_hand_changed_is_named(store: s3.Store) -> None:
+    store.bucket("custody", {})
+    lake = Lake(location("s3://custody/lake"))
+    lake.create()
+    row = {"capture": "x", "path": "f", "sha256": "s", "position": 1, "reason": "crc"}
+    lake.append("quarantine", "c", pa.Table.from_pylist([row], schema=QUARANTINE))
+    assert list(check_tables(lake, "c")) == []
+    (file,) = lake.files("quarantine", "c")
+    key = f"lake/quarantine/{file.path}"
+    data = bytearray(store.client.get_object(Bucket="custody", Key=key)["Body"].read())
+    data[len(data) // 2] ^= 1
+    store.put("custody", key, bytes(data))
+    (found,) = check_tables(lake, "c")
+    assert (found.table, found.what, found.file) == ("quarantine", "file_changed", file.path)

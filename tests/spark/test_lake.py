@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from delta.tables import DeltaTable
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 
 from jobs.config.settings import Settings
 from jobs.detect.stage import run_detect
@@ -98,7 +99,9 @@ def test_a_lake_whose_tables_lack_columns_can_be_judged_and_extended(job: Job, t
     whole = {name: lake.read(name, cluster) for name in NEW_COLUMNS}
     for name, columns in NEW_COLUMNS.items():
         shutil.rmtree(tmp_path / "lake" / name)
-        write_deltalake(lake.storage.url(name), whole[name].drop_columns(columns), partition_by=["cluster_id"])
+        rows, made = whole[name].drop_columns(columns), {"userMetadata": json.dumps({"cluster_id": cluster})}
+        earlier = CommitProperties(custom_metadata=made)
+        write_deltalake(lake.storage.url(name), rows, partition_by=["cluster_id"], commit_properties=earlier)
     before = lake.rows("findings", cluster)
     lake.put("findings", cluster, TABLES["findings"].file_schema.empty_table())
     run_detect(lake, cluster, job.pipeline.settings, lambda _: None)

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.console.signals import STOP_S
 from jobs.lake.lake import Lake
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, captured_file
-from tests.support.stopping import PROGRAM, stopped
+from tests.support.stopping import GONE_S, PROGRAM, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
 
@@ -37,7 +36,7 @@ def test_a_run_stops_at_any_step_and_the_next_run_goes_on(number: signal.Signals
     assert done.said[-1] == f"stopped by {number.name}: run the command again to go on"
     assert "Traceback" not in "".join(done.said)
     assert done.left == []
-    assert done.seconds < STOP_S
+    assert done.seconds < GONE_S
 
 
 def test_a_lake_of_a_stopped_run_becomes_that_of_a_run_left_alone(tmp_path: Path) -> None:
@@ -60,7 +59,7 @@ def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    assert time.monotonic() - started < STOP_S
+    assert time.monotonic() - started < GONE_S
     assert process.stderr is not None
     assert process.stderr.read() == b"stopped by SIGINT: run the command again to go on\n"
     process.stdout.close()
