@@ -29,8 +29,8 @@ from jobs.cli.log_options import with_log_options
 from jobs.console import run_log
 from jobs.console.failures import is_of_the_statement, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
-from jobs.console.version import tool_version
 from jobs.console.signals import ends_by_signal, watch_signals
+from jobs.console.version import tool_version
 
 # In the order of `--help`.
 COMMANDS = (

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from jobs.console import run_log
 from jobs.console.output import show_message
 
 _UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM
@@ -36,10 +37,9 @@ class StoppedError(BaseException):
 
 class _Watch:
     """What has to be ended: temporary folders of this process. numbers: the signals that end it; received: the one that
-    has come. stderr: this process's own, where `quiet_when_stopped` put another in its place."""
+    has come."""
 
     def __init__(self) -> None:
-        self.stderr: int | None = None
         self.received: int | None = None
         self.numbers: list[signal.Signals] = []
         self.folders: list[str] = []
@@ -76,32 +76,6 @@ def ends_by_signal() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def quiet_when_stopped() -> Iterator[None]:
-    """Processes that are started in this block (Spark's JVM) write to this one's stderr until a signal ends it: what
-    they say of being stopped is not shown."""
-    if not _watch.numbers or _watch.stderr is not None:
-        yield
-        return
-    shown, (read, write) = os.dup(2), os.pipe()
-    _watch.stderr = shown
-    os.dup2(write, 2)
-    os.close(write)
-    threading.Thread(target=_pass_on, args=(read, shown), daemon=True).start()
-    try:
-        yield
-    finally:
-        if _watch.received is None:
-            os.dup2(shown, 2)
-            _watch.stderr = None
-
-
-def _pass_on(read: int, shown: int) -> None:
-    while data := os.read(read, 1 << 16):
-        if _watch.received is None:
-            os.write(shown, data)
-
-
 def go_on() -> None:
     """The signal was answered, and the command goes on: `sql` at a prompt."""
     _watch.received = None
@@ -113,12 +87,11 @@ def end(number: int) -> NoReturn:
     """Say that a signal has ended the command, and end the process and Spark."""
     with _watch.lock:  # never left: the first caller ends the process
         with suppress(OSError, ValueError):
-            if _watch.stderr is not None:
-                os.dup2(_watch.stderr, 2)
             show_message(f"stopped by {signal.Signals(number).name}: run the command again to go on")
             sys.stderr.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that talk to the JVM complain when it is gone
         _stop_spark()
+        run_log.discard()
         for folder in _watch.folders:
             shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + number)

@@ -51,8 +51,9 @@ class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
     partition_history. made_from: see jobs/lake/made_from.py. answer, advice: see replay/incident/answer.py, advice.py.
-    log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status: number of findings that are new, known and
-    acknowledged, with the ids of the new and the acknowledged ones, worst first, at most MOST_IDS."""
+    log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status: number of
+    findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones, worst first, at
+    most MOST_IDS."""
 
     cluster_id: str
     answer: Row
