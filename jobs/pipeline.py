@@ -17,7 +17,7 @@ from jobs.ingest.stage import Ingested, ingest_opened
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
-from jobs.quality import run_quality
+from jobs.quality.stage import run_quality
 from jobs.queries.flagged_windows import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay

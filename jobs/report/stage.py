@@ -79,7 +79,11 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "") -> ReportInput:
         counterfactuals=_counterfactuals(lake, cluster, detailed),
         timelines=timelines,
         elections=elections,
-        quality=lake.rows("quality_results", cluster),
+        quality=lake.rows(
+            "quality_results",
+            cluster,
+            where=pc.field("run_id") == lake.made("quality_results", cluster).get("run_id", ""),
+        ),
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,

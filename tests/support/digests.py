@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -13,6 +14,17 @@ def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]
     found = {}
     for name, table in TABLES.items():
         rows = lake.read(name, cluster, table.schema.names).to_pylist()
+        if name == "quality_results":
+            rows = _newest(rows)
         text = "\n".join(sorted(map(str, rows)))
         found[name] = len(rows), sha256(text.encode()).hexdigest()[:16]
     return found
+
+
+def _newest(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of quality's results those of each cluster's newest run, without its id and time."""
+    newest: dict[str, int] = {}
+    for row in results:
+        newest[row["cluster_id"]] = max(newest.get(row["cluster_id"], 0), row["run_at_ms"])
+    kept = [row for row in results if row["run_at_ms"] == newest[row["cluster_id"]]]
+    return [{name: value for name, value in row.items() if name not in ("run_id", "run_at_ms")} for row in kept]
