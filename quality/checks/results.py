@@ -81,7 +81,7 @@ def checks() -> Iterator[Check]:
         "quality_results",
         "runs_whole",
         Kind.CONSISTENCY,
-        "All rows of a run have one time and one fingerprint, and success means that no row broke the expectation.",
+        "A run has one time, and one fingerprint for each suite; success means that no row broke the expectation.",
         "Rows of quality_results were changed: do not rely on the trend before the newest run.",
         _runs,
         {
@@ -244,11 +244,11 @@ def _outcome(tables: Tables, _: Limits) -> Violations:
 
 def _runs(tables: Tables, _: Limits) -> Violations:
     rows = tables["quality_results"]
-    (run,) = numbers(rows.columns("run_id"))
-    first = np.unique(run, return_index=True)[1] if len(run) else np.zeros(0, dtype=np.int64)
-    head = Rows(rows.table.take(pa.array(first)))
-    same = ("run_id", "run_at_ms", "suite_fingerprint")
-    wrong = unknown(rows, same, (head, same))
+    wrong = np.zeros(len(rows), dtype=bool)
+    for subject, value in ((("run_id",), "run_at_ms"), (("run_id", "suite"), "suite_fingerprint")):
+        (number,) = numbers(rows.columns(*subject))
+        head = Rows(rows.table.take(pa.array(np.unique(number, return_index=True)[1])))
+        wrong |= unknown(rows, (*subject, value), (head, (*subject, value)))
     return broken(rows, wrong | (rows.true("success") != (rows.ints("unexpected_count") == 0)))
 
 

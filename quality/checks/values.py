@@ -50,7 +50,7 @@ def checks() -> Iterator[Check]:
                 "Evidence was removed while rows that rest on it were kept: run replay and detect again, or ingest the "
                 "capture again.",
                 partial(_strange_file, table),
-                {table: (*FILE, *spec.key), "evidence_files": FILE},
+                {table: tuple(dict.fromkeys((*FILE, *spec.key))), "evidence_files": FILE},
                 (*FILE[1:2], *(name for name in spec.key if name not in FILE)),
                 Scope.TOPIC if table in _OF_TOPICS else Scope.CLUSTER,
             )
