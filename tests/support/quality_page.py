@@ -14,8 +14,8 @@ Generated from `quality/catalogue.py:CHECKS` and the tests' planted defects by `
 
 `kraft-forensics quality` (and `run`) checks every table of a cluster. An expectation is a statement about rows. The
 rows that break it are worked out with Arrow and NumPy, without Spark (`quality/run.py:run`), and each one is expected
-not to exist. Great Expectations reads these violations with pandas, or with Spark from `quality.spark_from_rows` rows of
-`partition_history` on: one suite and one checkpoint for each table (`quality/suites.py:suite`,
+not to exist. Great Expectations reads these violations with pandas, or with Spark from `quality.spark_from_rows` rows
+of `partition_history` on: one suite and one checkpoint for each table (`quality/suites.py:suite`,
 `quality/checkpoint.py:run_suites`).
 
 - Exit code 4: an expectation of severity `error` is not met. The message names table, expectation, number of rows, the
