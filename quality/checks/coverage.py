@@ -23,8 +23,9 @@ def checks() -> Iterator[Check]:
         "log_end_offsets",
         "windows_covered",
         Kind.COVERAGE,
-        "Of every flagged window, each broker with a source that was read at least 3 times has one that covers "
-        "at least the share quality.covered_share. A reading covers quality.reading_gap_ms, or the time to the next.",
+        "Of every flagged window whose partition has a source of a broker that was read at least 3 times, one of them "
+        "covers at least the share quality.covered_share. A reading covers quality.reading_gap_ms, or the time to the "
+        "next. `details` has the mean share of every broker and source.",
         "Read the sources more often, also while a broker is down (a copy of its disk). Verdicts stay sound without; "
         "more of them are undecided.",
         _covered,
@@ -64,18 +65,17 @@ def _covered(tables: Tables, limits: Limits) -> Violations:
     readings = tables["log_end_offsets"]
     readings = readings.where(readings.valid("captured_at_ms") & readings.valid("topic") & readings.valid("broker_id"))
     log_end = int(tables["log_batches"].ints("max_timestamp_ms").max(initial=0))
-    best: dict[tuple[int, int], _Share] = {}
+    best: dict[int, _Share] = {}
     by_source: dict[str, list[float]] = defaultdict(list)
     for found in _shares(windows, readings, log_end, limits.reading_gap_ms):
-        place = found.window, found.broker
-        best[place] = max(best.get(place, found), found, key=lambda s: s.share)
+        best[found.window] = max(best.get(found.window, found), found, key=lambda s: s.share)
         by_source[f"broker {found.broker}, {found.source}"].append(found.share)
     low = [found for found in best.values() if found.share < limits.covered_share]
     return Violations(
         Rows(windows.table.take(pa.array([found.window for found in low], pa.int64()))),
         np.arange(len(low)),
         len(best),
-        lambda n: f"broker {low[n].broker}: {low[n].share:.0%} at most, by {low[n].source}",
+        lambda n: f"{low[n].share:.0%} at most, by {low[n].source} of broker {low[n].broker}",
         {name: round(sum(shares) / len(shares), 3) for name, shares in sorted(by_source.items())},
     )
 
