@@ -43,15 +43,25 @@ def checks() -> Iterator[Check]:
         _FILE[:2],
     )
     yield Check(
-        "quarantine",
-        "file_says_so",
+        "evidence_files",
+        "quarantine_listed",
         Kind.RECONCILIATION,
-        "A file has as many quarantined_bytes as its rows in quarantine have bytes, and none has rows without them.",
+        "A file with quarantined_bytes has rows in quarantine.",
         _AGAIN,
-        _quarantined,
+        _listed,
+        {"evidence_files": (*_FILE, "quarantined_bytes"), "quarantine": ("sha256",)},
+        (*_FILE[:2], "quarantined_bytes"),
+    )
+    yield Check(
+        "quarantine",
+        "within_file",
+        Kind.RECONCILIATION,
+        "The quarantined bytes of a file end where it does, or before, unless it is compressed.",
+        _AGAIN,
+        _within_file,
         {
             "quarantine": (*_FILE, "position", "length_bytes", "reason"),
-            "evidence_files": (*_FILE, "quarantined_bytes", "status"),
+            "evidence_files": (*_FILE, "size_bytes"),
         },
         ("path", "position", "reason"),
     )
@@ -162,15 +172,20 @@ def _gaps(starts: Array, ends: Array) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(before, after, strict=True) if a < b]
 
 
-def _quarantined(tables: Tables, _: Limits) -> Violations:
+def _listed(tables: Tables, _: Limits) -> Violations:
+    files = tables["evidence_files"]
+    unlisted = unknown(files, ("sha256",), (tables["quarantine"], ("sha256",)))
+    return broken(files, unlisted & (files.ints("quarantined_bytes", 0) > 0))
+
+
+def _within_file(tables: Tables, _: Limits) -> Violations:
     rows, files = tables["quarantine"], tables["evidence_files"]
     of_row, of_file = numbers(rows.columns(*_FILE), files.columns(*_FILE))
-    said = dict(zip(of_file.tolist(), files.ints("quarantined_bytes").tolist(), strict=True))
-    total: dict[int, int] = {}
-    for number, length in zip(of_row.tolist(), rows.ints("length_bytes", 0).tolist(), strict=True):
-        total[number] = total.get(number, 0) + length
-    wrong = np.array([said.get(number, -1) < total[number] for number in of_row.tolist()], dtype=bool)
-    return broken(rows, wrong)
+    size = dict(zip(of_file.tolist(), files.ints("size_bytes").tolist(), strict=True))
+    ends = rows.ints("position", 0) + rows.ints("length_bytes", 0)
+    over = [number in size and end > size[number] for number, end in zip(of_row.tolist(), ends.tolist(), strict=True)]
+    packed = [str(path).endswith((".gz", ".zst")) for path in rows.table["path"].to_pylist()]
+    return broken(rows, np.array(over, dtype=bool) & ~np.array(packed, dtype=bool))
 
 
 def _dense(tables: Tables, _: Limits) -> Violations:

@@ -53,12 +53,14 @@ def checks() -> Iterator[Check]:
         "agrees_with_history",
         Kind.AGREEMENT,
         "A printed leader and ISR are those of a state that the history has at most quality.print_delay_ms before or "
-        "after that time, or a describe_mismatch is found.",
+        "after that time, or a describe_mismatch is found, or a hole of the log is near.",
         "History and cluster differ: see what detect found; if it found nothing, report it with the capture.",
         _agrees,
         {
             "described_partitions": (*_PRINTED, "uncertainty_ms", "leader", "isr"),
-            "partition_history": ("topic", "partition", "timestamp_ms", "end_timestamp_ms", "leader", "isr", "removed"),
+            "partition_history": (
+                *("topic", "partition", "timestamp_ms", "end_offset", "end_timestamp_ms", "leader", "isr", "removed"),
+            ),
             "findings": ("kind", "topic", "partition"),
             "log_batches": ("max_timestamp_ms",),
         },
@@ -126,6 +128,7 @@ def _agrees(tables: Tables, limits: Limits) -> Violations:
     wanted = np.isin(of_state, of_row)
     history, of_state = history.where(wanted), of_state[wanted]
     since, until = history.ints("timestamp_ms"), history.ints("end_timestamp_ms", np.iinfo(np.int64).max)
+    before_hole = history.valid("end_offset") & ~history.valid("end_timestamp_ms")
     state = list(zip(history.ints("leader").tolist(), map(_members, history.table["isr"].to_pylist()), strict=True))
     printed = list(zip(rows.ints("leader").tolist(), map(_members, rows.table["isr"].to_pylist()), strict=True))
     low = rows.ints("captured_at_ms") - limits.print_delay_ms
@@ -135,7 +138,10 @@ def _agrees(tables: Tables, limits: Limits) -> Violations:
     for number, key in enumerate(of_row.tolist()):
         own = order[np.searchsorted(of_state[order], key, "left") : np.searchsorted(of_state[order], key, "right")]
         near = own[(since[own] <= high[number]) & (until[own] >= low[number])]
-        wrong[number] = bool(len(near)) and all(state[at] != printed[number] for at in near.tolist())
+        unknown_then = before_hole[near].any()
+        wrong[number] = (
+            bool(len(near)) and not unknown_then and all(state[at] != printed[number] for at in near.tolist())
+        )
     return broken(rows, wrong)
 
 

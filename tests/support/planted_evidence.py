@@ -74,9 +74,14 @@ PLANTED = (
     ),
     Plant("evidence_files.offsets_held", "a batch of a segment is missing", _lost_batch),
     Plant(
-        "quarantine.file_says_so",
-        "a row has more bytes than its file has in quarantine",
+        "quarantine.within_file",
+        "a row goes on after the end of its file",
         column("quarantine", "length_bytes", lambda n: n + 1, any_row),
+    ),
+    Plant(
+        "evidence_files.quarantine_listed",
+        "a file has quarantined bytes that quarantine does not list",
+        column("evidence_files", "quarantined_bytes", lambda _: 5, any_row),
     ),
     Plant(
         "log_batches.offsets_dense",
