@@ -53,13 +53,14 @@ def checks() -> Iterator[Check]:
         "agrees_with_history",
         Kind.AGREEMENT,
         "A printed leader and ISR are those of a state that the history has at most quality.print_delay_ms before or "
-        "after that time, or a describe_mismatch is found, or a hole of the log is near.",
+        "after that time, or a describe_mismatch is found, or the history begins, or has a hole, near that time.",
         "History and cluster differ: see what detect found; if it found nothing, report it with the capture.",
         _agrees,
         {
             "described_partitions": (*_PRINTED, "uncertainty_ms", "leader", "isr"),
             "partition_history": (
-                *("topic", "partition", "timestamp_ms", "end_offset", "end_timestamp_ms", "leader", "isr", "removed"),
+                *("topic", "partition", "origin", "timestamp_ms", "end_offset", "end_timestamp_ms"),
+                *("leader", "isr", "removed"),
             ),
             "findings": ("kind", "topic", "partition"),
             "log_batches": ("max_timestamp_ms",),
@@ -128,6 +129,7 @@ def _agrees(tables: Tables, limits: Limits) -> Violations:
     wanted = np.isin(of_state, of_row)
     history, of_state = history.where(wanted), of_state[wanted]
     since, until = history.ints("timestamp_ms"), history.ints("end_timestamp_ms", np.iinfo(np.int64).max)
+    after_hole = history.in_set("origin", ("checkpoint",))
     before_hole = history.valid("end_offset") & ~history.valid("end_timestamp_ms")
     state = list(zip(history.ints("leader").tolist(), map(_members, history.table["isr"].to_pylist()), strict=True))
     printed = list(zip(rows.ints("leader").tolist(), map(_members, rows.table["isr"].to_pylist()), strict=True))
@@ -138,7 +140,7 @@ def _agrees(tables: Tables, limits: Limits) -> Violations:
     for number, key in enumerate(of_row.tolist()):
         own = order[np.searchsorted(of_state[order], key, "left") : np.searchsorted(of_state[order], key, "right")]
         near = own[(since[own] <= high[number]) & (until[own] >= low[number])]
-        unknown_then = before_hole[near].any()
+        unknown_then = before_hole[near].any() or (after_hole[near] & (since[near] > low[number])).any()
         wrong[number] = (
             bool(len(near)) and not unknown_then and all(state[at] != printed[number] for at in near.tolist())
         )

@@ -10,10 +10,11 @@ import pytest
 from jobs.config.settings import load_settings
 from jobs.pipeline import Pipeline
 from jobs.quality.source import source_of
+from jobs.replay.cluster_state import NEWEST_CHECKPOINT
 from quality.catalogue import CHECKS
 from quality.check import Limits
 from quality.run import run
-from tests.support.paths import unpacked
+from tests.support.paths import capture, unpacked
 from tests.support.small_captures import diverged
 
 
@@ -49,3 +50,15 @@ def test_tables_of_a_damaged_capture_are_sound(tmp_path: Path, damaged: Callable
     found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
     failing = {check.full_name for check in CHECKS if not check.warns}
     assert {name: result.sample for name, result in found.items() if result.broken and name in failing} == {}
+
+
+def test_a_history_that_begins_with_the_newest_snapshot_is_sound(tmp_path: Path) -> None:
+    """Printed states of the time before it are no disagreement."""
+    pipeline = Pipeline(tmp_path / "lake", [capture("unclean")])
+    pipeline.ingest()
+    pipeline.replay(NEWEST_CHECKPOINT)
+    pipeline.detect()
+    (cluster,) = pipeline.lake.clusters()
+    assert pipeline.lake.count("described_partitions", cluster) > 0
+    found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
+    assert {name: result.sample for name, result in found.items() if result.broken} == {}
