@@ -26,7 +26,7 @@ from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
-from jobs.quality import run_quality
+from jobs.quality.stage import run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError
 from jobs.replay.stage import Replayed, replay

@@ -34,6 +34,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics acknowledge --list --lake lake",
         "kraft-forensics acknowledge ac1562 --undo --lake lake",
     ),
+    "verify": (
+        "kraft-forensics verify --lake lake",
+        "kraft-forensics verify --lake lake --capture incident.tar.xz --all",
+    ),
+    "manifest": ("kraft-forensics manifest --lake lake > custody.json",),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (
         "kraft-forensics describe --lake lake --topic orders --at-time 2026-11-21T00:39:36.570Z",

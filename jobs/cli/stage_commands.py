@@ -80,7 +80,7 @@ def detect(
 
 
 def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Check `partition_history` against the expectation suite and write Data Docs."""
+    """Check every table against its expectation suite and write Data Docs."""
     _exit(set(), FailOn.NONE, _pipeline(lake).quality())
 
 

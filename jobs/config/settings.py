@@ -83,6 +83,12 @@ class QualitySettings(_Section):
     """[quality]: how tables are checked."""
 
     spark_from_rows: int = Field(ge=0)
+    reading_gap_ms: int = Field(ge=1, le=MAX_DURATION_MS)
+    covered_share: float = Field(ge=0, le=1)
+    reading_age_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+    print_delay_ms: int = Field(ge=0, le=MAX_DURATION_MS)
+    sample_rows: int = Field(ge=1, le=1000)
+    severity: dict[str, Literal["error", "warn"]]
 
 
 class CustodySettings(_Section):

@@ -131,6 +131,11 @@ class Storage:
             with self.new(f"{name}/{file.relative_to(folder).as_posix()}") as target:
                 target.write(file.read_bytes())
 
+    def empty(self, name: str) -> None:
+        """Delete what is in a folder, if it is there and can be deleted."""
+        with suppress(OSError):
+            self.system.delete_dir_contents(self.path(name))
+
     def delete(self, name: str) -> None:
         """Delete a file, if it is there and can be deleted."""
         with suppress(OSError):

@@ -29,14 +29,25 @@ STATIC_CONFIGS = pa.schema(
 
 QUALITY_RESULTS = pa.schema(
     [
-        evidence.column("suite", pa.string(), "expectation suite"),
+        evidence.column("run_id", pa.string(), "which run of quality"),
+        evidence.column("run_at_ms", pa.int64(), "when that run ended (ms since the Unix epoch)"),
+        evidence.column("suite", pa.string(), "expectation suite: the table's name"),
+        evidence.column("suite_fingerprint", pa.string(), "what was expected of the table: changes with its suite"),
         evidence.column("table", pa.string(), "table that was checked"),
-        evidence.column("expectation", pa.string(), "expectation type"),
-        evidence.column("column", pa.string(), "column, or columns joined by a comma"),
+        evidence.column("expectation", pa.string(), "the expectation's name (docs/quality.md)"),
+        evidence.column(
+            "kind",
+            pa.string(),
+            "completeness, validity, consistency, coverage, reconciliation or agreement",
+        ),
+        evidence.column("column", pa.string(), "columns that name a row that breaks it, joined by a comma"),
+        evidence.column("severity", pa.string(), "error, or warn: does not fail the run"),
         evidence.column("success", pa.bool_(), "whether the expectation was met"),
         evidence.column("unexpected_count", pa.int64(), "rows that broke it"),
         evidence.column("element_count", pa.int64(), "rows that were checked"),
-        evidence.column("details", pa.string(), "the expectation's own result, JSON"),
+        evidence.column("sample", evidence.STRING_LIST, "the first rows that broke it: their keys, and what is wrong"),
+        evidence.column("action", pa.string(), "what to do if it is not met"),
+        evidence.column("details", pa.string(), "figures that were measured, met or not, JSON"),
     ]
 )
 
@@ -286,7 +297,12 @@ _ALL = (
         ACKNOWLEDGEMENTS,
         ("finding_id", "verdict", "severity"),
     ),
-    _table("quality_results", "The outcome of an expectation", QUALITY_RESULTS, ("suite", "expectation", "column")),
+    _table(
+        "quality_results",
+        "The outcome of an expectation in a run of quality",
+        QUALITY_RESULTS,
+        ("suite", "expectation", "run_id"),
+    ),
 )
 TABLES = {t.name: t for t in _ALL}
 

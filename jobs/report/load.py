@@ -74,7 +74,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         counterfactuals=_counterfactuals(lake, cluster, detailed),
         timelines=timelines,
         elections=elections,
-        quality=lake.rows("quality_results", cluster),
+        quality=lake.rows("quality_results", cluster, where=pc.field("run_id") == _newest_run(lake, cluster)),
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
@@ -84,6 +84,11 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         exposure_groups=exposure_groups(keys),
         captured=load_captured(lake, cluster),
     )
+
+
+def _newest_run(lake: Lake, cluster: str) -> str:
+    """The run id of quality's newest run; empty if there is none."""
+    return str(lake.made("quality_results", cluster).get("run_id", ""))
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The lake's tables as DataFrames, for queries in Spark SQL and for quality checks of large tables."""
+"""The lake's tables as DataFrames, for queries in Spark SQL."""
 
 from __future__ import annotations
 

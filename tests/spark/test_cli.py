@@ -200,9 +200,9 @@ def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Pa
     lake.put("partition_history", cluster, pa.Table.from_pylist(rows, history.schema))
     result = cli("quality", "--lake", tmp_path / "lake")
     assert result.exit_code == 4
-    assert "isr_within_replicas): 1 rows" in result.stderr
-    failed = rows_where(lake, "quality_results", cluster, columns=("column",), where="not success")
-    assert {r["column"] for r in failed} == {"isr_within_replicas"}
+    assert "partition_history.isr_within_replicas: 1 of " in result.stderr
+    failed = rows_where(lake, "quality_results", cluster, columns=("expectation",), where="not success")
+    assert {r["expectation"] for r in failed} == {"isr_within_replicas", "electable_reproduced"}
 
 
 def test_a_missing_capture_is_a_one_line_error_before_spark_starts(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_every_byte_of_every_file_is_accounted_for(job: Job) -> None:
 
 def test_quality_is_met_and_documented(job: Job) -> None:
     results = job.lake.table("quality_results").select("cluster_id", "success").collect()
-    assert len(results) > 3 * 15
+    assert len(results) > 3 * 100
     assert all(r["success"] for r in results)
     assert job.outcome.quality_failed == []
     for cluster in job.clusters.values():

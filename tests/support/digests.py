@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 
 
 def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]]:
-    """table -> (rows, digest of every column of all of them). cluster: None for the whole lake."""
+    """table -> (rows, digest of every column of all of them but when findings were seen). cluster:
+    None for the whole lake."""
     found = {}
     for name, table in TABLES.items():
         rows = lake.read(name, cluster, table.schema.names).to_pylist()
+        if name == "quality_results":
+            rows = _newest(rows)
+        if name == "finding_first_seen":
+            rows = [{**row, "first_seen_ms": None} for row in rows]
         text = "\n".join(sorted(map(str, rows)))
         found[name] = len(rows), sha256(text.encode()).hexdigest()[:16]
     return found
+
+
+def _newest(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of quality's results those of each cluster's newest run, without its id and time."""
+    newest: dict[str, int] = {}
+    for row in results:
+        newest[row["cluster_id"]] = max(newest.get(row["cluster_id"], 0), row["run_at_ms"])
+    kept = [row for row in results if row["run_at_ms"] == newest[row["cluster_id"]]]
+    return [{name: value for name, value in row.items() if name not in ("run_id", "run_at_ms")} for row in kept]

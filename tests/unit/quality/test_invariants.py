@@ -1,4 +1,4 @@
-"""Invariants as columns, against the same asked row by row."""
+"""Invariants as arrays, against the same asked row by row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quality.invariants import COLUMNS, INVARIANTS, SCALARS, with_invariants
+from quality.invariants import COLUMNS, INVARIANTS, States
 from replay.arrow.schemas import PARTITION_HISTORY
 
 Row = dict[str, Any]
-CLUSTER_ID = pa.field("cluster_id", pa.string())
-SCHEMA = pa.schema([CLUSTER_ID, *(PARTITION_HISTORY.field(name) for name in COLUMNS if name != "cluster_id")])
+SCHEMA = pa.schema([PARTITION_HISTORY.field(name) for name in COLUMNS])
 
 brokers = st.integers(-1, 3)
 lists = st.none() | st.lists(brokers, max_size=4)
@@ -27,8 +26,6 @@ rows = st.lists(
             "min_isr": st.none() | st.integers(1, 3),
             "min_isr_source": st.sampled_from([None, "topic", "assumed_default"]),
             "leader_recovery_state": st.sampled_from([None, "RECOVERED", "RECOVERING"]),
-            "removed": st.sampled_from([None, False, False, True]),
-            "offset": st.integers(0, 9),
         }
     ),
     max_size=8,
@@ -62,12 +59,9 @@ def test_every_invariant_of_every_row(rows: list[Row], chunk: int, sliced: bool)
     if sliced:  # lists that do not begin where their values do
         rows, whole = rows[1:], whole.slice(1)
     parts = [whole.slice(at, chunk) for at in range(0, len(whole), chunk)]
-    found = with_invariants(pa.concat_tables(parts) if parts else whole)
-    live = [row for row in rows if not row["removed"]]
-    assert found.column_names == [*SCALARS, *INVARIANTS]
-    assert found["offset"].to_pylist() == [row["offset"] for row in live]
+    states = States(pa.concat_tables(parts) if parts else whole)
     for name, holds in PLAIN.items():
-        assert found[name].to_pylist() == [holds(row) for row in live], name
+        assert INVARIANTS[name](states).tolist() == [holds(row) for row in rows], name
 
 
 def test_the_plain_version_has_them_all() -> None:

@@ -1,0 +1,181 @@
+"""Quality: check every table against its suite -> quality_results, Data Docs and a page with the trend."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.capture.remote import Location
+from jobs.config.settings import Settings, SettingsError
+from jobs.console.output import show_message
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.data_files import DataFile
+from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date
+from jobs.lake.lake import Lake, Row, write_file
+from jobs.lake.storage import within
+from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
+from jobs.quality.source import source_of
+from quality.catalogue import CHECKS, fingerprint
+from quality.check import Check, Limits, Outcome
+from quality.run import run
+from quality.trend import MAX_RUNS, page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DOCS = "_data_docs"
+RESULTS = "quality_results"
+# The tables of findings seen and acknowledged are checked, too, but nothing is checked again because of them.
+_INPUTS = (*INGESTED, *REPLAYED, *DETECTED)
+_SHOWN = 3  # rows that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class QualityResult:
+    """The result of a check. failed: the unmet expectations that fail a run, warned: the others; each as a line."""
+
+    cluster_id: str
+    expectations: int
+    failed: list[str]
+    warned: list[str]
+    docs: Location
+    up_to_date: bool
+
+
+def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
+    """Check one cluster's tables, unless they are unchanged since the last check. Great Expectations reads the
+    violations with pandas, those of a large partition_history with Spark.
+
+    Errors: SettingsError if quality.severity names an expectation that there is not.
+    """
+    return undisturbed(lambda: _checked(lake, cluster, settings, progress))
+
+
+def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
+    suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
+    parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
+    since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)
+    up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs)
+    run_id = lake.made(RESULTS, cluster).get("run_id", "")
+    if not up_to_date:
+        progress(f"{cluster}: checking all tables")
+        unnamed, run_id = _unnamed(lake, cluster), uuid4().hex[:16]
+        found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
+        with TemporaryDirectory() as folder:
+            met = _validate(lake, cluster, found, warns, settings, Path(folder))
+            rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in CHECKS]
+            about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
+            lake.commit(RESULTS, cluster, [_file(lake, rows)], unnamed, about, since)
+            trend = Path(folder) / "trend.html"
+            trend.write_text(page(cluster, _newest_runs(lake, cluster)), encoding="utf-8")
+            lake.storage.empty(f"{DOCS}/{cluster}/validations")
+            lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
+    results = lake.rows(RESULTS, cluster, where=pc.field("run_id") == run_id)
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    for row in sorted(results, key=lambda r: (r["table"], r["expectation"])):
+        if not row["success"]:
+            lines[row["severity"] == "warn"].append(_line(row))
+    for line in lines[True]:
+        show_message(f"quality: warning: {line}")
+    docs = within(lake.root, f"{DOCS}/{cluster}/index.html")
+    return QualityResult(cluster, len(results), lines[False], lines[True], docs, up_to_date)
+
+
+def _warns(settings: Settings) -> dict[str, bool]:
+    """By full name, whether an expectation only warns."""
+    warns = {check.full_name: check.warns for check in CHECKS}
+    for name, severity in settings.quality.severity.items():
+        if name not in warns:
+            raise SettingsError(f"setting quality.severity: no expectation has the name {name} (docs/quality.md)")
+        warns[name] = severity == "warn"
+    return warns
+
+
+def _limits(settings: Settings) -> Limits:
+    names = Limits.__dataclass_fields__
+    return Limits(**{name: value for name, value in settings.quality.model_dump().items() if name in names})
+
+
+def _validate(
+    lake: Lake, cluster: str, found: Mapping[str, Outcome], warns: Mapping[str, bool], settings: Settings, docs: Path
+) -> dict[str, bool]:
+    # Great Expectations takes seconds to import, so import it only when it is needed.
+    from quality.checkpoint import run_suites
+
+    large = lake.count("partition_history", cluster) >= settings.quality.spark_from_rows
+    return run_suites(CHECKS, found, warns, docs, _to_spark(settings) if large else None)
+
+
+def _to_spark(settings: Settings) -> Callable[[pd.DataFrame], Any]:
+    from jobs.spark.session import build_session
+
+    session = build_session(settings.spark)
+
+    def frame(violations: pd.DataFrame) -> Any:
+        schema = ", ".join(f"`{name}` string" for name in violations.columns)
+        return session.createDataFrame(violations.to_dict("records"), schema)
+
+    return frame
+
+
+def _row(
+    check: Check,
+    outcome: Outcome,
+    met: Mapping[str, bool],
+    warns: Mapping[str, bool],
+    suites: Mapping[str, str],
+    run_id: str,
+) -> Row:
+    return {
+        "run_id": run_id,
+        "run_at_ms": time.time_ns() // 1_000_000,
+        "suite": check.table,
+        "suite_fingerprint": suites[check.table],
+        "table": check.table,
+        "expectation": check.name,
+        "kind": str(check.kind),
+        "column": ",".join(check.key),
+        "severity": "warn" if warns[check.full_name] else "error",
+        "success": met[check.full_name],
+        "unexpected_count": outcome.broken,
+        "element_count": outcome.checked,
+        "sample": outcome.sample,
+        "action": check.action,
+        "details": json.dumps(outcome.measured),
+    }
+
+
+def _file(lake: Lake, rows: Sequence[Row]) -> DataFile:
+    """The rows of a run, all of one time, written."""
+    now = rows[0]["run_at_ms"]
+    table = pa.Table.from_pylist([{**row, "run_at_ms": now} for row in rows], schema=QUALITY_RESULTS)
+    return write_file(lake.storage, RESULTS, table)
+
+
+def _unnamed(lake: Lake, cluster: str) -> list[DataFile]:
+    """The files with results of an earlier release, which name no run."""
+    return [file for file in lake.files(RESULTS, cluster) if file.lowest is None]
+
+
+def _newest_runs(lake: Lake, cluster: str) -> list[Row]:
+    """The rows of the newest runs that the page shows."""
+    times = lake.read(RESULTS, cluster, ("run_id", "run_at_ms")).group_by("run_id").aggregate([("run_at_ms", "max")])
+    newest = times.sort_by([("run_at_ms_max", "descending")])["run_id"].slice(0, MAX_RUNS)
+    return lake.rows(RESULTS, cluster, where=pc.field("run_id").isin(newest))
+
+
+def _line(row: Row) -> str:
+    """An unmet expectation: the table, the first rows, and what to do."""
+    named = "; ".join(row["sample"][:_SHOWN])
+    more = f"; and {row['unexpected_count'] - _SHOWN} more" if row["unexpected_count"] > _SHOWN else ""
+    counts = f"{row['unexpected_count']} of {row['element_count']} rows"
+    return f"{row['table']}.{row['expectation']}: {counts} ({named}{more}). {row['action']}"

@@ -1,0 +1,1 @@
+"""All checks, table by table."""

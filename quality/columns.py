@@ -1,0 +1,158 @@
+"""Columns of Arrow tables as NumPy arrays, and keys of several columns as numbers that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array = np.ndarray[Any, Any]
+NULL = np.iinfo(np.int64).min
+_MOST = 1 << 62  # key numbers stay below this
+
+
+class Lists:
+    """A column of lists of integers. members: a row for each list, padded with NULL; size: of each, 0 for null."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        lists = column.combine_chunks()
+        self.size: Array = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        self.members: Array = np.full((len(lists), max(self.size, default=0)), NULL, dtype=np.int64)
+        self.members[np.arange(self.members.shape[1]) < self.size[:, None]] = pc.list_flatten(lists).to_numpy()
+
+    def has(self, values: Array) -> Array:
+        """For each list, whether it has the value of its row."""
+        found: Array = (self.members == values[:, None]).any(axis=1)
+        return found
+
+    def within(self, lists: Lists) -> Array:
+        """For each list, whether the other list of its row has all its members."""
+        return self._all(lambda members: (members == NULL) | lists.has(members))
+
+    def apart_from(self, lists: Lists) -> Array:
+        """For each list, whether the other list of its row has none of its members."""
+        return self._all(lambda members: (members == NULL) | ~lists.has(members))
+
+    def distinct(self) -> Array:
+        """For each list, whether no member occurs twice."""
+        return self._all(lambda members: (members == NULL) | ((self.members == members[:, None]).sum(axis=1) == 1))
+
+    def _all(self, holds: Callable[[Array], Array]) -> Array:
+        found = np.ones(len(self.size), dtype=bool)
+        for members in self.members.T:
+            found &= holds(members)
+        return found
+
+
+class Rows:
+    """Rows of one table. Arrays have one element for each row."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def ints(self, name: str, null: int = NULL) -> Array:
+        """int64 values of a column of integers or booleans; `null` where it is null."""
+        column = self.table[name]
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        found: Array = pc.fill_null(column.cast(pa.int64()), null).to_numpy()
+        return found
+
+    def valid(self, name: str) -> Array:
+        """Where the column is not null."""
+        found: Array = pc.is_valid(self.table[name]).to_numpy()
+        return found
+
+    def true(self, name: str) -> Array:
+        """Where a boolean column is true."""
+        return self.ints(name, 0) == 1
+
+    def in_set(self, name: str, values: Collection[str]) -> Array:
+        """Where a column of strings has one of the values; false for null."""
+        column = encoded(self.table[name])
+        parts = [
+            np.append(np.array([value in values for value in chunk.dictionary.to_pylist()], dtype=bool), False)[
+                pc.fill_null(chunk.indices, len(chunk.dictionary)).to_numpy()
+            ]
+            for chunk in column.chunks
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+    def lists(self, name: str) -> Lists:
+        return Lists(self.table[name])
+
+    def columns(self, *names: str) -> list[pa.ChunkedArray]:
+        """Columns, or fields of structs as dotted paths."""
+        found = []
+        for name in names:
+            column, _, field = name.partition(".")
+            found.append(pc.struct_field(self.table[column], field) if field else self.table[column])
+        return found
+
+    def where(self, mask: Array) -> Rows:
+        return self if mask.all() else Rows(self.table.filter(pa.array(mask)))
+
+    def sorted_by(self, numbers: Array, offset: Array) -> Rows:
+        """The rows in the order of two arrays."""
+        order = np.lexsort((offset, numbers))
+        return Rows(self.table.take(pa.array(order)))
+
+    def exploded(self, name: str, keep: Sequence[str]) -> Rows:
+        """A row for each element of a column of lists of structs: the struct's fields, and the columns `keep`."""
+        lists = self.table[name].combine_chunks()
+        parents, values = pc.list_parent_indices(lists), pc.list_flatten(lists)
+        columns = {field.name: pc.struct_field(values, field.name) for field in lists.type.value_type}
+        columns |= {f"of_{k}": pc.take(self.table[k].combine_chunks(), parents) for k in keep}
+        return Rows(pa.table(columns))
+
+
+Tables = Mapping[str, Rows]
+
+
+def encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def numbers(*sides: Sequence[pa.ChunkedArray]) -> list[Array]:
+    """For each side, a number for each of its rows: rows with equal values in all columns have equal numbers, whichever
+    side they are on. Null equals null. All sides have the same number of columns."""
+    lengths = [len(side[0]) for side in sides]
+    result, count = np.zeros(sum(lengths), dtype=np.int64), 1
+    for columns in zip(*sides, strict=True):
+        codes, values = _codes(columns)
+        if count * values >= _MOST:
+            result, count = np.unique(result, return_inverse=True)[1], len(result)
+        result, count = result * values + codes, count * values
+    return np.split(result, np.cumsum(lengths)[:-1])
+
+
+def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
+    is_int = pa.types.is_integer(columns[0].type)
+    chunks = [c for column in columns for c in encoded(column.cast(pa.int64()) if is_int else column).chunks]
+    if not chunks:
+        return np.zeros(0, dtype=np.int64), 1
+    both = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
+    if isinstance(both, pa.ChunkedArray):
+        return np.zeros(0, dtype=np.int64), 1
+    null = len(both.dictionary)
+    return pc.fill_null(both.indices, null).to_numpy().astype(np.int64), null + 1
+
+
+def repeated(rows: Rows, key: Sequence[str]) -> Array:
+    """Where an earlier row has the same key."""
+    (number,) = numbers(rows.columns(*key))
+    found = np.ones(len(rows), dtype=bool)
+    found[np.unique(number, return_index=True)[1]] = False
+    return found
+
+
+def unknown(rows: Rows, key: Sequence[str], *known: tuple[Rows, Sequence[str]]) -> Array:
+    """Where no row of the known tables has the same key."""
+    own, *others = numbers(rows.columns(*key), *(table.columns(*names) for table, names in known))
+    return ~np.isin(own, np.concatenate(others))

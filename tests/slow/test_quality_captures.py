@@ -1,0 +1,30 @@
+"""Real captures break no expectation: those that tests/unit/quality has not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.config.settings import load_settings
+from jobs.pipeline import Pipeline
+from jobs.quality.source import source_of
+from quality.catalogue import CHECKS
+from quality.check import Limits
+from quality.run import run
+from tests.support.paths import capture
+
+CAPTURES = (
+    *("churn", "jbod-4.1.1", "logs-3.9.1", "logs-4.0.2", "logs-churn", "logs-session", "logs-unclean", "unclean-4.4.0"),
+)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_a_real_capture_breaks_no_expectation(tmp_path: Path, name: str) -> None:
+    pipeline = Pipeline(tmp_path / "lake", [capture(name)])
+    pipeline.ingest()
+    pipeline.replay()
+    pipeline.detect()
+    (cluster,) = pipeline.lake.clusters()
+    found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
+    assert {check: result.sample for check, result in found.items() if result.broken} == {}

@@ -1,0 +1,79 @@
+"""Each expectation catches the defects that are planted for it; real captures break none."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from jobs.lake.lake import Lake
+from jobs.pipeline import Pipeline
+from quality.catalogue import CHECKS
+from quality.check import Check, Limits, Outcome
+from quality.run import InMemory, run
+from tests.support.paths import capture
+from tests.support.planted import PLANTED
+from tests.support.planting import Plant, Tables, tables_of
+
+CLEAN = ("unclean", "elr", "diverge", "jbod-4.0.2", "logs-4.1.1")  # tests/slow has the others
+OF = {check.full_name: check for check in CHECKS}
+LIMITS = Limits()
+
+
+class Lakes:
+    """Lakes of captures, each made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.tables = cache(self._tables)
+
+    def _tables(self, name: str) -> Tables:
+        pipeline = Pipeline(self._folder / name, [capture(name)])
+        pipeline.ingest()
+        pipeline.replay()
+        pipeline.detect()
+        lake: Lake = pipeline.lake
+        (cluster,) = lake.clusters()
+        return tables_of(lambda table: lake.read(table, cluster))
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
+    return Lakes(tmp_path_factory.mktemp("lakes"))
+
+
+def outcome(check: Check, tables: Tables) -> Outcome:
+    return run([check], InMemory({name: tables[name] for name in _read_by(check)}), LIMITS)[check.full_name]
+
+
+def _read_by(check: Check) -> set[str]:
+    return {"metadata_records" if name == "transaction_records" else name for name in check.needs}
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
+    found = run(CHECKS, InMemory(lakes.tables(name)), LIMITS)
+    assert {check: result.sample for check, result in found.items() if result.broken} == {}
+    assert sum(result.checked for result in found.values()) > 1000
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: f"{plant.check}: {plant.defect}")
+def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
+    tables = Tables(lakes.tables(plant.capture))
+    assert outcome(OF[plant.check], tables).broken == 0
+    plant.change(tables)
+    found = outcome(OF[plant.check], tables)
+    assert found.broken > 0
+    assert 0 < len(found.sample) <= LIMITS.sample_rows
+    assert all(found.sample)
+
+
+def test_every_expectation_of_every_table_has_a_defect() -> None:
+    assert {plant.check for plant in PLANTED} == set(OF)
+
+
+@pytest.mark.parametrize("name", ["unclean", "jbod-4.0.2"])
+def test_tables_without_rows_break_nothing(lakes: Lakes, name: str) -> None:
+    empty = Tables({table: rows.slice(0, 0) for table, rows in lakes.tables(name).items()})
+    assert [check for check, result in run(CHECKS, InMemory(empty), LIMITS).items() if result.broken] == []
