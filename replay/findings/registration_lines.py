@@ -59,7 +59,7 @@ def registration_findings(lines: Iterable[Row], sessions: Iterable[Row], cluster
     for line in lines:
         if line["node_id"] is not None:
             files[line["capture"], line["path"], line["sha256"]].append(line)
-    found = {}
+    found: dict[str, Row] = {}
     for _, file in sorted(files.items()):
         for row in _of_file(sorted(file, key=lambda line: line["position"]), registered, cluster_id):
             found.setdefault(row["finding_id"], row)
