@@ -40,10 +40,9 @@ SESSIONS = (
     *("offset", "timestamp_ms", "broker_id", "broker_epoch", "incarnation_id", "restart_class", "restart_evidence"),
     *("origin", *PROVENANCE_NAMES),
 )
-# A record is written within this time of its line; an election of another controller takes longer.
+# A record is written within this time of its line, and a process logs its incarnation id within this time of reading
+# its clean shutdown files. The election of another controller takes longer, and so does a process's start.
 _AT_ONCE_MS = 250
-# A process reads its clean shutdown files right before it logs its incarnation id.
-_STARTING_MS = 10_000
 _ZONE_STEP_MS = 900_000
 
 
@@ -75,10 +74,10 @@ def _of_file(file: Sequence[Row], registered: Mapping[tuple[int, str], Row], clu
         broker = line["broker_id"]
         session = registered.get((broker, line["incarnation_id"]))
         if session is not None and line["kind"] == REGISTERED and _is_of(line, session):
-            handled = [each for each in pending if each["kind"] == HANDLED and _is_before(each, line, _AT_ONCE_MS)]
+            handled = [each for each in pending if each["kind"] == HANDLED and _is_before(each, line)]
             yield from _of_controller(line, handled, session, cluster_id)
         elif session is not None and line["kind"] == STARTING and line["node_id"] == broker and _is_clean(session):
-            unread = [each for each in pending if each["kind"] in _NO_EPOCH and _is_before(each, line, _STARTING_MS)]
+            unread = [each for each in pending if each["kind"] in _NO_EPOCH and _is_before(each, line)]
             if unread:
                 text = (
                     f"Broker {broker} logged that it read no broker epoch from its clean shutdown files when "
@@ -113,9 +112,10 @@ def _is_of(line: Row, session: Row) -> bool:
     return bool(line["broker_epoch"] == session["broker_epoch"] and apart <= 2 * _AT_ONCE_MS)
 
 
-def _is_before(line: Row, later: Row, within_ms: int) -> bool:
+def _is_before(line: Row, later: Row) -> bool:
+    """At once: lines in between may be missing."""
     times = line["logged_at_ms"], later["logged_at_ms"]
-    return line["node_id"] == later["node_id"] and None not in times and 0 <= times[1] - times[0] <= within_ms
+    return line["node_id"] == later["node_id"] and None not in times and 0 <= times[1] - times[0] <= _AT_ONCE_MS
 
 
 def _is_clean(session: Row) -> bool:

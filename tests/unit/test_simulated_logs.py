@@ -3,6 +3,7 @@ are tested with."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,13 @@ from evidence.broker_logs.events import read_event
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
 from tests.simulator import session_lines
+from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, life
 from tests.simulator.judge import MISMATCH, judged
-from tests.simulator.life import Life
+from tests.simulator.life import Life, from_json
 from tests.simulator.node_logs import TEXTS, LogThinning, files, rows
+from tests.support.detection import windows
+from tests.support.paths import ROOT
 
 # Where the lines are, their text and its length are of the files.
 _OF_FILES = ("capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger")
@@ -99,3 +103,18 @@ def _changed(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> L
 def test_a_line_that_is_not_true_is_found(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """So a comparison that finds nothing in lives has been at work."""
     assert MISMATCH in {wrong.kind for wrong in judged([_changed(kind, change)]).wrong}
+
+
+def test_only_a_line_below_min_isr_decides() -> None:
+    """L8 of docs/findings.md, in a case: a killed leader that led on below min ISR is elected again."""
+    path = ROOT / "tests" / "cases" / "life_led_on_below_min_isr" / "life.json"
+    each = from_json(json.loads(path.read_text()))
+    logged = [row["kind"] for row in each.lines]
+    assert logged == ["leader_unchanged", "leader_started"]
+    verdicts = []
+    for lines in (each.lines, each.lines[1:], each.lines[:1]):
+        (window,) = (f for f in windows(detected([replace(each, kept_lines=lines)]).findings))
+        codes = {statement["code"] for statement in window["reason"]}
+        assert ("ceiling_logged_below_min_isr" in codes) == (lines[0]["kind"] == "leader_unchanged")
+        verdicts.append(window["verdict"])
+    assert verdicts == ["excluded", "possible", "possible"]
