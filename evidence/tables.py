@@ -273,7 +273,7 @@ BROKER_LOG_EVENTS = pa.schema(
         column("broker_epoch", pa.int64(), "broker epoch"),
         column("incarnation_id", pa.string(), "id of the broker's process, as its registration record has it"),
         column("directory", pa.string(), "log directory"),
-        column("count", pa.int64(), "how many: logs loaded or recovered, partitions of a fetch that failed, records"),
+        column("count", pa.int64(), "how many: logs loaded or recovered, partitions of a fetch or a change, records"),
         column("duration_ms", pa.int64(), "how long it took"),
         column("printed_at_ms", pa.int64(), "kafka_start_time: ms since the Unix epoch, by the node's clock"),
         column(

@@ -196,6 +196,12 @@ NODE_MESSAGES = (
         _CONTROLLER,
     ),
     Message(
+        "unclean_shutdown_handled",
+        "handleBrokerUncleanShutdown: changing ",
+        r"handleBrokerUncleanShutdown: changing (?P<count>\d{1,10}) partition\(s\)$",
+        _CONTROLLER,
+    ),
+    Message(
         "shutdown_requested",
         " has requested and been granted ",
         r"(?:Unfenced|Fenced) broker (?P<broker_id>\d{1,10}) has requested and been granted "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +13,7 @@ from jobs.lake.lake import Lake
 from replay.cluster.log import is_complete
 from replay.cluster.state import LogShape
 from replay.findings.log_lines import COMPARED
+from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
 from replay.offsets.topic_ids import events_with_topic_ids
 
@@ -39,3 +42,9 @@ def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, 
     used = pc.field("kind").isin(USED)
     events = lake.read("broker_log_events", cluster, tables.BROKER_LOG_EVENTS.names, used)
     return events_with_topic_ids(with_utc(events, clocks), lifetimes, is_complete(shape.runs))
+
+
+def registration_mismatches(lake: Lake, cluster: str) -> list[dict[str, Any]]:
+    """schemas.FINDINGS rows: lines about brokers' registrations that contradict the metadata log."""
+    lines = lake.rows("broker_log_events", cluster, LINES, pc.field("kind").isin(REGISTRATION_KINDS))
+    return registration_findings(lines, lake.rows("broker_history", cluster, SESSIONS), cluster) if lines else []

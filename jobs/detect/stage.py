@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.detect.inputs import judging_inputs, topic_lifetimes
-from jobs.detect.node_logs import judging_events, measured_clocks
+from jobs.detect.node_logs import judging_events, measured_clocks, registration_mismatches
 from jobs.detect.scratch import Scratch, write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
@@ -105,6 +105,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     found += [_mismatch(cluster, state, row) for row in mismatches]
     found += file_faults(cluster, lake.rows("quarantine", cluster, where=pc.field("reason").isin(FILE_FAULTS)))
     found += contradicted
+    found += registration_mismatches(lake, cluster)
     of_log = quorum_violations(state.shape, control_records(lake, cluster))
     findings = pa.Table.from_pylist(found, schema=schemas.FINDINGS)
     more = {

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.broker_logs.anchors import with_utc
+from evidence.tables import NODE_CLOCKS
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
 from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer
+from replay.incident.missing import STATE_CHANGES, CapturedLogs
 from replay.loss.verdicts import PROVEN
 
 Row = dict[str, Any]
 
 # Lakes of earlier releases have a separate kind for each type of gap.
 _GAPS = [EVIDENCE_GAP, *GAPS]
+_TIMES = ("logged_at_ms", "logged_at_utc_ms")
 
 
 def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
@@ -34,8 +39,24 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
         conflicts=faults["kind"].unique().to_pylist(),
         states=lake.count("partition_history", cluster),
         until_ms=pc.max(ends).as_py(),
+        logs=_captured_logs(lake, cluster),
     )
     return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION]) & within), scope)
+
+
+def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
+    lines = lake.read("broker_log_events", cluster, ("node_id", *_TIMES, "kind"))
+    of_brokers = lines.filter(pc.is_in(lines["kind"], pa.array(STATE_CHANGES)))["node_id"].unique().drop_null()
+    lines = lines.filter(pc.is_in(lines["node_id"], of_brokers)).group_by("node_id")
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    first, last = (
+        with_utc(lines.aggregate([(n, which) for n in _TIMES]).rename_columns(["node_id", *_TIMES]), clocks).to_pylist()
+        for which in ("min", "max")
+    )
+    ends = {row["node_id"]: row["logged_at_utc_ms"] for row in last}
+    spans = {row["node_id"]: (row["logged_at_utc_ms"], ends[row["node_id"]]) for row in first}
+    booted = lake.read("boot_ids", cluster, ("node_id",))["node_id"].unique().to_pylist()
+    return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
 
 
 def _kind_in(kinds: list[str]) -> pc.Expression:

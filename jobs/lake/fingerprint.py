@@ -16,7 +16,7 @@ from jobs.lake.tables import INGESTED
 Row = dict[str, Any]
 
 # Raise this when a code change changes what a stage writes.
-CODE_VERSION = 9
+CODE_VERSION = 10
 
 
 def input_fingerprint(lake: Lake, cluster: str, inputs: Sequence[str], parameters: Sequence[object] = ()) -> str:

@@ -97,7 +97,7 @@ _FAULT_TABLES = {
     "log_conflict": ("log_batches",),
     "controller_divergence": ("log_batches",),
     "describe_mismatch": (_STATES, "described_partitions"),
-    "log_line_mismatch": (_STATES, _LINES),
+    "log_line_mismatch": (_STATES, "broker_history", _LINES),
     **dict.fromkeys(FILE_FAULTS, ("quarantine",)),
 }
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.schemas import FINDINGS
+from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
 from replay.loss.verdicts import EXCLUDED, PROVEN
 
 Row = dict[str, Any]
@@ -31,42 +31,20 @@ MOST_TOPICS, MOST_WINDOWS, MOST_GAPS = 100, 100, 10
 _NAMED = 5
 _RECORD = "acknowledged record"
 _NEVER = "an unknown time"
-_OPEN = "bounds_open"
-_LOGS = "server.log and state-change.log"
-# Statement code -> (why windows are undecided, what to capture). {brokers}: those that the statements name.
-MISSING = {
-    "missing_log_end": (
-        "where the new leader's log ended is not known",
-        "leader-epoch-checkpoint, " + _LOGS + " of {brokers}",
-    ),
-    "missing_word_of_process": (
-        "nothing shows that one process of the previous leader led for its whole term",
-        "server.log of {brokers} and the boot ids of their machines",
-    ),
-    "missing_high_watermark_ceiling": (
-        "nothing bounds the high watermark from above",
-        _LOGS + " of {brokers}, from the election to the next start; while they are down after a clean stop, "
-        "recovery-point-offset-checkpoint and .kafka_cleanshutdown, twice",
-    ),
-    "missing_high_watermark": (
-        "no high watermark from before the election is known",
-        _LOGS + " of all replicas, from before the election on",
-    ),
-    _OPEN: ("the known bounds allow a loss and do not prove one", None),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What the answer is about. gaps: FINDINGS rows of kind evidence_gap, with rule and explanation; gap_count: how
     many there are; conflicts: kinds of proven, critical faults; states: number of replayed states; until_ms: time of
-    the last captured record, null if unknown."""
+    the last captured record, null if unknown; logs: the brokers' own logs that were captured."""
 
     gaps: Sequence[Row]
     gap_count: int
     conflicts: Sequence[str]
     states: int
     until_ms: int | None
+    logs: CapturedLogs = NO_LOGS
 
 
 def answer(windows: pa.Table, scope: Scope) -> Row:
@@ -89,7 +67,7 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
         "undecided_max": _sum(undecided["loss_max"]) if len(undecided) else 0,
         "proven": _worst(proven)[:MOST_WINDOWS],
         "undecided": ranked[:MOST_WINDOWS],
-        "missing": _missing(undecided),
+        "missing": missing(undecided, scope.logs),
         "gaps": [{"rule": gap["rule"], "text": gap["explanation"]} for gap in scope.gaps[:MOST_GAPS]],
         "gap_count": scope.gap_count,
         "conflicts": sorted(scope.conflicts),
@@ -214,11 +192,11 @@ def _worst(proven: pa.Table) -> list[Row]:
 def _ranked(undecided: pa.Table) -> list[Row]:
     """Undecided windows by what they can have cost at most: no upper bound first."""
     rows = _rows(undecided)
-    missing: dict[int, list[str]] = {}
-    for number, statement in _missing_statements(undecided):
-        missing.setdefault(number, []).append(statement["code"])
+    codes: dict[int, list[str]] = {}
+    for number, statement in missing_statements(undecided):
+        codes.setdefault(number, []).append(statement["code"])
     for number, row in enumerate(rows):
-        row["missing"] = missing.get(number, [_OPEN])
+        row["missing"] = codes.get(number, [OPEN])
 
     def rank(row: Row) -> tuple[Any, ...]:
         high = row["loss_max"]
@@ -226,37 +204,6 @@ def _ranked(undecided: pa.Table) -> list[Row]:
         return high is not None, -(high or 0), *place, row["finding_id"]
 
     return sorted(rows, key=rank)
-
-
-def _missing_statements(undecided: pa.Table) -> list[tuple[int, Row]]:
-    """(number of the window, statement) of every statement that names missing evidence."""
-    reason = pa.array(undecided["reason"].to_pylist(), FINDINGS.field("reason").type)
-    at, statements = pc.list_parent_indices(reason), pc.list_flatten(reason)
-    about = pc.is_in(pc.struct_field(statements, "code"), value_set=pa.array(list(MISSING)))
-    return list(zip(at.filter(about).to_pylist(), statements.filter(about).to_pylist(), strict=True))
-
-
-def _missing(undecided: pa.Table) -> list[Row]:
-    """What is missing, most windows first: code, windows, brokers, because, capture (null: nothing decides it)."""
-    windows: dict[str, set[int]] = {}
-    brokers: dict[str, set[int]] = {}
-    for row, statement in _missing_statements(undecided):
-        windows.setdefault(statement["code"], set()).add(row)
-        brokers.setdefault(statement["code"], set()).update(statement["brokers"] or ())
-    if rest := len(undecided) - len(set().union(*windows.values())):
-        windows[_OPEN], brokers[_OPEN] = set(range(rest)), set()
-    found = []
-    for code in sorted(windows, key=lambda each: (-len(windows[each]), list(MISSING).index(each))):
-        because, capture = MISSING[code]
-        ids = sorted(brokers[code])
-        text = None if capture is None else capture.format(brokers=_brokers(ids))
-        found.append({"code": code, "windows": len(windows[code]), "brokers": ids, "because": because, "capture": text})
-    return found
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ids[:20])) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
-    return f"broker {shown}" if len(ids) == 1 else f"brokers {shown}"
 
 
 def _loss_text(found: Row, name: Name) -> Iterable[str]:
@@ -297,7 +244,9 @@ def _undecided_text(found: Row) -> Iterable[str]:
     it = "it" if number == 1 else "them"
     for each in found["missing"]:
         if each["capture"] is not None:
-            yield f"To decide {it}, capture for {_count(each['windows'], 'window')}: {each['capture']}."
+            yield f"To decide {it}, capture for {_count(each['capture_windows'], 'window')}: {each['capture']}."
+    if logged := sorted({broker for each in found["missing"] for broker in each["logged"]}):
+        yield logged_text(logged)
 
 
 def _gap_text(found: Row) -> Iterable[str]:

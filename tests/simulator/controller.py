@@ -19,7 +19,7 @@ from replay.controller.partition_change_builder import (
     RECOVERED,
 )
 from replay.controller.profiles import PROFILES
-from tests.simulator.setup import Setup
+from tests.simulator.setup import Setup, incarnation_id
 from tests.support.scalar_builder import Case, build, without
 
 Row = dict[str, Any]
@@ -71,13 +71,16 @@ class Registration:
 
 @dataclass
 class Controller:
-    """wrote: called after each batch, with the partition's states before and after it. elr_levels and min_isr_levels:
-    (offset, value) since when. next_offset: of the metadata log."""
+    """wrote: called after each batch, with the partition's states before and after it. changed: called with those
+    before and after each record. logs: called with kind and values of a line about a registration. elr_levels and
+    min_isr_levels: (offset, value) since when. next_offset: of the metadata log."""
 
     setup: Setup
     now: Callable[[], int]
     noise: Callable[[], int]
     elected: Callable[[State], None]
+    changed: Callable[[State | None, State], None]
+    logs: Callable[..., None]
     wrote: Callable[[], None]
     state: State | None = None
     brokers: dict[int, Registration] = field(default_factory=dict)
@@ -117,6 +120,7 @@ class Controller:
         before = self.state
         self.state = replace(state, offset=offset, batch=batch, at_ms=at_ms, **{**shared, **changes})
         self.states.append(self.state)
+        self.changed(before, self.state)
         same = before is not None and before.topic_id == self.state.topic_id
         if same and before.leader_epoch != self.state.leader_epoch and self.state.leader >= 0:  # type: ignore[union-attr]
             self.elected(self.state)
@@ -171,27 +175,28 @@ class Controller:
 
     def register(self, broker: int, incarnation: int, directories: tuple[str, ...], previous_epoch: int) -> bool:
         """False: refused, an older incarnation's session is still valid (DuplicateBrokerRegistration)."""
-        old = self.brokers.get(broker)
+        old, changes = self.brokers.get(broker), 0
         if old is not None:
             valid = not old.fenced and self.now() - old.last_heard_ms <= self.setup.session_timeout_ms
             if (valid or (old.contact and not old.fenced)) and not old.shutting_down:
                 return False
             if self.elr and previous_epoch != old.epoch:
-                isr, elr = self._has("isr", broker), self._has("elr", broker)
-                if isr:
-                    self.change(unclean_shutdown=broker)
-                if elr:
-                    self.change(unclean_shutdown=broker)
+                for _ in range(self._has("isr", broker) + self._has("elr", broker)):
+                    if self.change(unclean_shutdown=broker):
+                        self.logs("unclean_shutdown_handled", count=1)
+                        changes += 1
             elif self.setup.removes_at_registration and self._has("isr", broker):
-                self.change(remove=broker)
+                changes += self.change(remove=broker)
         offset = self._offset()
         epoch = self._batch if self._batch is not None else offset
+        who = {"broker_id": broker, "incarnation_id": incarnation_id(broker, incarnation)}
+        self.logs("incarnation_registered", **who, broker_epoch=epoch, count=changes)
         generation = old.generation + 1 if old else 0
         self.brokers[broker] = Registration(
             epoch, incarnation, directories, last_heard_ms=self.now(), generation=generation
         )
         place = {"offset": offset, "batch_base_offset": epoch, "timestamp_ms": self.now() + self.setup.skew_ms(0)}
-        data = {"brokerId": broker, "brokerEpoch": epoch, "incarnationId": f"i{broker}-{incarnation}"}
+        data = {"brokerId": broker, "brokerEpoch": epoch, "incarnationId": incarnation_id(broker, incarnation)}
         data |= {"fenced": True, "inControlledShutdown": False, "logDirs": list(directories)}
         # A broker of 3.6 supports up to 3.6-IV2, one of 4.1 up to 4.1-IV1.
         newest = 27 if self.setup.hwm_stands_below_min_isr else 14

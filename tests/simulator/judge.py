@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulator.detection import detected
+import pyarrow.compute as pc
+
+from replay.findings import log_lines
+from tests.simulator.detection import detected, registration_mismatches
 from tests.simulator.life import Life, alike
 from tests.simulator.truth import Truth
 from tests.support.detection import windows
@@ -20,8 +23,8 @@ EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (
     "wrong first",
     "wrong policy",
 )
-UNACKED, SILENT = "wrong unacked", "silent loss"
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED)
+UNACKED, MISMATCH, SILENT = "wrong unacked", "wrong mismatch", "silent loss"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED, MISMATCH)
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,12 @@ def judged(lives: Iterable[Life]) -> Tally:
     """The lives, judged in as few calls as can be."""
     tally = Tally()
     for group in groups(lives):
-        for each, findings, answers in found(group):
+        for each, findings, answers, mismatches in found(group):
             tally.lives += 1
             hold(tally, each, findings, answers)
+            # Every line is true, and so is the metadata log.
+            for row in (*mismatches, *registration_mismatches(each)):
+                tally.wrong.append(Wrong(each.fault, each.seed, row["start_offset"], MISMATCH, row["explanation"]))
     return tally
 
 
@@ -85,13 +91,16 @@ def groups(lives: Iterable[Life]) -> list[list[Life]]:
     return list(result.values())
 
 
-def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row]]]:
-    """(life, its judged windows, the policies' answers)."""
+def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row], list[Row]]]:
+    """(life, its judged windows, the policies' answers, findings that a line contradicts the metadata log)."""
     of_group = detected(group)
     judged_windows, answers = _by_topic(windows(of_group.findings)), _by_topic(of_group.counterfactuals.to_pylist())
+    of_lines = of_group.findings.filter(pc.equal(of_group.findings["kind"], log_lines.KIND))
+    mismatches = _by_topic(of_lines.to_pylist())
     for each in group:
         ids = each.world.topic_ids
-        yield each, [f for i in ids for f in judged_windows[i]], [a for i in ids for a in answers[i]]
+        of_life = ([row for i in ids for row in rows[i]] for rows in (judged_windows, answers, mismatches))
+        yield each, *of_life
 
 
 def _by_topic(rows: list[Row]) -> dict[str, list[Row]]:
@@ -159,7 +168,7 @@ def _span(row: Row, name: str) -> str:
 def report(tallies: dict[str, Tally]) -> str:
     """A line for each class of fault; recall in percent."""
     names = ("lives", "windows", "losses", "proven%", "excl%", "w.proven", "w.excl", "bounds", "first", "policy")
-    lines = [f"{'':28}" + "".join(f"{n:>9}" for n in (*names, "unacked", "silent"))]
+    lines = [f"{'':28}" + "".join(f"{n:>9}" for n in (*names, "unacked", "mismatch", "silent"))]
     total = Tally()
     for tally in tallies.values():
         total.add(tally)

@@ -20,6 +20,7 @@ from replay.cluster.configs import ConfigSteps, ConfigTimeline, ElectionConfigs
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
+from tests.simulator import session_lines
 from tests.simulator.controller import State
 from tests.simulator.node_logs import NO_LINE, LogThinning, Reading
 from tests.simulator.node_logs import rows as lines_left
@@ -241,7 +242,9 @@ class Life:
         """BROKER_LOG_EVENTS rows that are left."""
         if self.kept_lines is not None or self.logs is None:
             return self.kept_lines or []
-        return lines_left(self.world.logged, self.world.crashes, self.setup, self.logs)
+        world = self.world
+        of_partition = lines_left(world.logged, world.crashes, self.setup, self.logs)
+        return of_partition + session_lines.rows(world.of_sessions, len(world.logged), self.setup, self.logs)
 
     @property
     def readings(self) -> list[Reading]:

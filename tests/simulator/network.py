@@ -10,14 +10,15 @@ from tests.simulator.controller import Controller, State
 from tests.simulator.events import Events
 from tests.simulator.logs import Log
 from tests.simulator.node_logs import Line, is_new, release
+from tests.simulator.session_lines import ACTIVE, elections
 from tests.simulator.setup import BEGIN_MS, Setup
 from tests.simulator.truth import Ledger
 
 
 class Network:
     """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
-    happened). logged: what brokers logged. crashes: (ms, broker) of their machines. own_rng: for what must not change
-    the course of a life."""
+    happened). logged: what brokers logged of the partition; of_sessions: see session_lines. crashes: (ms, broker) of
+    their machines. own_rng: for what must not change the course of a life."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -31,6 +32,8 @@ class Network:
             now=lambda: self.events.now,
             noise=lambda: self.rng.randrange(3),
             elected=self._elected,
+            changed=lambda before, state: self.of_sessions.extend(elections(self.events.now, before, state)),
+            logs=lambda kind, **values: self.log_session(ACTIVE, kind, **values),
             wrote=self._wrote,
             min_isr=setup.min_isr,
             unclean=setup.unclean,
@@ -42,6 +45,7 @@ class Network:
         self._records = 0
         self.notes: list[tuple[int, str]] = []
         self.logged: list[Line] = []
+        self.of_sessions: list[Line] = []
         self.crashes: list[tuple[int, int]] = []
         self.own_rng = random.Random(f"logs {setup.seed}")
         self._new = {b: is_new(release(setup, place)) for place, b in enumerate(setup.brokers)}
@@ -56,6 +60,10 @@ class Network:
     def log(self, broker: Broker, kind: str, **values: Any) -> None:
         """The broker's process logs a line about the partition. values: columns of BROKER_LOG_EVENTS."""
         self.logged.append(Line(self.events.now, broker.id, kind, broker.disk.topic_id, values))
+
+    def log_session(self, node: int, kind: str, **values: Any) -> None:
+        """A controller or a broker logs a line about a registration."""
+        self.of_sessions.append(Line(self.events.now, node, kind, "", values))
 
     def prints_as_4_2(self, broker: Broker) -> bool:
         return self._new[broker.id]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from evidence.tables import BROKER_LOG_EVENTS
+from replay.findings.log_lines import COMPARED
 from tests.simulator.setup import BEGIN_MS, Setup
 
 Row = dict[str, Any]
@@ -110,6 +111,8 @@ def rows(lines: Sequence[Line], crashes: Iterable[tuple[int, int]], setup: Setup
             "logged_at_ms": at_ms + zone[line.broker],
             "logged_at_utc_ms": None if wrong is None else at_ms + wrong,
             "kind": line.kind,
+            # What is compared with the metadata log has to print the topic id.
+            "message": text(line, setup) if line.kind in COMPARED else None,
             "capture": "c",
             "path": f"broker-{line.broker}/{name}.{file[2]}",
             "sha256": "00",

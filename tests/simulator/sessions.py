@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.simulator.broker import Broker, Process
 from tests.simulator.logs import Log
 from tests.simulator.replication import Replication
+from tests.simulator.setup import incarnation_id
 
 HEARTBEAT_MS = 2_000
 
@@ -26,6 +27,10 @@ class Sessions(Replication):
         self.note(f"broker {broker.id} starts")
         self.log_start(broker)
         disk = broker.disk
+        if disk.marker is None:
+            self.log_session(broker.id, "broker_epoch_unread", directory=f"/var/lib/kafka/{disk.directory}")
+        who = {"broker_id": broker.id, "incarnation_id": incarnation_id(broker.id, broker.incarnations)}
+        self.log_session(broker.id, "broker_starting", **who)
         epoch = -1 if disk.marker is None else disk.marker
         process = broker.process = Process(broker.incarnations, self.events.now, epoch)
         disk.marker = None

@@ -57,3 +57,8 @@ class Setup:
     def skew_ms(self, place: int) -> int:
         """Of the controller (0), the capturer (1), or a broker by its place (from 2)."""
         return self.skews_ms[place % len(self.skews_ms)] if self.skews_ms else 0
+
+
+def incarnation_id(broker: int, number: int) -> str:
+    """Of a broker's process, as long as Kafka's are."""
+    return f"i{broker}-{number}".ljust(22, "-")

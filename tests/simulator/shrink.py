@@ -13,6 +13,7 @@ from tests.simulator.judge import SILENT, Wrong, judged
 from tests.simulator.life import Life, Thinning
 from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import Step
+from tests.simulator.truth import Truth
 
 Item = TypeVar("Item")
 Row = dict[str, Any]
@@ -99,13 +100,12 @@ def write_case(folder: Path, each: Life, kind: str) -> None:
     assert wrong is not None
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "life.json").write_text(json.dumps(each.as_json(), separators=(",", ":")) + "\n")
-    truth = each.truth[wrong.offset]
+    truth = each.truth.get(wrong.offset)
     setup = each.setup
     text = f"""# {wrong.kind}: {wrong.text}
 
-Fault class {each.fault}, seed {each.seed}, election at metadata offset {wrong.offset}.
-Truth: {truth.lost} lost (first: {truth.first}), {truth.unacked} of the last leader's log, others would have lost
-{truth.would_lose}.
+Fault class {each.fault}, seed {each.seed}, metadata offset {wrong.offset}.
+{_truth(truth)}
 
 Brokers {list(setup.brokers)}, min ISR {setup.min_isr}, ELR {"on" if setup.elr else "off"}, controllers of
 {setup.profile}, session timeout {setup.session_timeout_ms} ms, clocks' error {setup.clock_error_ms} ms. `life.json`
@@ -113,6 +113,15 @@ has the setup, the steps and the rows that are left; tests/unit/test_simulated_l
 """
     (folder / "README.md").write_text(text)
     (folder / "lines.txt").write_text("\n".join(lines(each)) + "\n")
+
+
+def _truth(truth: Truth | None) -> str:
+    if truth is None:
+        return "Every line is true."
+    text = (
+        f"Truth: {truth.lost} lost (first: {truth.first}), {truth.unacked} of the last leader's log, others would have"
+    )
+    return f"{text} lost\n{truth.would_lose}."
 
 
 def lines(each: Life) -> list[str]:
@@ -140,12 +149,14 @@ def lines(each: Life) -> list[str]:
             "topic_id",
             "partition",
             "kind",
+            "message",
             "node_id",
             "logged_at_ms",
             "logged_at_utc_ms",
         )
         text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
-        shown.append((each.world.logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))
+        logged = [*each.world.logged, *each.world.of_sessions]
+        shown.append((logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))
     for reading in each.readings:
         shown.append((reading.captured_at_ms, f"boot     {reading.broker} has {reading.boot_id}"))
     shown.sort(key=lambda line: line[0])

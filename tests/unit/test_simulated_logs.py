@@ -3,15 +3,25 @@ are tested with."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evidence.broker_logs.events import read_event
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
+from tests.simulator import session_lines
+from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, life
-from tests.simulator.life import Life
+from tests.simulator.judge import MISMATCH, judged
+from tests.simulator.life import Life, from_json
 from tests.simulator.node_logs import TEXTS, LogThinning, files, rows
+from tests.support.detection import windows
+from tests.support.paths import ROOT
 
 # Where the lines are, their text and its length are of the files.
 _OF_FILES = ("capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger")
@@ -53,3 +63,58 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 def test_lives_log_every_kind_of_line() -> None:
     lives = (life(fault, seed) for fault in FAULTS for seed in range(20))
     assert {line.kind for each in lives for line in each.world.logged} == set(TEXTS)
+
+
+def test_lines_of_registrations_read_as_text_are_the_rows() -> None:
+    seen = set()
+    for fault in FAULTS:
+        for seed in range(3):
+            each = life(fault, seed)
+            for row in session_lines.rows(each.world.of_sessions, 0, each.setup, LogThinning()):
+                event = read_event(str(row["message"]))
+                assert event is not None
+                previous = ("previous_isr", "previous_leader", "previous_leader_epoch", "speaker_id")
+                assert {n: v for n, v in event.items() if n not in previous} == {
+                    n: row[n] for n in event if n not in previous
+                }
+                seen.add(event["kind"])
+    assert seen == set(session_lines.TEXTS)
+
+
+def _changed(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Life:
+    """The first life with a line of that kind, and the line changed."""
+    for seed in range(200):
+        each = replace(life("everything", seed), logs=LogThinning())
+        lines = each.lines
+        at = next((n for n, row in enumerate(lines) if row["kind"] == kind and each.gap is None), None)
+        if at is not None and not judged([each]).wrong:
+            return replace(each, kept_lines=[*lines[:at], lines[at] | change(lines[at]), *lines[at + 1 :]])
+    raise AssertionError(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("follower_unchanged", lambda row: {"leader_epoch": row["leader_epoch"] + 70}),
+        ("leader_started", lambda row: {"isr": [*row["isr"], 7_777]}),
+        ("incarnation_registered", lambda row: {"count": row["count"] + 1}),
+    ],
+)
+def test_a_line_that_is_not_true_is_found(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """So a comparison that finds nothing in lives has been at work."""
+    assert MISMATCH in {wrong.kind for wrong in judged([_changed(kind, change)]).wrong}
+
+
+def test_only_a_line_below_min_isr_decides() -> None:
+    """L8 of docs/findings.md, in a case: a killed leader that led on below min ISR is elected again."""
+    path = ROOT / "tests" / "cases" / "life_led_on_below_min_isr" / "life.json"
+    each = from_json(json.loads(path.read_text()))
+    logged = [row["kind"] for row in each.lines]
+    assert logged == ["leader_unchanged", "leader_started"]
+    verdicts = []
+    for lines in (each.lines, each.lines[1:], each.lines[:1]):
+        (window,) = (f for f in windows(detected([replace(each, kept_lines=lines)]).findings))
+        codes = {statement["code"] for statement in window["reason"]}
+        assert ("ceiling_logged_below_min_isr" in codes) == (lines[0]["kind"] == "leader_unchanged")
+        verdicts.append(window["verdict"])
+    assert verdicts == ["excluded", "possible", "possible"]

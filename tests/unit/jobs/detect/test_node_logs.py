@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from evidence.tables import NODE_BOOTS
+from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS
 from jobs.detect.inputs import topic_lifetimes
-from jobs.detect.node_logs import USED, judging_events, measured_clocks
+from jobs.detect.node_logs import USED, judging_events, measured_clocks, registration_mismatches
 from jobs.lake.lake import Lake
+from replay.arrow.schemas import BROKER_HISTORY
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from replay.cluster.state import ClusterState
 from replay.findings.log_lines import UNCLEAN
@@ -53,3 +55,17 @@ def test_the_events_of_verdicts_have_topic_ids_and_utc(lake: tuple[Lake, Cluster
     of_brokers = [r for r in events.to_pylist() if r["kind"] != UNCLEAN]
     shifts = {(r["node_id"], r["logged_at_ms"] - r["logged_at_utc_ms"]) for r in of_brokers}
     assert shifts == {(1, 0), (2, KOLKATA_MS)}
+
+
+def test_registrations_are_compared_with_the_log(lake: tuple[Lake, ClusterState], tmp_path: Path) -> None:
+    made, _ = lake
+    assert registration_mismatches(made, CLUSTER) == []
+    events = made.rows("broker_log_events", CLUSTER)
+    altered = Lake(tmp_path)
+    altered.create()
+    wrong = [{**row, "count": 7} for row in events if row["kind"] == "incarnation_registered"]
+    altered.append("broker_log_events", CLUSTER, pa.Table.from_pylist(wrong, schema=BROKER_LOG_EVENTS))
+    altered.put("broker_history", CLUSTER, made.read("broker_history", CLUSTER, BROKER_HISTORY.names))
+    found = registration_mismatches(altered, CLUSTER)
+    assert {row["kind"] for row in found} == {"log_line_mismatch"}
+    assert len(found) == len({row["incarnation_id"] for row in wrong})

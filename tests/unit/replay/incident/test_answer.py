@@ -11,7 +11,8 @@ import pytest
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from replay.findings.window_sentences import WINDOW_SENTENCES
-from replay.incident.answer import COLUMNS, MISSING, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
+from replay.incident.answer import COLUMNS, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
+from replay.incident.missing import MISSING, CapturedLogs
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
 
 SCOPE = Scope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
@@ -113,6 +114,51 @@ def test_missing_evidence_is_counted_by_window_with_its_brokers() -> None:
         "bounds_open": (1, []),
     }
     assert "the known bounds allow a loss and do not prove one (1)" in found["text"][0]
+
+
+def with_logs(*brokers: int, booted: tuple[int, ...] = ()) -> Scope:
+    """Of windows from START_MS on for 20 s or less, and of a while before and after."""
+    return replace(SCOPE, logs=CapturedLogs(dict.fromkeys(brokers, (START_MS - 1, START_MS + 60_000)), booted))
+
+
+def captures(found: dict[str, Any]) -> list[str]:
+    return [text for text in found["text"] if text.startswith("To decide") or "captured logs" in text]
+
+
+def test_logs_that_were_captured_are_not_asked_for() -> None:
+    nothing_left = "The captured logs of broker 3 cover that time and do not decide it."
+    assert captures(asked(open_window(), scope=with_logs(3))) == [nothing_left]
+    (missing,) = asked(open_window(), scope=with_logs(3))["missing"]
+    assert (missing["capture"], missing["capture_windows"], missing["logged"]) == (None, 0, [3])
+    # Of the other broker; and of a window that goes on after the lines.
+    other = open_window("o", reason=[statement("missing_high_watermark_ceiling", [5])])
+    to_capture, rest = captures(asked(open_window(), other, scope=with_logs(3)))
+    assert to_capture.startswith("To decide them, capture for 1 window: server.log and state-change.log of broker 5,")
+    assert rest == nothing_left
+    for window in (open_window(end_timestamp_ms=None), open_window(end_timestamp_ms=START_MS + 60_001)):
+        assert "server.log and state-change.log of broker 3," in captures(asked(window, scope=with_logs(3)))[0]
+
+
+def test_what_is_left_to_capture_beside_logs() -> None:
+    corruption = statement("contradicted_by_corruption", [3])
+    process, log_end = statement("missing_word_of_process", [3]), statement("missing_log_end", [4], leader_epoch=2)
+    floor = [statement("isr_before", [3]), statement("elr_before", [4]), statement("missing_high_watermark")]
+    cases = [
+        (
+            [corruption, MORE],
+            with_logs(3),
+            "kafka-dump-log of the segments of broker 3, from before the start that cut",
+        ),
+        ([process], with_logs(3), "the boot ids of the machines of broker 3."),
+        ([log_end], with_logs(3, 4), "leader-epoch-checkpoint of broker 4, from after the election."),
+        (floor, with_logs(3), "server.log and state-change.log of all replicas, from before the election on."),
+    ]
+    for reason, scope, text in cases:
+        assert captures(asked(open_window(reason=reason), scope=scope))[0].startswith(
+            f"To decide it, capture for 1 window: {text}"
+        )
+    for reason, scope in (([process], with_logs(3, booted=(3,))), (floor, with_logs(3, 4))):
+        assert asked(open_window(reason=reason), scope=scope)["missing"][0]["capture"] is None
 
 
 def test_every_statement_about_missing_evidence_is_known() -> None:

@@ -1,0 +1,85 @@
+"""What controllers and brokers log of registrations and of unclean elections: lines that are compared with the metadata
+log. All controllers log an unclean election, the active one a registration.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from replay.controller.partition_change_builder import RECOVERING
+from tests.simulator.controller import State
+from tests.simulator.node_logs import NO_LINE, ZONES_MS, Line, LogThinning
+from tests.simulator.setup import Setup
+
+Row = dict[str, Any]
+
+ACTIVE, STANDBY = 3_000, 3_001
+_CONTROLLER = "[QuorumController id={node}] "
+TEXTS = {
+    "unclean_election": f"{_CONTROLLER}UNCLEAN partition change for {{topic}}-0 with topic ID {{topic_id}}: isr: "
+    "[{previous_isr}] -> [{isr}], leader: {previous_leader} -> {leader}, leaderRecoveryState: RECOVERED -> RECOVERING, "
+    "leaderEpoch: {previous_leader_epoch} -> {leader_epoch}, partitionEpoch: 0 -> {partition_epoch}",
+    "unclean_shutdown_handled": f"{_CONTROLLER}handleBrokerUncleanShutdown: changing {{count}} partition(s)",
+    "incarnation_registered": f"{_CONTROLLER}Registering a new incarnation of broker {{broker_id}}. Previous "
+    "incarnation ID was {incarnation_id}; new incarnation ID is {incarnation_id}. Generated {count} record(s) to clean "
+    "up previous incarnations. Broker epoch will become {broker_epoch}.",
+    "broker_epoch_unread": "Unable to read the broker epoch in {directory}.",
+    "broker_starting": "[BrokerLifecycleManager id={node}] Incarnation {incarnation_id} of broker {broker_id} in "
+    "cluster c is now STARTING.",
+}
+
+
+def elections(at_ms: int, before: State | None, state: State) -> list[Line]:
+    """Of a state that was just written."""
+    if before is None or state.recovery != RECOVERING or state.leader in (-1, before.leader):
+        return []
+    values = {
+        "previous_isr": list(before.isr),
+        "previous_leader": before.leader,
+        "previous_leader_epoch": before.leader_epoch,
+        "isr": list(state.isr),
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": state.partition_epoch,
+    }
+    return [Line(at_ms, node, "unclean_election", state.topic_id, values) for node in (ACTIVE, STANDBY)]
+
+
+def text(line: Line, setup: Setup) -> str:
+    words = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in line.values.items()}
+    return TEXTS[line.kind].format(**words, node=line.broker, topic=setup.topic, topic_id=line.topic_id)
+
+
+def rows(lines: Sequence[Line], first: int, setup: Setup, thinning: LogThinning) -> list[Row]:
+    """The lines that are left, as BROKER_LOG_EVENTS rows. first: position of the first line."""
+    rng = random.Random(f"sessions {thinning.seed}")
+    place = {broker: number for number, broker in enumerate(setup.brokers)}
+    zone = {node: rng.choice(ZONES_MS) for node in (ACTIVE, STANDBY, *setup.brokers)}
+    silent = {node for node in zone if rng.random() < thinning.silent}
+    result = []
+    for position, line in enumerate(lines, first):
+        if rng.random() < thinning.share or line.broker in silent:
+            continue
+        # Skews are of the active controller, of the capturer and of the brokers.
+        skew_ms = setup.skew_ms(2 + place[line.broker] if line.broker in place else 0)
+        name = (
+            f"broker-{line.broker}/server.log" if line.broker in place else f"controller-{line.broker}/controller.log"
+        )
+        of_topic = line.kind == "unclean_election"
+        values = {
+            "node_id": line.broker,
+            "logged_at_ms": line.at_ms + skew_ms + zone[line.broker],
+            "kind": line.kind,
+            "topic": setup.topic if of_topic else None,
+            "partition": 0 if of_topic else None,
+            "topic_id": line.topic_id if of_topic else None,
+            "message": text(line, setup),
+            "capture": "c",
+            "path": f"{setup.topic}/{name}",
+            "sha256": "00",
+            "position": position,
+        }
+        result.append({**NO_LINE, **line.values, **values})
+    return result

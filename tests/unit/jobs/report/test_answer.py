@@ -1,0 +1,48 @@
+"""The answer as it is loaded from a lake: logs that were captured are not asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from evidence.tables import BROKER_LOG_EVENTS, NODE_CLOCKS
+from jobs.lake.lake import Lake
+from jobs.report.answer import load_answer
+from replay.arrow.schemas import FINDINGS
+from replay.findings.statements import statement
+from tests.support.report_rows import START_MS, finding
+
+CLUSTER = "c"
+KOLKATA_MS = 19_800_000
+
+
+def test_spans_of_captured_logs_are_in_utc(tmp_path: Path) -> None:
+    """Broker 1 logs in UTC. Broker 2 logs in another zone, which node_clocks has, and broker 3 in one that nothing
+    shows; broker 4 has no line of state-change.log."""
+    lines = [
+        {
+            "node_id": node,
+            "logged_at_ms": at_ms + zone_ms,
+            "logged_at_utc_ms": at_ms if node == 1 else None,
+            "kind": kind,
+        }
+        for node, zone_ms, kinds in (
+            (1, 0, ("leader_started", "log_loaded")),
+            (2, KOLKATA_MS, ("follower_started", "log_loaded")),
+            (3, 0, ("leader_started", "log_loaded")),
+            (4, 0, ("log_loaded", "log_loaded")),
+        )
+        for kind, at_ms in zip(kinds, (START_MS - 5, START_MS + 60_000), strict=True)
+    ]
+    clock = {"node_id": 2, "zone_ms": KOLKATA_MS, "from_ms": START_MS, "to_ms": START_MS + 2 * KOLKATA_MS}
+    codes = [statement("missing_high_watermark_ceiling", [node]) for node in (1, 2, 3, 4)]
+    windows = [finding(str(n), verdict="possible", loss_max=None, reason=[code]) for n, code in enumerate(codes)]
+    lake = Lake(tmp_path)
+    lake.create()
+    lake.put("broker_log_events", CLUSTER, pa.Table.from_pylist(lines, schema=BROKER_LOG_EVENTS))
+    lake.put("node_clocks", CLUSTER, pa.Table.from_pylist([clock], schema=NODE_CLOCKS))
+    lake.put("findings", CLUSTER, pa.Table.from_pylist(windows, schema=FINDINGS))
+    (missing,) = load_answer(lake, CLUSTER)["missing"]
+    assert (missing["windows"], missing["capture_windows"], missing["logged"]) == (4, 2, [1, 2])
+    assert missing["capture"].startswith("server.log and state-change.log of brokers 3, 4, from the election")
