@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
+from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 
 Item = TypeVar("Item")
@@ -40,4 +42,19 @@ def run_tasks(
         return []
     from jobs.spark.session import build_context
 
-    return build_context(settings).parallelize(items, len(items)).map(function).collect()
+    results = build_context(settings).parallelize(items, len(items)).map(partial(_outcome, function)).collect()
+    return [_raised(result) for result in results]
+
+
+def _outcome(function: Callable[[Item], Result], item: Item) -> Result | KraftForensicsError:
+    """The result, or the error that the user is to see: a retry does not help, and Spark would hide its text."""
+    try:
+        return function(item)
+    except KraftForensicsError as error:
+        return error
+
+
+def _raised(result: Result | KraftForensicsError) -> Result:
+    if isinstance(result, KraftForensicsError):
+        raise result
+    return result
