@@ -128,7 +128,9 @@ def prepare(source: Path, folder: Path) -> None:
 
 def _ranges(scanned: Scanned) -> Iterator[tuple[Any, ByteRange]]:
     for work in work_of(scanned):
-        with Path(work.local).open("rb") as file:
+        if not isinstance(work.source, Path):
+            raise TypeError(f"{work.source}: the benchmarks' captures are on this machine")
+        with work.source.open("rb") as file:
             yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), work
 
 

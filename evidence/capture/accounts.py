@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.redaction import may_hold_secrets
+from evidence.wire.batches import Bytes
 
 MAX_RAW_BYTES = 1 << 20
 
@@ -42,12 +43,12 @@ def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) 
     """tables.QUARANTINE rows for a file's damage."""
     if not damage:
         return []
-    data = file.read()
+    data = file.sliced()
     place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
     return [{**place, **damage_columns(data, file.path, d)} for d in damage]
 
 
-def damage_columns(data: bytes, path: str, damage: Damage) -> dict[str, object]:
+def damage_columns(data: Bytes, path: str, damage: Damage) -> dict[str, object]:
     """The tables.QUARANTINE columns of one damaged range. raw: its bytes, or None if they may hold a secret."""
     raw = data[damage.position : damage.position + damage.length_bytes]
     return {

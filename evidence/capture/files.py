@@ -1,8 +1,8 @@
 """Open a capture read-only: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file.
 
 An archive is unpacked into a new private folder within limits (evidence/capture/archive.py). Members that must not be
-unpacked, and links, are reported and not followed. A URL is first copied into such a folder
-(evidence/capture/remote.py). Nothing is ever written to a capture.
+unpacked, and links, are reported and not followed. What a URL names is copied into such a folder first,
+except what can be read where it is (evidence/capture/remote.py). Nothing is ever written to a capture.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from evidence import kinds
 from evidence.capture import archive, remote
 from evidence.capture.clock_bounds import Modified, round_ms
 from evidence.capture.manifest import NAMES, Manifest, read_manifest
-from evidence.capture.remote import Location, Remote
+from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
 from evidence.text_files import read_properties
+from evidence.wire.batches import Bytes, Scan
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
-    """One file of a capture. local: where its bytes can be read; path: its name inside the capture.
+    """One file of a capture. source: where its bytes can be read; path: its name inside the capture.
 
     captured_at_ms: when copying it began, by the capturer's clock. clock_error_ms: the largest difference between that
     clock and the controllers'. snapshot_duration_ms: how long copying took; None: use the settings. modified_ns: its
     modification time when it was hashed; None: `read` does not check it. modified: when the archive says that the copy
     was written; None for files that are not from an archive: their own time may be that of any later copy.
     log_utc_offset_ms: the zone of the times in a node's own log, where it does not print one; None: unknown.
+    scan: its batches, if they were framed when it was hashed.
     """
 
-    local: Path
+    source: Source
     path: str
     kind: str
     size_bytes: int
@@ -49,6 +51,14 @@ class EvidenceFile:
     snapshot_duration_ms: int | None = None
     modified: Modified | None = None
     log_utc_offset_ms: int | None = None
+    scan: Scan | None = None
+
+    @property
+    def local(self) -> Path:
+        """The file on this machine. Errors: TypeError for an object that was not copied: a part of the metadata log."""
+        if isinstance(self.source, Path):
+            return self.source
+        raise TypeError(f"{self.source}: not on this machine")
 
     def read_within_ms(self, assumed_ms: int) -> int | None:
         """The longest time between captured_at_ms and the read of the file, by the capturer's clock; None if the
@@ -60,8 +70,14 @@ class EvidenceFile:
 
     def read(self) -> bytes:
         """The file's bytes. Errors: CaptureError when the file cannot be read or changed since it was hashed."""
+        if isinstance(self.source, StoredFile):
+            return self.source.read_bytes()
         with self.unchanged():
             return self.local.read_bytes()
+
+    def sliced(self) -> Bytes:
+        """The file's bytes. Those of an object are read slice by slice. Errors: as `read`, also when it is sliced."""
+        return self.source if isinstance(self.source, StoredFile) else self.read()
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -123,8 +139,8 @@ def open_capture(location: Location) -> Iterator[Capture]:
     """
     if isinstance(location, Remote):
         with _private_folder() as folder:
-            local, refused = remote.stage(location, folder)
-            with _opened(local, location, refused) as capture:
+            staged = remote.stage(location, folder)
+            with _opened(staged.root, location, staged.refused, staged.in_place) as capture:
                 yield capture
         return
     check_location(location)
@@ -133,21 +149,25 @@ def open_capture(location: Location) -> Iterator[Capture]:
         raise CaptureError(
             f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
         )
-    with _opened(location, location, []) as capture:
+    with _opened(location, location, [], {}) as capture:
         yield capture
 
 
 @contextmanager
-def _opened(local: Path, location: Location, refused: list[tuple[str, str]]) -> Iterator[Capture]:
-    """Open the local copy. local: where the location's bytes can be read."""
-    if local.is_dir():
-        yield _register(location, local, refused)
+def _opened(
+    local: Path, location: Location, refused: list[tuple[str, str]], in_place: Mapping[Path, Framed]
+) -> Iterator[Capture]:
+    """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
+    if local in in_place:
+        yield _single_file(location, local, in_place)
+    elif local.is_dir():
+        yield _register(location, local, refused, {}, in_place)
     elif archive.is_archive(local):
         with _private_folder() as folder:
             unpacked = archive.unpack(local, folder, named=str(location))
-            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified)
+            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified, {})
     else:
-        yield _single_file(location, local)
+        yield _single_file(location, local, in_place)
 
 
 @contextmanager
@@ -159,10 +179,10 @@ def _private_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _single_file(location: Location, local: Path) -> Capture:
+def _single_file(location: Location, local: Path, in_place: Mapping[Path, Framed]) -> Capture:
     kind = _kind(PurePosixPath(*local.parts[-3:]), local)
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(local, local.name, kind)])
+    return Capture(capture_name(location), None, [_entry(local, local.name, kind, in_place)])
 
 
 def _kind(path: PurePosixPath, local: Path) -> str:
@@ -174,7 +194,10 @@ def _kind(path: PurePosixPath, local: Path) -> str:
         return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
 
 
-def _entry(local: Path, path: str, kind: str) -> EvidenceFile:
+def _entry(local: Path, path: str, kind: str, in_place: Mapping[Path, Framed]) -> EvidenceFile:
+    if framed := in_place.get(local):
+        size, sha256 = framed.file.size_bytes, framed.sha256
+        return EvidenceFile(framed.file, spelled_out(path), kind, size, sha256, None, None, scan=framed.scan)
     with _readable(local):
         before = local.stat()
         sha256 = sha256_of(local)
@@ -214,22 +237,27 @@ def _strip_single_folder(folder: Path) -> Path:
 
 
 def _register(
-    location: Location, root: Path, refused: list[tuple[str, str]], modified: Mapping[Path, Modified] | None = None
+    location: Location,
+    root: Path,
+    refused: list[tuple[str, str]],
+    modified: Mapping[Path, Modified],
+    in_place: Mapping[Path, Framed],
 ) -> Capture:
-    found, special = _walk(root)
+    copied, special = _walk(root)
+    found = sorted([*copied, *in_place])
     if not found:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
     manifest = _manifest(root, location)
-    nodes, clusters = _identities(root, found)
+    nodes, clusters = _identities(root, copied)
     if manifest and manifest.cluster_id:
         clusters.add(manifest.cluster_id)
     cluster = the_cluster(clusters, str(location))
     entries = []
     for local in found:
         path = PurePosixPath(local.relative_to(root).as_posix())
-        entry = _entry(local, str(path), _kind(path, local))
+        entry = _entry(local, str(path), _kind(path, local), in_place)
         placed = _placed(entry, path, nodes, manifest or Manifest())
-        entries.append(replace(placed, modified=(modified or {}).get(local)))
+        entries.append(replace(placed, modified=modified.get(local)))
     return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest)
 
 
@@ -275,7 +303,7 @@ def _manifest(root: Path, location: Location) -> Manifest | None:
 
 
 def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
-    """The regular files in `root`, sorted, and (name, reason) of everything else. Links are not followed."""
+    """The regular files in `root`, and (name, reason) of everything else. Links are not followed."""
 
     def unreadable(error: OSError) -> None:
         raise CaptureError(f"{error.filename}: cannot be read: {error.strerror}. Check the permissions.") from error
@@ -290,7 +318,7 @@ def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
                 found.append(local)
             elif not local.is_dir():
                 special.append((spelled_out(str(local.relative_to(root))), "not a regular file"))
-    return sorted(found), sorted(special)
+    return found, sorted(special)
 
 
 def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int], set[str]]:

@@ -1,4 +1,5 @@
-"""Copy a capture from an object store or web server to a private folder, through fsspec (ADR 9).
+"""Open a capture in an object store or on a web server, through fsspec (ADR 9). Plain segments and snapshots of the
+metadata log in a store are framed as a stream and then read by range; all else is copied to a private folder.
 
 fsspec and the store's own client find credentials, endpoint and region (AWS_*, ~/.aws, FSSPEC_*). A URL may hold
 secrets, so only `str(remote)` is shown or stored. Of a client's error only the class is shown: its message may quote a
@@ -9,14 +10,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from evidence import kinds
 from evidence.capture.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, Names
+from evidence.capture.blocks import Blocks
 from evidence.errors import CaptureError, spelled_out
+
+if TYPE_CHECKING:
+    from evidence.wire.batches import Scan
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _SPELLINGS = {"s3a": "s3", "s3n": "s3"}  # Hadoop's
@@ -31,8 +39,12 @@ _PARALLEL = 16
 # The stores' names for an object's size, checksum, time and version.
 _IDENTITY = {"size", "etag", "md5hash", "generation", "lastmodified", "last_modified", "last-modified", "updated"}
 _NAMED_PARTS = 3
+_IN_PLACE = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
+# Each holds some blocks in memory.
+_FRAMED_AT_ONCE = 4
 
 Info = dict[str, Any]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +92,85 @@ def location(given: str | Location) -> Location:
     return Remote(f"{_SPELLINGS.get(scheme, scheme)}://{match['rest']}")
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An object that is read where it is, by the driver and by tasks, as `file[start:end]`: one request for these
+    bytes. Errors: CaptureError when it cannot be read, or has changed since it was framed.
+
+    path: as fsspec has it. identity: size, checksum and time that the store reports.
+    """
+
+    store: Store = field(repr=False, compare=False)
+    path: str
+    size_bytes: int
+    identity: str
+
+    def __str__(self) -> str:
+        return self.store.shown(self.path)
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def __getitem__(self, where: slice, /) -> bytes:
+        start, stop, _ = where.indices(self.size_bytes)
+        self._check()
+        data = self.store.range(self.path, start, stop) if start < stop else b""
+        self._check()
+        return data
+
+    def read_bytes(self) -> bytes:
+        return self[:]
+
+    def _check(self) -> None:
+        if self.store.identity(self.path) != self.identity:
+            raise CaptureError(
+                f"{self}: the object changed after it was framed. Evidence must not change: copy the capture to its "
+                "own prefix, then name that."
+            )
+
+
+# Where a captured file's bytes are.
+Source = Path | StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """An object that is not copied. sha256: of all its bytes, hex."""
+
+    file: StoredFile
+    sha256: str
+    scan: Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """root: the copy, a file or a folder. refused: (name, reason) of each object that was left out: its name would
+    place it outside the folder or over another file. in_place: what was not copied, by the path that the copy would
+    have."""
+
+    root: Path
+    refused: list[tuple[str, str]]
+    in_place: dict[Path, Framed]
+
+
 def check(remote: Remote) -> None:
     """Check that the URL exists, in one or two requests. Errors: CaptureError when it does not, or cannot be
     reached."""
-    _Store(remote).info()
+    Store(remote).info()
 
 
 def size_bytes(remote: Remote) -> int:
     """The size of an object, or of all objects with the prefix. Errors: as `check`."""
-    return sum(info.get("size") or 0 for info in _Store(remote).objects().values())
+    return sum(info.get("size") or 0 for info in Store(remote).objects().values())
 
 
-def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
-    """Copy the capture into `folder`.
+def stage(remote: Remote, folder: Path) -> Staged:
+    """Copy the capture into `folder`, without the segments and snapshots of the metadata log that are read in place.
 
-    Returns the path of the copy (a file or a folder) and (name, reason) of each object that was not copied: its name
-    would place it outside the folder or over another file.
     Errors: CaptureError for an object that cannot be reached or read, arrives truncated or changes meanwhile, and for
     more than the limits of archives (1,000,000 objects, 64 GiB).
     """
-    store = _Store(remote)
+    store = Store(remote)
     found = store.objects()
     _within_limits(remote, found)
     names = Names("capture")
@@ -111,14 +182,24 @@ def stage(remote: Remote, folder: Path) -> tuple[Path, list[tuple[str, str]]]:
     else:
         taken = [path for path in sorted(found) if names.take(store.name_of(path), _refusal(path, found[path]))]
         root, targets = folder, {path: folder / store.name_of(path) for path in taken}
-    store.copy(targets, found)
+    in_place = {p: found[p]["size"] for p in targets if _is_in_place(remote, targets[p].relative_to(folder), found[p])}
+    store.copy({path: target for path, target in targets.items() if path not in in_place}, found)
+    framed = store.framed(in_place)
     changed = _changed(found, store.objects())
     if changed is not None:
         raise CaptureError(
             f"{store.shown(changed)}: the object changed while the capture was copied. Evidence must not change: "
             "copy the capture to its own prefix, then name that."
         )
-    return root, names.refused
+    return Staged(root, names.refused, {targets[file.file.path]: file for file in framed})
+
+
+def _is_in_place(remote: Remote, name: Path, info: Info) -> bool:
+    """Whether tasks read the object where it is. Not from web servers: few answer with ranges and name a version. Not
+    if the URL holds a secret, which tasks must not get."""
+    kind = kinds.classify(PurePosixPath(name))
+    is_public = remote.scheme not in _WEB and remote.url == str(remote)
+    return is_public and kind in _IN_PLACE and info.get("size") is not None
 
 
 def _refusal(path: str, info: Info) -> str | None:
@@ -139,26 +220,74 @@ def _within_limits(remote: Remote, found: dict[str, Info]) -> None:
 def _changed(before: dict[str, Info], after: dict[str, Info]) -> str | None:
     """The first object that changed, is new or is missing."""
 
-    def identity(info: Info | None) -> Info | None:
-        return info and {key: value for key, value in info.items() if key.lower() in _IDENTITY}
-
-    return next((p for p in sorted({*before, *after}) if identity(before.get(p)) != identity(after.get(p))), None)
+    return next((p for p in sorted({*before, *after}) if _identity(before.get(p)) != _identity(after.get(p))), None)
 
 
-class _Store:
-    """fsspec's file system for a URL, with its own connection and without cached listings."""
+def _identity(info: Info | None) -> Info | None:
+    return info and {key: value for key, value in info.items() if key.lower() in _IDENTITY}
+
+
+class Store:
+    """fsspec's file system for a URL, with its own connection and without cached listings. A task gets a copy, which
+    opens its own connection with the credentials of its machine."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
-        made = _file_system(remote)
-        with _Border(str(remote)):
-            options = {**made._get_kwargs_from_urls(remote.url), **_OPTIONS.get(remote.scheme, {})}
-            self.fs = made(skip_instance_cache=True, **options)
-            self.path = str(made._strip_protocol(remote.url))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"remote": self.remote}
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        """fsspec's file system, and the URL's path in it."""
+        made = _file_system(self.remote)
+        with _Border(str(self.remote)):
+            options = {**made._get_kwargs_from_urls(self.remote.url), **_OPTIONS.get(self.remote.scheme, {})}
+            return made(skip_instance_cache=True, **options), str(made._strip_protocol(self.remote.url))
+
+    @property
+    def fs(self) -> Any:
+        return self._opened[0]
+
+    @property
+    def path(self) -> str:
+        return self._opened[1]
 
     def info(self) -> Info:
+        fs, path = self._opened
         with _Border(str(self.remote)):
-            return dict(self.fs.info(self.path))
+            return dict(fs.info(path))
+
+    def identity(self, path: str) -> str:
+        """What the store reports of an object now. Errors: CaptureError when it is gone, or cannot be reached."""
+        self.fs.invalidate_cache()
+        with _Border(self.shown(path)):
+            found = _identity(dict(self.fs.info(path))) or {}
+        return repr(sorted((name.lower(), str(value)) for name, value in found.items()))
+
+    def range(self, path: str, start: int, end: int) -> bytes:
+        """An object's bytes [start, end). Errors: CaptureError when they cannot be read, or fewer arrive."""
+        with _Border(self.shown(path)):
+            data = bytes(self.fs.cat_file(path, start=start, end=end))
+        if len(data) != end - start:
+            raise CaptureError(
+                f"{self.shown(path)}: {len(data)} bytes arrived for {end - start} from byte {start} on: the download "
+                "was cut off, or the object changed. Try again."
+            )
+        return data
+
+    def framed(self, sizes: dict[str, int]) -> list[Framed]:
+        """Hash and frame objects in one pass, without a copy: a few blocks of each are in memory. sizes: in bytes, by
+        path."""
+        from evidence.wire.batches import scan_batches  # here, since few commands need it
+
+        def one(path: str) -> Framed:
+            identity, size = self.identity(path), sizes[path]
+            blocks = Blocks(lambda start, end: self.range(path, start, end), size)
+            scan = scan_batches(blocks)
+            return Framed(StoredFile(self, path, size, identity), blocks.sha256(), scan)
+
+        return self._each(one, sizes, _FRAMED_AT_ONCE)
 
     def objects(self) -> dict[str, Info]:
         """Objects by full path: the one object that the URL names, else all with the prefix. Placeholders for folders
@@ -193,9 +322,11 @@ class _Store:
                     "off, or the object changed. Try again."
                 )
 
-        with ThreadPoolExecutor(_PARALLEL if self.fs.async_impl else 1) as pool:
-            for _ in pool.map(one, targets):
-                pass  # an error is raised here; copies that have not started are cancelled
+        self._each(one, targets, _PARALLEL)
+
+    def _each(self, function: Callable[[str], Result], paths: Iterable[str], at_once: int) -> list[Result]:
+        with ThreadPoolExecutor(at_once if self.fs.async_impl else 1) as pool:
+            return list(pool.map(function, paths))  # an error is raised here; what has not started is cancelled
 
 
 def _file_system(remote: Remote) -> Any:

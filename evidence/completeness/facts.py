@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -155,7 +155,7 @@ def _records(facts: Facts, scanned: Scanned) -> None:
     found: list[_Placed] = []
     for work in work_of(scanned):
         if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
-            data = read_byte_range(Path(work.local), work.start, work.end)
+            data = read_byte_range(work.source, work.start, work.end)
             for batch in decode_arrow(data, work, "check"):
                 found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
     found.sort(key=lambda item: item[:2])

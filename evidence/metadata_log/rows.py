@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from pathlib import Path
 from typing import Any
 
 from evidence import kinds
+from evidence.capture.remote import Source, StoredFile
 from evidence.dump_log.records import batches_in, read_dumped, read_unplaced
 from evidence.errors import CaptureError, Damage, DecodeError
 from evidence.metadata_log.scan import DistinctBatch, Scanned
@@ -26,11 +26,11 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 class ByteRange:
     """Consecutive batches of one file, [start, end) in bytes: the unit of work of a decoding task.
 
-    kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields identify it; null for
-    bootstrap.checkpoint, which has no place in the log) or PAYLOADS (records without offsets).
+    source: where tasks read it. kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields
+    identify it; null for bootstrap.checkpoint, which has no place in the log) or PAYLOADS (records without offsets).
     """
 
-    local: str
+    source: Source
     path: str
     sha256: str
     kind: str
@@ -52,7 +52,7 @@ def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]
         work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
     for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in done):
         done.add(file.sha256)
-        work.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, start, stop, PAYLOADS))
+        work.append(ByteRange(file.source, file.path, file.sha256, file.kind, start, stop, PAYLOADS))
     return work
 
 
@@ -67,7 +67,7 @@ def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) ->
             ranges[-1] = replace(last, end=end)
         else:
             file = entry.file
-            ranges.append(ByteRange(str(file.local), file.path, file.sha256, file.kind, begin, end))
+            ranges.append(ByteRange(file.source, file.path, file.sha256, file.kind, begin, end))
     return ranges
 
 
@@ -201,11 +201,14 @@ def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Recor
     }
 
 
-def read_byte_range(path: Path, start: int, end: int) -> Any:
+def read_byte_range(source: Source, start: int, end: int) -> Any:
     """A file's bytes [start, end) at the same indexes of a buffer that is sliced like `bytes`; zeros before them, and
-    for bytes that the file no longer has."""
+    for bytes that the file no longer has. Errors: CaptureError when it is an object that has changed."""
     buffer = mmap(-1, end, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-    with path.open("rb") as file, memoryview(buffer) as view:
+    if isinstance(source, StoredFile):
+        buffer[start:end] = source[start:end]
+        return buffer
+    with source.open("rb") as file, memoryview(buffer) as view:
         file.seek(start)
         file.readinto(view[start:end])
     return buffer

@@ -19,7 +19,7 @@ from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
-from evidence.wire.batches import Batch, Scan, check_continuity, scan_batches
+from evidence.wire.batches import Batch, Bytes, Scan, check_continuity, scan_batches
 from evidence.wire.records import Record, read_records
 
 
@@ -77,7 +77,7 @@ class DistinctBatch:
 
 
 def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
-    """Frame each metadata segment, snapshot and dump; skip other files. Files are read whole, one at a time."""
+    """Frame each metadata segment, snapshot and dump; skip other files. Local files are read whole, one at a time."""
     scanned = Scanned()
     files = list(files)
     newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
@@ -94,8 +94,8 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
     """Frame a segment. If the file name differs from its first offset, report that and trust the bytes. A log whose
     records have another frame version is refused as a whole, as none of its records can be decoded reliably."""
-    data = file.read()
-    scan = scan_batches(data)
+    data = file.sliced()
+    scan = file.scan or scan_batches(data)
     if refusal := _other_frame(data, scan.batches):
         refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
         scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
@@ -115,7 +115,7 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None
     scanned.logs.append(Log(file, scan.batches))
 
 
-def _other_frame(data: bytes, batches: list[Batch]) -> str | None:
+def _other_frame(data: Bytes, batches: list[Batch]) -> str | None:
     """The message that refuses the whole file for its records' frame version, or None. It is decided by the first
     record that is not a control record."""
     first = next((b for b in batches if not b.is_control), None)
@@ -129,8 +129,8 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
 
     Source: Kafka's SnapshotFileReader / RecordsSnapshotReader; KIP-630 for the layout.
     """
-    data = file.read()
-    scan = scan_batches(data)
+    data = file.sliced()
+    scan = file.scan or scan_batches(data)
     problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
     if problem is not None:
         message = f"the snapshot is incomplete: {problem}; it is not used as state"
@@ -146,7 +146,7 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
 
 
-def _snapshot_problem(data: bytes, batches: list[Batch]) -> str | None:
+def _snapshot_problem(data: Bytes, batches: list[Batch]) -> str | None:
     if not batches:
         return "it has no batch"
     first = next(iter(read_records(data, batches[0])), None)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 import google_crc32c
 
@@ -35,6 +36,15 @@ _KRAFT_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f].{19}\xff{14}", re
 # Limit on the failed attempts to find the next good batch: bytes of CRC work for each byte of the file.
 _BUDGET = 32
 _BLOCK_BYTES = 1 << 20
+_LEAST_BLOCK_BYTES = 4 << 10
+
+
+class Bytes(Protocol):
+    """Bytes that are only sliced: `bytes`, or a file that is read by range."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, where: slice, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +101,13 @@ class Scan:
     note: str | None
 
 
-def read_head(data: bytes, position: int) -> Batch | Damage:
+def read_head(data: Bytes, position: int) -> Batch | Damage:
     """The batch at `position`, with its CRC checked, or the damage there."""
     left = len(data) - position
     if left < HEAD_BYTES:
         return Damage(position, left, None, "torn_batch", f"{left} bytes left, a batch head has {HEAD_BYTES}")
-    (base, length, epoch, magic, crc, attributes, delta, first_ts, max_ts, _pid, _pepoch, _seq, count) = (
-        HEAD.unpack_from(data, position)
+    (base, length, epoch, magic, crc, attributes, delta, first_ts, max_ts, _pid, _pepoch, _seq, count) = HEAD.unpack(
+        data[position : position + HEAD_BYTES]
     )
     size = length + 12
     if magic != 2:
@@ -134,7 +144,7 @@ class _Search:
     length, even for hostile files. `given_up`: the budget is spent.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Bytes) -> None:
         self.data = data
         self.budget = _BUDGET * max(len(data), 1 << 20)
         self.no_batch_ahead = False
@@ -155,21 +165,22 @@ class _Search:
         self._pay(damage)
         if at_end:
             self._pay(at_end)
-        match = _KRAFT_HEAD.search(self.data, damage.position + 1 + MAGIC_AT)
-        while match and not self.given_up:
-            head = read_head(self.data, match.start() - MAGIC_AT)
+        magic_at = _next_head(self.data, damage.position + 1 + MAGIC_AT)
+        while magic_at is not None and not self.given_up:
+            head = read_head(self.data, magic_at - MAGIC_AT)
             if isinstance(head, Batch):
                 return head.position
             self._pay(head)
-            match = _KRAFT_HEAD.search(self.data, match.start() + 1)
+            magic_at = _next_head(self.data, magic_at + 1)
         self.no_batch_ahead = True
         return own_end
 
     def _offset_after(self, position: int) -> int:
         """The offset after the batch at `position`, if its head can be trusted. Without this check a damaged length
         that happens to end at a later batch would hide the batches between."""
-        base_offset: int = HEAD.unpack_from(self.data, position)[0]
-        last_offset_delta: int = HEAD.unpack_from(self.data, position)[6]
+        head = HEAD.unpack(self.data[position : position + HEAD_BYTES])
+        base_offset: int = head[0]
+        last_offset_delta: int = head[6]
         return base_offset + last_offset_delta + 1
 
     def _pay(self, head: Batch | Damage) -> None:
@@ -179,7 +190,20 @@ class _Search:
             self.budget -= head.length_bytes
 
 
-def scan_batches(data: bytes) -> Scan:
+def _next_head(data: Bytes, begin: int) -> int | None:
+    """The position of the first magic byte from `begin` on that may be that of a head. Only so much is copied as is
+    searched: there may be many such positions."""
+    size = _LEAST_BLOCK_BYTES
+    while begin < len(data):
+        match = _KRAFT_HEAD.search(data[begin : begin + size + HEAD_BYTES])
+        if match:
+            return begin + match.start()
+        begin += size
+        size = min(2 * size, _BLOCK_BYTES)
+    return None
+
+
+def scan_batches(data: Bytes) -> Scan:
     """Frame each batch of a file; after damage, continue at the next batch with a good CRC.
 
     Errors: none, for any bytes. Damage is returned, and the three byte counts add up to len(data).
@@ -218,7 +242,7 @@ def scan_batches(data: bytes) -> Scan:
     return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
 
 
-def _zeros_from(data: bytes) -> int:
+def _zeros_from(data: Bytes) -> int:
     """Where the zero bytes at the end begin. Only the end is copied: most batches end with a zero byte."""
     end = len(data)
     while end:

@@ -14,7 +14,7 @@ from typing import Any
 from evidence.errors import Damage, DecodeError
 from evidence.limits import MAX_INT64
 from evidence.redaction import redact
-from evidence.wire.batches import HEAD_BYTES, Batch
+from evidence.wire.batches import HEAD_BYTES, Batch, Bytes
 from evidence.wire.compression import decompress
 from evidence.wire.schema import read_uvarint, read_varint, record_types
 
@@ -42,7 +42,7 @@ class Record:
     is_known: bool
 
 
-def read_records(data: bytes, batch: Batch, show_secrets: bool = False) -> Iterator[Record | Damage]:
+def read_records(data: Bytes, batch: Batch, show_secrets: bool = False) -> Iterator[Record | Damage]:
     """Each record of `batch`, whose head is in `data` at batch.position.
 
     Yields a Damage for a bad record and continues with the next; if the framing is lost, one Damage covers the rest of

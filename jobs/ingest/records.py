@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -94,8 +93,8 @@ def _bytes_of(work: ByteRange) -> Any:
     """The bytes of the file. If only the range is needed, the bytes before it are zeros that take no memory, and the
     data ends with the range."""
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
-        return Path(work.local).read_bytes()
-    return read_byte_range(Path(work.local), work.start, work.end)
+        return work.source.read_bytes()
+    return read_byte_range(work.source, work.start, work.end)
 
 
 def _quarantined(rows: pa.Table) -> list[Row]:

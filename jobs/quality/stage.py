@@ -63,18 +63,19 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
 def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
+    _remove_unnamed(lake, cluster)
     since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)
     up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs)
     run_id = lake.made(RESULTS, cluster).get("run_id", "")
     if not up_to_date:
         progress(f"{cluster}: checking all tables")
-        unnamed, run_id = _unnamed(lake, cluster), uuid4().hex[:16]
+        run_id = uuid4().hex[:16]
         found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
         with TemporaryDirectory() as folder:
             met = _validate(lake, cluster, found, warns, settings, Path(folder))
             rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in CHECKS]
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
-            lake.commit(RESULTS, cluster, [_file(lake, rows)], unnamed, about, since)
+            lake.commit(RESULTS, cluster, [_file(lake, rows)], about=about, since=since)
             trend = Path(folder) / "trend.html"
             trend.write_text(page(cluster, _newest_runs(lake, cluster)), encoding="utf-8")
             lake.storage.empty(f"{DOCS}/{cluster}/validations")
@@ -161,9 +162,10 @@ def _file(lake: Lake, rows: Sequence[Row]) -> DataFile:
     return write_file(lake.storage, RESULTS, table)
 
 
-def _unnamed(lake: Lake, cluster: str) -> list[DataFile]:
-    """The files with results of an earlier release, which name no run."""
-    return [file for file in lake.files(RESULTS, cluster) if file.lowest is None]
+def _remove_unnamed(lake: Lake, cluster: str) -> None:
+    """Remove the results of an earlier release, which name no run."""
+    if unnamed := [file for file in lake.files(RESULTS, cluster) if file.lowest is None]:
+        lake.commit(RESULTS, cluster, [], unnamed)
 
 
 def _newest_runs(lake: Lake, cluster: str) -> list[Row]:

@@ -149,8 +149,9 @@ def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
         return
     name = kinds.checkpoint_name(Path(split.path).name) or (None, None)
     snapshot = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
-    work = ByteRange(split.path, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **snapshot)
-    for batch in decode_arrow(read_byte_range(Path(split.path), split.start, split.end), work, ""):
+    source = Path(split.path)
+    work = ByteRange(source, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **snapshot)
+    for batch in decode_arrow(read_byte_range(source, split.start, split.end), work, ""):
         damaged = batch.column("damage").drop_null().to_pylist()
         # Damage with no bytes is a note on a record that is still used.
         bad = (_corrupt(split.path, d["message"], d, options) for d in damaged if d["length_bytes"])

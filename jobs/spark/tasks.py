@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 from jobs.console.progress import progress_tasks
 
@@ -55,7 +57,8 @@ def run_tasks(
 
     context = build_context(settings)
     with progress_tasks(len(items)) as show, _polled(context, show):
-        return context.parallelize(items, len(items)).map(function).collect()
+        results = context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
+    return [_raised(result) for result in results]
 
 
 @contextmanager
@@ -79,3 +82,17 @@ def _polled(context: SparkContext, show: Callable[[int], None] | None) -> Iterat
     finally:
         ended.set()
         thread.join()
+
+
+def _outcome(function: Callable[[Item], Result], item: Item) -> Result | KraftForensicsError:
+    """The result, or the error that the user is to see: a retry does not help, and Spark would hide its text."""
+    try:
+        return function(item)
+    except KraftForensicsError as error:
+        return error
+
+
+def _raised(result: Result | KraftForensicsError) -> Result:
+    if isinstance(result, KraftForensicsError):
+        raise result
+    return result

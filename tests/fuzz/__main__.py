@@ -127,7 +127,7 @@ def _read_capture(capture: Capture, given: corpus.Seed) -> tuple[str, str]:
     offsets = read_offsets(capture.name, capture.files, MetricNames(), 5000)
     static_configs(capture)
     for item in work_of(scanned):
-        rows = decode_range(Path(item.local).read_bytes(), item, capture.name)
+        rows = decode_range(item.source.read_bytes(), item, capture.name)
         pa.Table.from_pylist([r for r in rows if isinstance(r, dict)], schema=tables.SNAPSHOT_RECORDS)
     accounts = scanned.accounts | offsets.accounts
     status = "registered"

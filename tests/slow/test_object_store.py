@@ -14,20 +14,28 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from evidence import kinds
+from evidence.capture.files import open_capture
 from evidence.capture.remote import location
 from evidence.errors import CaptureError
+from evidence.metadata_log.rows import work_of
+from evidence.metadata_log.scan import scan_files
 from evidence.tables import QUARANTINE
 from jobs.cli import app
+from jobs.config.settings import load_settings
 from jobs.custody.tables import check_tables
+from jobs.ingest.records import DecodingTask
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
+from jobs.spark.tasks import run_tasks
 from tests.spark.conftest import Job
 from tests.support import s3
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, controllers, unpacked
 from tests.support.small_captures import diverged
 from tests.support.spark_lake import SparkLake
+from tests.support.writer import flip, log
 
 NAME, OTHER = "jbod-4.1.1", "jbod-4.0.2"
 
@@ -58,6 +66,43 @@ def test_the_tables_are_those_of_the_captures_on_disk(store: s3.Store, tmp_path:
     expected = digests(ingested(tmp_path / "disk", *places))
     assert (expected["evidence_files"][0], expected["metadata_records"][0] > 0) == (11, True)
     assert digests(ingested(tmp_path / "s3", *(f"s3a://captures/{key}" for key in keys))) == expected
+
+
+def test_spark_tasks_read_ranges_of_segments_where_they_are(store: s3.Store, tmp_path: Path) -> None:
+    """Also of a damaged one. No segment or snapshot is copied."""
+    folder = controllers("unclean", tmp_path)
+    damaged = max(folder.rglob("__cluster_metadata-0/*.log"), key=lambda path: path.stat().st_size)
+    damaged.write_bytes(flip(damaged.read_bytes(), damaged.stat().st_size // 2))
+    store.bucket("ranges", {})
+    store.upload(folder, "ranges", folder.name)
+    assert copied(f"s3://ranges/{folder.name}") == set() < copied(folder)
+    expected = digests(ingested(tmp_path / "disk", folder))
+    assert min(expected[name][0] for name in ("quarantine", "metadata_records")) > 0
+    pipeline = Pipeline(tmp_path / "s3", [f"s3://ranges/{folder.name}"])
+    spark = pipeline.settings.spark.model_copy(update={"from_rows": 0})
+    pipeline.settings = pipeline.settings.model_copy(update={"spark": spark})
+    pipeline.ingest()
+    assert digests(pipeline.lake) == expected
+
+
+def copied(place: Path | str) -> set[str]:
+    """Segments and snapshots of the metadata log that are on this machine while the capture is open."""
+    with open_capture(location(place)) as found:
+        log = [f for f in found.files if f.kind in (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT)]
+        assert log
+        return {f.path for f in log if isinstance(f.source, Path)}
+
+
+def test_an_object_replaced_between_framing_and_decoding_is_named(store: s3.Store, tmp_path: Path) -> None:
+    """In a task of Spark: the command ends with the object's name, and not with a trace."""
+    name = f"__cluster_metadata-0/{0:020d}.log"
+    store.bucket("replaced", {name: b"".join(log(2000))})
+    with open_capture(location("s3://replaced")) as found:
+        work = work_of(scan_files(found.files), 64 << 10)
+        store.put("replaced", name, b"".join(log(1999)))
+        task = DecodingTask(Lake(tmp_path / "lake").storage, "metadata_records", "replaced", 1)
+        with pytest.raises(CaptureError, match=f"^s3://replaced/{name}: the object changed after it was framed"):
+            run_tasks(task, [[each] for each in work], 1, load_settings().spark.model_copy(update={"from_rows": 0}))
 
 
 def test_what_was_ingested_from_disk_is_not_added_from_the_store(store: s3.Store, tmp_path: Path) -> None:

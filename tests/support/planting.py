@@ -99,7 +99,8 @@ def prepare(tables: Tables) -> None:
         tables.add("quality_results", cluster_id=file["cluster_id"], expectation=name, **result)
 
     seen = {name: tables.row("findings", 0)[name] for name in ("cluster_id", "finding_id", "verdict", "severity")}
-    tables.add("finding_first_seen", **seen, first_seen_ms=1)
+    if not len(tables["finding_first_seen"]):
+        tables.add("finding_first_seen", **seen, first_seen_ms=1)
     tables.add("acknowledgements", **seen, note="known", acknowledged_ms=1)
 
 

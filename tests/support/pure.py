@@ -87,7 +87,7 @@ def _decode(location: Path) -> Decoded:
 
 
 def _rows(work: ByteRange) -> list[Row]:
-    rows = decode_range(Path(work.local).read_bytes(), work, "test")
+    rows = decode_range(work.source.read_bytes(), work, "test")
     good = (row for row in rows if not isinstance(row, Damage))
     return [{**row, "holds": work.holds, "data": json.loads(row["payload"])} for row in good]
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from hypothesis import settings
 
+from evidence.capture.blocks import Blocks
 from evidence.wire.batches import Scan, scan_batches
 
 FUZZ = settings(max_examples=150, deadline=None, database=None)
+_MOST_BYTES_IN_BLOCKS = 1 << 20
 
 
 def accounted(data: bytes) -> Scan:
-    """Scan `data` and check that its batches, damage and zero tail tile the file, in order and without overlap."""
+    """Scan `data` and check that its batches, damage and zero tail tile the file, in order and without overlap; a
+    file that arrives in blocks gives the same."""
     scan = scan_batches(data)
+    if len(data) < _MOST_BYTES_IN_BLOCKS:
+        blocks = Blocks(lambda start, end: data[start:end], len(data), len(data) // 7 + 1)
+        assert scan_batches(blocks) == scan
+        assert blocks.sha256() == hashlib.sha256(data).hexdigest()
     assert scan.parsed_bytes + scan.quarantined_bytes + scan.trailing_bytes == len(data)
     assert min(scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes) >= 0
     assert scan.parsed_bytes == sum(b.size_bytes for b in scan.batches)

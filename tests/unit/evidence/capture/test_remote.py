@@ -4,6 +4,7 @@ message."""
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import traceback
@@ -14,9 +15,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import Capture, capture_name, open_capture
 from evidence.capture.remote import Remote, location, size_bytes
 from evidence.errors import CaptureError
+from evidence.metadata_log.rows import read_byte_range, work_of
+from evidence.metadata_log.scan import scan_files
 from jobs.lake.storage import LakeError
 from tests.support import s3, writer
 from tests.support.paths import ROOT, capture, unpacked
@@ -273,6 +277,90 @@ def test_a_capture_that_changes_while_it_is_copied_is_refused(
         client.setenv("AWS_ENDPOINT_URL", endpoint)
         message = refusal(f"s3://{bucket}/in")
     assert message.startswith(f"s3://{bucket}/in/{changed}: the object changed while the capture was copied.")
+
+
+SNAPSHOT = "__cluster_metadata-0/00000000000000000010-0000000001.checkpoint"
+
+
+@pytest.mark.parametrize("url", ["s3://stays", "s3://stays/deep/er", f"s3://stays/{SEGMENT}"])
+def test_segments_and_snapshots_are_not_copied(url: str, store: s3.Store, own_temp: Path) -> None:
+    """Neither by the driver nor by a task, which gets no secret."""
+    objects = {SEGMENT: LOG, SNAPSHOT: writer.snapshot([writer.no_op()]), "server.properties": b"node.id=1"}
+    store.bucket("stays", {f"{folder}{name}": data for folder in ("", "deep/er/") for name, data in objects.items()})
+    with open_capture(location(url)) as found:
+        scanned = scan_files(found.files)
+        work = pickle.dumps(work_of(scanned))
+        assert [secret for secret in (s3.KEY, s3.SECRET) if secret.encode() in work] == []
+        ranges = {(item.path, read_byte_range(item.source, item.start, item.end)[:]) for item in pickle.loads(work)}
+        copied = {path.name for path in own_temp.rglob("*") if path.is_file()}
+    assert copied <= {"server.properties", "__cluster_metadata-0"}
+    assert ranges >= {(found.files[0].path, LOG)}
+    assert {account.quarantined_bytes for account in scanned.accounts.values()} == {0}
+
+
+@pytest.mark.parametrize("change", [LOG[::-1], LOG + LOG, LOG[:-1], None])
+def test_an_object_that_changes_after_it_was_framed_is_named(change: bytes | None, store: s3.Store) -> None:
+    store.bucket("framed", {SEGMENT: LOG, "server.properties": b"node.id=1"})
+    with open_capture(location("s3://framed")) as found:
+        (work,) = work_of(scan_files(found.files))
+        if change is None:
+            store.client.delete_object(Bucket="framed", Key=SEGMENT)
+        else:
+            store.put("framed", SEGMENT, change)
+        with pytest.raises(CaptureError) as caught:
+            read_byte_range(work.source, work.start, work.end)
+    message = "no such object or folder" if change is None else "the object changed after it was framed"
+    assert str(caught.value).startswith(f"s3://framed/{SEGMENT}: {message}")
+
+
+def test_a_segment_that_arrives_cut_off_is_named(store: s3.Store, client: pytest.MonkeyPatch) -> None:
+    store.bucket("cut-segment", {f"in/{SEGMENT}": LOG})
+
+    def cut(_: str, path: str, body: bytes) -> bytes:
+        return body[:-7] if path.partition("?")[0].endswith(".log") else body
+
+    with s3.in_front_of(store.endpoint, cut) as endpoint:
+        client.setenv("AWS_ENDPOINT_URL", endpoint)
+        client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
+        message = refusal("s3://cut-segment/in")
+    assert message.startswith(f"s3://cut-segment/in/{SEGMENT}: {len(LOG) - 7} bytes arrived for {len(LOG)} from byte 0")
+
+
+def test_a_segment_that_changes_while_it_is_framed_is_refused(store: s3.Store, client: pytest.MonkeyPatch) -> None:
+    store.bucket("moving", {SEGMENT: LOG})
+
+    def write(_: str, path: str, body: bytes) -> bytes:
+        if path.partition("?")[0].endswith(".log"):
+            store.put("moving", SEGMENT, LOG[::-1])
+        return body
+
+    with s3.in_front_of(store.endpoint, write) as endpoint:
+        client.setenv("AWS_ENDPOINT_URL", endpoint)
+        assert refusal("s3://moving").startswith(f"s3://moving/{SEGMENT}: the object changed while")
+
+
+def test_a_segment_at_a_presigned_url_is_copied(store: s3.Store) -> None:
+    """Tasks would need the signature."""
+    store.bucket("signed", {SEGMENT: LOG})
+    url = store.client.generate_presigned_url("get_object", {"Bucket": "signed", "Key": SEGMENT})
+    with open_capture(location(url)) as found:
+        assert [file.local.read_bytes() for file in found.files] == [LOG]
+
+
+def test_damage_is_that_of_the_file_on_disk(store: s3.Store, tmp_path: Path) -> None:
+    name, other = SEGMENT, SEGMENT.replace("0.log", "9.log")
+    files = {name: writer.flip(LOG, 150), other: b"no batch", SNAPSHOT: writer.snapshot([writer.no_op()])[:-3]}
+    store.bucket("hurt", files)
+    for each, data in files.items():
+        (tmp_path / "hurt" / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "hurt" / each).write_bytes(data)
+    rows = []
+    for place in (location("s3://hurt"), tmp_path / "hurt"):
+        with open_capture(place) as found:
+            accounts = scan_files(found.files).accounts
+            rows.append([r for f in found.files for r in quarantine_rows("hurt", f, accounts[f.path].damage)])
+    assert rows[0] == rows[1]
+    assert len(rows[0]) >= 3
 
 
 @pytest.mark.parametrize(

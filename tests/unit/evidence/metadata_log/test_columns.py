@@ -37,7 +37,7 @@ UUIDS = st.binary(min_size=16, max_size=16)
 
 
 def whole(data: bytes) -> ByteRange:
-    return ByteRange("log", "log", "00", "metadata_segment", 0, len(data))
+    return ByteRange(Path("log"), "log", "00", "metadata_segment", 0, len(data))
 
 
 def rows(data: bytes, work: ByteRange, compiled_from: int) -> list[Row]:
@@ -331,7 +331,7 @@ def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
     """Every partition record and NoOpRecord that a controller wrote is read by the compiled loops."""
     with open_capture(controllers(name, tmp_path)) as opened:
         for work in work_of(scan_files(opened.files)):
-            data = Path(work.local).read_bytes()
+            data = work.source.read_bytes()
             found = rows(data, work, NEVER)
             assert found == rows(data, work, 0)
             printed_both_ways(data)

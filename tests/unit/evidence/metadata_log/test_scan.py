@@ -198,7 +198,9 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
     batches = scan_files(files).batches
     for split in (1, 200, 1 << 20):
         ranges = byte_ranges(batches, split)
-        reached = {(r.path, b.base_offset) for r in ranges for b, _ in read_range(_bytes(r.local), r.start, r.end)}
+        reached = {
+            (r.path, b.base_offset) for r in ranges for b, _ in read_range(r.source.read_bytes(), r.start, r.end)
+        }
         assert reached == {(d.file.path, d.batch.base_offset) for d in batches}
         assert sum(r.end - r.start for r in ranges) == sum(d.batch.size_bytes for d in batches)
     (file,) = captured(tmp_path / "second", {node(1): hole})
@@ -257,7 +259,9 @@ def test_a_log_in_several_segments_gives_the_rows_of_one(cuts: tuple[int, ...], 
     def rows(of: list[EvidenceFile]) -> list[dict[str, object]]:
         found = scan_files(of)
         assert {a.note for a in found.accounts.values()} == {None}
-        decoded = [r for w in work_of(found) for r in decode_range(_bytes(w.local), w, "c") if isinstance(r, dict)]
+        decoded = [
+            r for w in work_of(found) for r in decode_range(w.source.read_bytes(), w, "c") if isinstance(r, dict)
+        ]
         return sorted(
             ({k: v for k, v in r.items() if k not in ("path", "sha256", "position")} for r in decoded),
             key=lambda r: r["offset"],

@@ -18,7 +18,7 @@ from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
 from jobs.lake.row_digests import RowSet, table_rows
 from jobs.lake.tables import TABLES
-from jobs.quality import run_quality
+from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests
 from tests.unit.jobs.custody.conftest import remake

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from evidence.tables import BROKER_LOG_EVENTS, NODE_CLOCKS
+from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
-from jobs.report.answer import load_answer
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from tests.support.report_rows import START_MS, finding

@@ -1,0 +1,58 @@
+"""A file that arrives in blocks: sliced like bytes, hashed on the way, with a few blocks in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+BLOCK_BYTES = 8 << 20
+_KEPT = 3
+
+
+class Blocks:
+    """Bytes of a file, sliced as `blocks[start:end]`. A block that was dropped is read again if it is needed.
+
+    read: gives the bytes [start, end) of the file. size_bytes: of the file.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int, block_bytes: int = BLOCK_BYTES) -> None:
+        self.read, self.size_bytes, self.block_bytes = read, size_bytes, block_bytes
+        self._kept: dict[int, bytes] = {}
+        self._hash = hashlib.sha256()
+        self._hashed = 0
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def __getitem__(self, where: slice, /) -> bytes:
+        start, stop, _ = where.indices(self.size_bytes)
+        if start >= stop:
+            return b""
+        first, last = start // self.block_bytes, (stop - 1) // self.block_bytes
+        if first == last:
+            begin = first * self.block_bytes
+            return self._block(first)[start - begin : stop - begin]
+        parts = []
+        for number in range(first, last + 1):
+            begin = number * self.block_bytes
+            parts.append(self._block(number)[max(start - begin, 0) : stop - begin])
+        return b"".join(parts)
+
+    def sha256(self) -> str:
+        """SHA-256 of the whole file, hex. Reads what has not been read."""
+        while self._hashed * self.block_bytes < self.size_bytes:
+            self._block(self._hashed)
+        return self._hash.hexdigest()
+
+    def _block(self, number: int) -> bytes:
+        block = self._kept.pop(number, None)
+        if block is None:
+            begin = number * self.block_bytes
+            block = self.read(begin, min(begin + self.block_bytes, self.size_bytes))
+        self._kept[number] = block
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        if number == self._hashed:
+            self._hash.update(block)
+            self._hashed += 1
+        return block
