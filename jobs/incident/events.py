@@ -159,7 +159,7 @@ def _incident(findings: list[Row], log: Span) -> Span:
     """From the first to the last finding, the windows that are not excluded before all others, and a little more."""
     grave = [row for row in findings if row["kind"] == HWM_REGRESSION and row["verdict"] != EXCLUDED] or findings
     if not grave:
-        return log
+        return log[0], max(log[1], log[0] + 1)  # the records of a log may all have one time
     first = min(row["start_timestamp_ms"] for row in grave)
     ends = (row["end_timestamp_ms"] for row in grave)
     last = max(log[1] if end is None else min(end, log[1]) for end in ends)

@@ -109,3 +109,11 @@ def test_nothing_known_is_no_span(tmp_path: Path) -> None:
     found = loaded(tmp_path, [])
     assert found.log is None
     assert found.shown is None
+
+
+def test_records_of_one_time_have_a_span(tmp_path: Path) -> None:
+    """The report divides by the span's length."""
+    moment = fault("f", start_timestamp_ms=None)
+    found = loaded(tmp_path, [moment], quorum_history=quorum((1, 1, START_MS, None)))
+    assert found.log == (START_MS, START_MS)
+    assert found.shown == (START_MS, START_MS + 1)
