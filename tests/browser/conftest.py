@@ -15,7 +15,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from jobs.pipeline import Pipeline
 from tests.support.paths import ROOT
 
-CAPTURES = ("examples/unclean.tar.xz", "tests/captures/elr.tar.xz", "tests/captures/logs-churn.tar.xz")
+CAPTURED = ROOT / "tests" / "captures"
+# Every real capture. tests/captures/unclean-4.4.0 and examples/unclean have names of their own.
+CAPTURES = ("examples/unclean.tar.xz", *sorted(f"tests/captures/{f.name}" for f in CAPTURED.glob("*.tar.xz")))
 Open = Callable[..., "Shown"]
 
 

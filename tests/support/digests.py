@@ -24,10 +24,16 @@ def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]
     return found
 
 
+# What these hold depends on how many runs there were.
+_OF_EARLIER_RUNS = ("finding_first_seen", "acknowledgements", "quality_results")
+
+
 def _newest(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of quality's results those of each cluster's newest run, without its id and time."""
+    """Of quality's results those of each cluster's newest run, without its id and time, and without those about tables that
+    keep earlier runs."""
     newest: dict[str, int] = {}
     for row in results:
         newest[row["cluster_id"]] = max(newest.get(row["cluster_id"], 0), row["run_at_ms"])
     kept = [row for row in results if row["run_at_ms"] == newest[row["cluster_id"]]]
+    kept = [row for row in kept if row["table"] not in _OF_EARLIER_RUNS]
     return [{name: value for name, value in row.items() if name not in ("run_id", "run_at_ms")} for row in kept]
