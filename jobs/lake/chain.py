@@ -94,7 +94,9 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
     for commit in commits:
         made = metadata_of(commit)
         if made.get(CLUSTER_ID) == cluster_id:
-            break
+            if made.get("mark", {}).get("version", version) <= version:
+                break
+            continue  # delta-rs reads the log anew: another process has committed since the table was opened
         if not made and commit.get("operation") not in OWN_OPERATIONS:
             others.append(commit)
     else:

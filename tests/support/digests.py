@@ -29,8 +29,8 @@ _OF_EARLIER_RUNS = ("finding_first_seen", "acknowledgements", "quality_results")
 
 
 def _newest(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of quality's results those of each cluster's newest run, without its id and time, and without those about tables that
-    keep earlier runs."""
+    """Of quality's results those of each cluster's newest run, without its id and time, and without those about tables
+    that keep earlier runs."""
     newest: dict[str, int] = {}
     for row in results:
         newest[row["cluster_id"]] = max(newest.get(row["cluster_id"], 0), row["run_at_ms"])

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.lake import lake as lake_module
@@ -208,6 +208,21 @@ def test_two_writers_of_one_cluster_do_not_add_the_same_rows(fresh: Lake) -> Non
     overtaken.other = "c"
     assert overtaken.append("quarantine", "c", damage(7, 8, 9)) == 1
     assert positions(fresh, "c") == [7, 8, 9]
+
+
+class LateLake(Lake):
+    """Another writer adds rows of the cluster after this one has opened a table, before it looks at the commits."""
+
+    def delta(self, name: str) -> DeltaTable:
+        table = super().delta(name)
+        Lake(self.root).append("quarantine", "c", damage(table.version() + 10))
+        return table
+
+
+def test_a_commit_after_the_table_was_opened_is_no_change_by_another_program(fresh: Lake) -> None:
+    fresh.append("quarantine", "c", damage(7))
+    assert LateLake(fresh.root).head("quarantine", "c").problem is None
+    assert len(positions(fresh, "c")) == 2
 
 
 def test_writers_of_different_clusters_do_not_disturb_each_other(fresh: Lake) -> None:
