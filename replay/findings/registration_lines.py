@@ -75,7 +75,9 @@ def _of_file(file: Sequence[Row], registered: Mapping[tuple[int, str], Row], clu
         session = registered.get((broker, line["incarnation_id"]))
         if session is not None and line["kind"] == REGISTERED and _is_of(line, session):
             handled = [each for each in pending if each["kind"] == HANDLED and _is_before(each, line)]
-            yield from _of_controller(line, handled, session, cluster_id)
+            # Lines may be missing: one before may be of another registration.
+            alone = not any(_is_shortly_before(other, session) for other in registered.values())
+            yield from _of_controller(line, handled if alone else (), session, cluster_id)
         elif session is not None and line["kind"] == STARTING and line["node_id"] == broker and _is_clean(session):
             unread = [each for each in pending if each["kind"] in _NO_EPOCH and _is_before(each, line)]
             if unread:
@@ -95,7 +97,6 @@ def _of_controller(line: Row, handled: Sequence[Row], session: Row, cluster_id: 
             f"{broker} with broker epoch {session['broker_epoch']}; the metadata log has {written}."
         )
         yield _finding([*handled, line], session, text, cluster_id)
-    # Lines may be missing: those of another registration have another sum.
     if handled and sum(each["count"] for each in handled) == line["count"] and _is_clean(session):
         text = (
             f"Controller {node} logged an unclean shutdown of broker {broker} as it registered with broker epoch "
@@ -116,6 +117,11 @@ def _is_before(line: Row, later: Row) -> bool:
     """At once: lines in between may be missing."""
     times = line["logged_at_ms"], later["logged_at_ms"]
     return line["node_id"] == later["node_id"] and None not in times and 0 <= times[1] - times[0] <= _AT_ONCE_MS
+
+
+def _is_shortly_before(other: Row, session: Row) -> bool:
+    times = other["timestamp_ms"], session["timestamp_ms"]
+    return other is not session and None not in times and 0 <= times[1] - times[0] <= 2 * _AT_ONCE_MS
 
 
 def _is_clean(session: Row) -> bool:
