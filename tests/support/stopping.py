@@ -29,6 +29,11 @@ class Stopped:
     seconds: float
 
 
+def listening() -> None:
+    """Called in a new process: a shell's background job ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def stopped(
     arguments: Sequence[str],
     number: signal.Signals,
@@ -45,8 +50,7 @@ def stopped(
     env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), **(settings or {})}
     process = subprocess.Popen(
         [*PROGRAM, *arguments], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stderr=subprocess.PIPE, text=True, preexec_fn=listening)  # fmt: skip
     assert process.stderr is not None
     assert process.stdin is not None
     process.stdin.write(script)

@@ -15,7 +15,7 @@ import pytest
 from jobs.lake.lake import Lake
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, captured_file
-from tests.support.stopping import GONE_S, PROGRAM, stopped
+from tests.support.stopping import GONE_S, PROGRAM, listening, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
 
@@ -52,7 +52,11 @@ def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
     segment = tmp_path / f"{0:020d}.log"
     segment.write_bytes(captured_file("unclean", f"controllers/3000/__cluster_metadata-0/{segment.name}"))
     process = subprocess.Popen(
-        [*PROGRAM, "inspect", *[str(segment)] * 200], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PROGRAM, "inspect", *[str(segment)] * 200],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=listening,
     )
     assert process.stdout is not None
     assert process.stdout.read(10)  # it prints, and then waits for the reader
@@ -82,7 +86,12 @@ def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> No
     )
     env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        text=True,
+        preexec_fn=listening,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
