@@ -132,6 +132,18 @@ def numbers(*sides: Sequence[pa.ChunkedArray]) -> list[Array]:
     return np.split(result, np.cumsum(lengths)[:-1])
 
 
+def places(rows: Rows, key: Sequence[str], others: Rows) -> Array:
+    """For each row the number of the first of the other rows that has equal values in the key's columns; -1 if there is
+    none."""
+    own, found = numbers(rows.columns(*key), others.columns(*key))
+    if not len(found):
+        return np.full(len(own), -1, dtype=np.int64)
+    order = np.argsort(found, kind="stable")
+    at = order[np.minimum(np.searchsorted(found[order], own), len(order) - 1)]
+    result: Array = np.where(found[at] == own, at, -1)
+    return result
+
+
 def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
     is_int = pa.types.is_integer(columns[0].type)
     chunks = [c for column in columns for c in encoded(column.cast(pa.int64()) if is_int else column).chunks]

@@ -63,12 +63,14 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
 def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
-    _remove_unnamed(lake, cluster)
     since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)
     up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs)
     run_id = lake.made(RESULTS, cluster).get("run_id", "")
     if not up_to_date:
         progress(f"{cluster}: checking all tables")
+        if unnamed := _unnamed(lake, cluster):
+            lake.commit(RESULTS, cluster, [], unnamed, since=since)
+            since += 1
         run_id = uuid4().hex[:16]
         found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
         with TemporaryDirectory() as folder:
@@ -162,10 +164,9 @@ def _file(lake: Lake, rows: Sequence[Row]) -> DataFile:
     return write_file(lake.storage, RESULTS, table)
 
 
-def _remove_unnamed(lake: Lake, cluster: str) -> None:
-    """Remove the results of an earlier release, which name no run."""
-    if unnamed := [file for file in lake.files(RESULTS, cluster) if file.lowest is None]:
-        lake.commit(RESULTS, cluster, [], unnamed)
+def _unnamed(lake: Lake, cluster: str) -> list[DataFile]:
+    """The files with results of an earlier release, which name no run."""
+    return [file for file in lake.files(RESULTS, cluster) if file.lowest is None]
 
 
 def _newest_runs(lake: Lake, cluster: str) -> list[Row]:

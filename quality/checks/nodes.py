@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
-from quality.columns import NULL, Array, Rows, Tables, numbers
+from quality.columns import NULL, Rows, Tables, numbers, places
 
 _QUARTER_MS, _DAY_MS = 15 * 60_000, 24 * 3_600_000
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -123,24 +123,13 @@ def _clock(tables: Tables, _: Limits) -> Violations:
     return broken(rows, wrong)
 
 
-def places(rows: Rows, files: Rows) -> Array:
-    """For each row the number of its file in evidence_files; -1 if it is not there."""
-    of_row, of_file = numbers(rows.columns(*_FILE), files.columns(*_FILE))
-    if not len(of_file):
-        return np.full(len(of_row), -1, dtype=np.int64)
-    order = np.argsort(of_file, kind="stable")
-    at = order[np.minimum(np.searchsorted(of_file[order], of_row), len(order) - 1)]
-    found: Array = np.where(of_file[at] == of_row, at, -1)
-    return found
-
-
 def _node(rows: Rows, files: Rows, column: str) -> Violations:
-    at, node = places(rows, files), files.ints("node_id")
+    at, node = places(rows, _FILE, files), files.ints("node_id")
     of_file = node[at] if len(node) else np.full(len(rows), NULL)
     return broken(rows, (at >= 0) & (of_file != NULL) & (of_file != rows.ints(column)))
 
 
 def _manifest(tables: Tables, _: Limits) -> Violations:
     rows, files = tables["captures"], tables["evidence_files"]
-    at, is_manifest = places(rows, files), files.in_set("kind", ("manifest",))
+    at, is_manifest = places(rows, _FILE, files), files.in_set("kind", ("manifest",))
     return broken(rows, rows.valid("path") & (at >= 0) & ~(is_manifest[at] if len(files) else False))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
-from quality.columns import NULL, Array, Rows, Tables, numbers, unknown
+from quality.columns import NULL, Array, Rows, Tables, numbers, places, unknown
 
 _KEY = ("topic_id", "partition", "offset")
 _AGAIN = "Run replay and detect again on a lake of this release; if it is still broken, report it with the capture."
@@ -202,17 +202,6 @@ def _absent(rows: Rows, key: tuple[str, ...], known: Rows, names: tuple[str, ...
     return broken(rows, unknown(rows, key, (known, names)))
 
 
-def _states_of(rows: Rows, history: Rows) -> Array:
-    """For each row the number of the state of the same partition and offset; -1 if there is none."""
-    own, others = numbers(rows.columns(*_KEY), history.columns(*_KEY))
-    if not len(others):
-        return np.full(len(own), -1, dtype=np.int64)
-    order = np.argsort(others, kind="stable")
-    at = order[np.minimum(np.searchsorted(others[order], own), len(others) - 1)]
-    found: Array = np.where(others[at] == own, at, -1)
-    return found
-
-
 def _profile(tables: Tables, _: Limits) -> Violations:
     rows = tables["rule_differences"]
     named = zip(rows.table["profile"].to_pylist(), rows.table["profiles"].to_pylist(), strict=True)
@@ -282,7 +271,7 @@ def _electable(tables: Tables, _: Limits) -> Violations:
     rows, history = tables["cluster_metrics"], tables["partition_history"]
     rows = rows.where(rows.in_set("metric", ("electable_replicas_count",)) & rows.valid("value"))
     history = history.where(~history.true("removed"))
-    at = _states_of(rows, history)
+    at = places(rows, _KEY, history)
     electable = history.lists("isr").size + history.lists("elr").size
     known = at >= 0
     wrong = np.zeros(len(rows), dtype=bool)
@@ -303,7 +292,7 @@ def _listed(tables: Tables, _: Limits) -> Violations:
 
 def _candidates(tables: Tables, _: Limits) -> Violations:
     rows, history = tables["elections"], tables["partition_history"]
-    at = _states_of(rows, history)
+    at = places(rows, _KEY, history)
     rows, at = rows.where(at >= 0), at[at >= 0]
     states = Rows(history.table.take(pa.array(at)))
     return broken(rows, ~rows.lists("candidates").within(states.lists("replicas")))

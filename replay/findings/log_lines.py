@@ -107,6 +107,13 @@ def _finding(lines: list[Row], state: Row, cluster_id: str) -> Row:
         f"{who} {nodes} logged that {state['topic']}-{state['partition']} has {_words(line, line)} in the state with "
         f"partition epoch {line['partition_epoch']}; the metadata log has {_words(line, state)} in that state."
     )
+    evidence = both_sides(lines, "partition_history", state)
+    row = fault(cluster_id, Problem(KIND, state["offset"], message), f"{line['sha256']}@{line['position']}", evidence)
+    return {**row, **{n: state[n] for n in ("topic_id", "topic", "partition")}}
+
+
+def both_sides(lines: Iterable[Row], table: str, row: Row) -> list[Row]:
+    """The evidence of a contradiction: the lines, and the row of a replayed table that they differ from."""
     logged = (
         {
             "role": "logged",
@@ -116,7 +123,5 @@ def _finding(lines: list[Row], state: Row, cluster_id: str) -> Row:
         }
         for each in lines
     )
-    replayed = {"role": "replayed", "source": "partition_history", "offset": state["offset"]}
-    evidence = [*logged, replayed | {n: state[n] for n in PROVENANCE_NAMES}]
-    row = fault(cluster_id, Problem(KIND, state["offset"], message), f"{line['sha256']}@{line['position']}", evidence)
-    return {**row, **{n: state[n] for n in ("topic_id", "topic", "partition")}}
+    replayed = {"role": "replayed", "source": table, "offset": row["offset"]}
+    return [*logged, replayed | {n: row[n] for n in PROVENANCE_NAMES}]

@@ -24,7 +24,7 @@ from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.broker_sessions import CLEAN_SHUTDOWN
 from replay.cluster.log import Problem
 from replay.findings.faults import fault
-from replay.findings.log_lines import KIND, MAX_FINDINGS
+from replay.findings.log_lines import KIND, MAX_FINDINGS, both_sides
 
 Row = dict[str, Any]
 
@@ -134,16 +134,6 @@ def _clean(session: Row) -> str:
 
 
 def _finding(lines: Sequence[Row], session: Row, text: str, cluster_id: str) -> Row:
-    logged = (
-        {
-            "role": "logged",
-            "source": each["kind"],
-            "captured_at_ms": each["logged_at_utc_ms"],
-            **{n: each[n] for n in PROVENANCE_NAMES},
-        }
-        for each in lines
-    )
-    replayed = {"role": "replayed", "source": "broker_history", "offset": session["offset"]}
-    evidence = [*logged, replayed | {n: session[n] for n in PROVENANCE_NAMES}]
+    evidence = both_sides(lines, "broker_history", session)
     # The same line in two files is one finding.
     return fault(cluster_id, Problem(KIND, session["offset"], text), text, evidence)

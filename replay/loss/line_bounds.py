@@ -146,10 +146,11 @@ class LineReader:
     def _all_in_agreement(self, winner: int, row: int) -> int:
         """The last row since which the logs of the winner and of every leader up to the election parted only where a
         leader epoch began."""
-        since = self._in_agreement(winner, row)
-        for term in reversed(self.terms.terms_within(self.terms.first, row)):
-            if term.first > since:
-                since = min(since, self._in_agreement(term.leader, term.first))
+        since, terms = self._in_agreement(winner, row), self.terms.all_terms
+        at = bisect_left(terms, row, key=lambda term: term.first) - 1
+        while at >= 0 and terms[at].first > since:
+            since = min(since, self._in_agreement(terms[at].leader, terms[at].first))
+            at -= 1
         return since
 
     def _in_agreement(self, winner: int, row: int) -> int:
