@@ -41,9 +41,10 @@ def test_the_prompt_of_sql_stops(tmp_path: Path) -> None:
 
     Lake(tmp_path / "lake").create()
     mark = str(2_000_000)
-    script = "select count(*) from range(1000000000000) where id % 7 = 3 and sha2(cast(id as string), 256) = 'x';\n"
+    endless = "select count(*) from range(1000000000000) where id % 7 = 3 and sha2(cast(id as string), 256) = 'x';"
+    script = f"select 'listening';\n{endless}\n"
     sql = ["sql", "--lake", str(tmp_path / "lake")]
-    done = stopped(sql, signal.SIGINT, tmp_path, "WARNING", 8.0, {MARK: mark}, script)
+    done = stopped(sql, signal.SIGINT, tmp_path, "listening", 3.0, {MARK: mark}, script, on_stdout=True)
     assert done.code == 130
     assert done.said[-1] == "stopped by SIGINT: run the command again to go on"
     assert not any("Exception" in said or said.startswith("\tat ") for said in done.said)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -42,21 +43,25 @@ def stopped(
     pause_s: float = 0.0,
     settings: Mapping[str, str] | None = None,
     script: str = "",
+    on_stdout: bool = False,
 ) -> Stopped:
-    """Start a command, and send it a signal some time after a line with this text on its stderr. folder: to use.
-    script: its stdin, which stays open."""
+    """Start a command, and send it a signal some time after a line with this text on its stderr, or on its stdout.
+    folder: to use. script: its stdin, which stays open. A command that goes on for too long is killed: its code is
+    -9."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), **(settings or {})}
     process = subprocess.Popen(
-        [*PROGRAM, *arguments], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, preexec_fn=listening)  # fmt: skip
+        [*PROGRAM, *arguments], cwd=ROOT, env=env, text=True, preexec_fn=listening, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if on_stdout else subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+    killer = threading.Timer(_LONGEST_S, process.kill)
+    killer.start()
     assert process.stderr is not None
     assert process.stdin is not None
     process.stdin.write(script)
     process.stdin.flush()
     said = []
-    for line in process.stderr:
+    for line in process.stdout or process.stderr:
         said.append(line.rstrip("\n"))
         if after in line:
             break
@@ -64,10 +69,12 @@ def stopped(
     sent = time.monotonic()
     process.send_signal(number)
     said += process.stderr.read().splitlines()
-    code = process.wait(_LONGEST_S)
+    code = process.wait()
     seconds = time.monotonic() - sent
-    process.stderr.close()
-    process.stdin.close()
+    killer.cancel()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
     return Stopped(code, said, sorted(file.name for file in temporary.iterdir()), seconds)
 
 
