@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 Array = np.ndarray[Any, Any]
 NULL = np.iinfo(np.int64).min
 _MOST = 1 << 62  # key numbers stay below this
+_NEAR = 1 << 31  # so far apart integers may be to be numbered by their distance
 
 
 class Lists:
@@ -145,8 +146,10 @@ def places(rows: Rows, key: Sequence[str], others: Rows) -> Array:
 
 
 def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
-    is_int = pa.types.is_integer(columns[0].type)
-    chunks = [c for column in columns for c in encoded(column.cast(pa.int64()) if is_int else column).chunks]
+    """For the rows of several columns, one after the other, a number below the second result. Null has its own."""
+    if pa.types.is_integer(columns[0].type):
+        return _int_codes(pa.chunked_array([c for column in columns for c in column.cast(pa.int64()).chunks], pa.int64()))
+    chunks = [c for column in columns for c in encoded(column).chunks]
     if not chunks:
         return np.zeros(0, dtype=np.int64), 1
     both = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
@@ -154,6 +157,18 @@ def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
         return np.zeros(0, dtype=np.int64), 1
     null = len(both.dictionary)
     return pc.fill_null(both.indices, null).to_numpy().astype(np.int64), null + 1
+
+
+def _int_codes(column: pa.ChunkedArray) -> tuple[Array, int]:
+    """As `_codes`: the distance from the lowest number, unless the numbers are too far apart."""
+    lowest, highest = (pc.min_max(column)[name].as_py() or 0 for name in ("min", "max"))
+    values = pc.fill_null(column, lowest).to_numpy()
+    if highest - lowest < _NEAR:
+        codes, count = values - lowest, highest - lowest + 2
+    else:
+        distinct, codes = np.unique(values, return_inverse=True)
+        count = len(distinct) + 1
+    return (np.where(pc.is_valid(column).to_numpy(), codes, count - 1) if column.null_count else codes), count
 
 
 def repeated(rows: Rows, key: Sequence[str]) -> Array:
