@@ -94,6 +94,12 @@ class Outcome:
         for number in found.at[: max(0, most - len(self.sample))]:
             self.sample.append(_text(check, found, int(number)))
 
+    def merge(self, later: Outcome, most: int) -> None:
+        self.checked += later.checked
+        self.broken += later.broken
+        self.measured |= later.measured
+        self.sample += later.sample[: max(0, most - len(self.sample))]
+
 
 def _text(check: Check, found: Violations, number: int) -> str:
     row = found.rows.table.select([n for n in check.key if n in found.rows.table.column_names]).slice(number, 1)

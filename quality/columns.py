@@ -148,7 +148,9 @@ def places(rows: Rows, key: Sequence[str], others: Rows) -> Array:
 def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
     """For the rows of several columns, one after the other, a number below the second result. Null has its own."""
     if pa.types.is_integer(columns[0].type):
-        return _int_codes(pa.chunked_array([c for column in columns for c in column.cast(pa.int64()).chunks], pa.int64()))
+        return _int_codes(
+            pa.chunked_array([c for column in columns for c in column.cast(pa.int64()).chunks], pa.int64())
+        )
     chunks = [c for column in columns for c in encoded(column).chunks]
     if not chunks:
         return np.zeros(0, dtype=np.int64), 1
@@ -182,4 +184,5 @@ def repeated(rows: Rows, key: Sequence[str]) -> Array:
 def unknown(rows: Rows, key: Sequence[str], *known: tuple[Rows, Sequence[str]]) -> Array:
     """Where no row of the known tables has the same key."""
     own, *others = numbers(rows.columns(*key), *(table.columns(*names) for table, names in known))
-    return ~np.isin(own, np.concatenate(others))
+    found: Array = pc.is_in(pa.array(own), pa.array(np.concatenate(others))).to_numpy(zero_copy_only=False)
+    return ~found

@@ -1,8 +1,10 @@
-"""Run checks over tables: from a source that reads them whole, in parts, or topic by topic."""
+"""Run checks over tables: over all rows of a cluster, or over parts of them, in one process or in several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,38 +19,51 @@ TRANSACTIONS = "transaction_records"
 _MARKERS = pa.array([f"{verb}_TRANSACTION_RECORD" for verb in ("BEGIN", "END", "ABORT")])
 
 
+Outcomes = dict[str, Outcome]
+
+
+class Part(Protocol):
+    """Some rows of a cluster, and the checks that they are for."""
+
+    @property
+    def checks(self) -> Sequence[str]:
+        """Full names."""
+        ...
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        """The rows, once or piece by piece; each piece is all that a check of these must see at once. Columns of
+        strings are dictionary-encoded."""
+        ...
+
+
 class Source(Protocol):
-    """Where tables are read from. Columns of strings are dictionary-encoded."""
+    """Where tables are read from."""
 
-    def whole(self, needs: Needs) -> Tables:
-        """All rows of some tables."""
-        ...
-
-    def parts(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
-        """All rows of a table, part by part; at least one part."""
-        ...
-
-    def topics(self, needs: Needs) -> Iterator[Tables]:
-        """The rows of some topics, then of others; tables without topics are whole every time."""
+    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
+        """What a function, which can be pickled, returns for each part. All parts together are every row that each
+        check must see."""
         ...
 
 
 class InMemory:
-    """Tables that are small enough to be held. A table of some topics is whole."""
+    """Tables that are small enough to be held: one part, for all checks."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._rows = {name: Rows(with_codes(table)) for name, table in tables.items()}
         if "metadata_records" in self._rows and "type" in tables["metadata_records"].column_names:
             self._rows[TRANSACTIONS] = Rows(transactions(self._rows["metadata_records"].table))
 
-    def whole(self, needs: Needs) -> Tables:
-        return {name: self._rows[name] for name in needs}
+    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
+        return [function(_Held([check.full_name for check in checks], self._rows))]
 
-    def parts(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
-        yield self._rows[table]
 
-    def topics(self, needs: Needs) -> Iterator[Tables]:
-        yield self.whole(needs)
+@dataclass(frozen=True)
+class _Held:
+    checks: Sequence[str]
+    rows: Tables
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        yield {name: self.rows[name] for name in needs}
 
 
 def with_codes(table: pa.Table) -> pa.Table:
@@ -73,25 +88,29 @@ def all_columns(checks: Iterable[Check]) -> dict[str, tuple[str, ...]]:
     return {table: tuple(columns) for table, columns in found.items()}
 
 
-def run(checks: Sequence[Check], source: Source, limits: Limits) -> dict[str, Outcome]:
+def names_by_table(checks: Iterable[Check], scope: Scope) -> dict[str, list[str]]:
+    """The full names of the checks with this scope, by table."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        if check.scope is scope:
+            found.setdefault(check.table, []).append(check.full_name)
+    return found
+
+
+def run(checks: Sequence[Check], source: Source, limits: Limits) -> Outcomes:
     """How often each check is broken, by its full name."""
     found = {check.full_name: Outcome() for check in checks}
+    for outcomes in source.each(checks, partial(_check, checks, limits)):
+        for name, outcome in outcomes.items():
+            found[name].merge(outcome, limits.sample_rows)
+    return found
 
-    def apply(check: Check, tables: Tables) -> None:
-        found[check.full_name].add(check, check.find(tables, limits), limits.sample_rows)
 
-    of_rows = [check for check in checks if check.scope is Scope.ROWS]
-    for table, columns in all_columns(of_rows).items():
-        for rows in source.parts(table, columns):
-            for check in of_rows:
-                if check.table == table:
-                    apply(check, {table: rows})
-    of_topics = [check for check in checks if check.scope is Scope.TOPIC]
-    if of_topics:
-        for tables in source.topics(all_columns(of_topics)):
-            for check in of_topics:
-                apply(check, tables)
-    for check in checks:
-        if check.scope is Scope.CLUSTER:
-            apply(check, source.whole(check.needs))
+def _check(checks: Sequence[Check], limits: Limits, part: Part) -> Outcomes:
+    names = frozenset(part.checks)
+    mine = [check for check in checks if check.full_name in names]
+    found = {check.full_name: Outcome() for check in mine}
+    for tables in part.read(all_columns(mine)):
+        for check in mine:
+            found[check.full_name].add(check, check.find(tables, limits), limits.sample_rows)
     return found

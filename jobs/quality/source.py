@@ -1,20 +1,34 @@
-"""A cluster's tables for the checks: held in memory if they are small, else read by file and by bucket of topics."""
+"""A cluster's tables for the checks: held in memory if they are small, else read by tasks, by file and by bucket of
+topics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import Bucket, power_of_two, read_bucket, slices_of
+from jobs.lake.row_groups import Bucket, FilePart, power_of_two, read_bucket, slices_of
 from jobs.lake.tables import TABLES
-from jobs.replay.buckets import BucketFiles
-from quality.check import Check
+from jobs.replay.buckets import BucketFiles, BucketItem
+from jobs.spark.tasks import cores, run_tasks
+from quality.check import Check, Scope
 from quality.columns import Rows, Tables
-from quality.run import TRANSACTIONS, InMemory, Needs, Source, all_columns, transactions, with_codes
+from quality.run import (
+    TRANSACTIONS,
+    InMemory,
+    Needs,
+    Outcomes,
+    Part,
+    Source,
+    all_columns,
+    names_by_table,
+    transactions,
+    with_codes,
+)
 
 # Tables that may have many rows.
 _LARGE = (
@@ -27,9 +41,8 @@ _RECORDS = "metadata_records"
 def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Settings) -> Source:
     """Where the checks read a cluster's tables from. They are held in memory if they have at most
     `replay.rows_per_bucket` rows together."""
-    most = settings.replay.rows_per_bucket
-    if sum(file.rows for name in _LARGE for file in lake.files(name, cluster)) > most:
-        return LakeSource(lake, cluster, most)
+    if sum(file.rows for name in _LARGE for file in lake.files(name, cluster)) > settings.replay.rows_per_bucket:
+        return LakeSource(lake, cluster, settings)
     needs = {name: columns for name, columns in all_columns(checks).items() if name != TRANSACTIONS}
     if _RECORDS in needs:
         needs[_RECORDS] = tuple(dict.fromkeys((*needs[_RECORDS], "type")))
@@ -37,45 +50,108 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
 
 
 class LakeSource:
-    """Tables of a lake, read when they are needed. rows_per_bucket: bounds the rows that are held at once."""
+    """Tables of a lake, read by tasks. `replay.rows_per_bucket` bounds the rows of large tables that a task holds at
+    once, but for the checks that must see a whole table."""
 
-    def __init__(self, lake: Lake, cluster: str, rows_per_bucket: int) -> None:
+    def __init__(self, lake: Lake, cluster: str, settings: Settings) -> None:
         self._lake = lake
         self._cluster = cluster
-        self._most = rows_per_bucket
+        self._most = settings.replay.rows_per_bucket
+        self._spark = settings.spark
 
-    def whole(self, needs: Needs) -> Tables:
-        return {name: Rows(self._read(name, columns)) for name, columns in needs.items()}
+    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
+        rows = sum(file.rows for name in _LARGE for file in self._lake.files(name, self._cluster))
+        parts = [*self._topics(checks, rows), *self._tables(checks), *self._files(checks)]
+        return run_tasks(function, parts, rows, self._spark)
 
-    def parts(self, table: str, columns: Sequence[str]) -> Iterator[Rows]:
-        for part in self._lake.parts(table, self._cluster, columns):
-            for at in range(0, max(len(part), 1), self._most):
-                yield Rows(with_codes(part.slice(at, self._most)))
+    def _files(self, checks: Sequence[Check]) -> Iterator[Part]:
+        """The files of each table, for checks of rows."""
+        for table, names in names_by_table(checks, Scope.ROWS).items():
+            files: list[str | None] = [file.path for file in self._lake.files(table, self._cluster)]
+            for file in files or [None]:
+                yield _File(self._lake, names, table, file, self._most)
 
-    def topics(self, needs: Needs) -> Iterator[Tables]:
-        sliced = [name for name in needs if name in TABLES and TABLES[name].topics]
+    def _topics(self, checks: Sequence[Check], rows: int) -> Iterator[Part]:
+        """All topics, bucket by bucket, with as many parts as there are cores: each part reads the tables that are not
+        sorted by topics once."""
+        of_topics = [check for check in checks if check.scope is Scope.TOPIC]
+        names = [check.full_name for check in of_topics]
+        sliced = [name for name in all_columns(of_topics) if name in TABLES and TABLES[name].topics]
         files = BucketFiles(self._lake, self._cluster, sliced)
         count = power_of_two(files.rows(*sliced) / self._most)
-        for bucket in (Bucket(number, count) for number in range(count)):
-            parts = files.parts(bucket)
-            found = {}
-            for name, columns in needs.items():
-                if name in sliced:
-                    rows = read_bucket(self._lake.storage, parts[name], columns, bucket, TABLES[name].topics)
-                    empty = TABLES[name].schema.empty_table().select(columns)
-                    table = pa.concat_tables(
-                        [with_codes(part) for part in (empty, *rows)], promote_options="permissive"
-                    )
-                    found[name] = Rows(table)
-                else:
-                    found[name] = Rows(_of_bucket(self._read(name, columns), bucket))
+        items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
+        most = min(cores(rows, self._spark), count)
+        yield from (_Topics(self._lake, self._cluster, names, items[at::most]) for at in range(most))
+
+    def _tables(self, checks: Sequence[Check]) -> Iterator[Part]:
+        """The whole cluster: for each check alone if its table is large, so that its columns are all that is held."""
+        for table, names in names_by_table(checks, Scope.CLUSTER).items():
+            for of_part in [[name] for name in names] if table in _LARGE else [names]:
+                yield _Whole(self._lake, self._cluster, of_part)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a table; None: the table has none."""
+
+    lake: Lake
+    checks: Sequence[str]
+    table: str
+    file: str | None
+    most: int
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        columns = needs[self.table]
+        parts = [] if self.file is None else [FilePart(f"{self.table}/{self.file}", None, True)]
+        found = read_bucket(self.lake.storage, parts, columns, Bucket(0, 1), ())
+        rows = _joined(TABLES[self.table].file_schema.empty_table().select(columns), found)
+        for at in range(0, max(len(rows), 1), self.most):
+            yield {self.table: Rows(rows.slice(at, self.most))}
+
+
+@dataclass(frozen=True)
+class _Topics:
+    """Buckets of topics, one after the other; of tables without topics all rows."""
+
+    lake: Lake
+    cluster: str
+    checks: Sequence[str]
+    items: Sequence[BucketItem]
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        sliced = self.items[0].parts
+        others = {name: _whole(self.lake, self.cluster, name, needs[name]) for name in needs if name not in sliced}
+        for item in self.items:
+            found = {name: Rows(_of_bucket(table, item.bucket)) for name, table in others.items()}
+            for name, parts in item.parts.items():
+                of = TABLES[name]
+                rows = read_bucket(self.lake.storage, parts, needs[name], item.bucket, of.topics)
+                found[name] = Rows(_joined(of.schema.empty_table().select(needs[name]), rows))
             yield found
 
-    def _read(self, name: str, columns: Sequence[str]) -> pa.Table:
-        if name == TRANSACTIONS:
-            return with_codes(transactions(self._lake.read(_RECORDS, self._cluster, columns)))
-        parts = self._lake.parts(name, self._cluster, columns)
-        return pa.concat_tables([with_codes(part) for part in parts], promote_options="permissive")
+
+@dataclass(frozen=True)
+class _Whole:
+    """All rows of a cluster."""
+
+    lake: Lake
+    cluster: str
+    checks: Sequence[str]
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        yield {name: Rows(_whole(self.lake, self.cluster, name, columns)) for name, columns in needs.items()}
+
+
+def _joined(empty: pa.Table, parts: Iterable[pa.Table]) -> pa.Table:
+    """Columns that a part lacks are null."""
+    return pa.concat_tables([with_codes(table) for table in (empty, *parts)], promote_options="permissive")
+
+
+def _whole(lake: Lake, cluster: str, name: str, columns: Sequence[str]) -> pa.Table:
+    if name == TRANSACTIONS:
+        return with_codes(transactions(lake.read(_RECORDS, cluster, columns)))
+    parts = lake.parts(name, cluster, columns)
+    return pa.concat_tables([with_codes(part) for part in parts], promote_options="permissive")
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:

@@ -122,7 +122,12 @@ def test_reading_by_bucket_finds_the_same(lake: Lake, broken: bool) -> None:
         break_history(lake)
         lake.put("elections", cluster, lake.read("elections", cluster).slice(3))
         lake.put("metadata_records", cluster, lake.read("metadata_records", cluster).slice(0, 300))
-    whole, parts = (run(CHECKS, LakeSource(lake, cluster, most), Limits()) for most in (1_000_000, 60))
+    settings = load_settings()
+    by_rows = [
+        settings.model_copy(update={"replay": settings.replay.model_copy(update={"rows_per_bucket": most})})
+        for most in (1_000_000, 60)
+    ]
+    whole, parts = (run(CHECKS, LakeSource(lake, cluster, each), Limits()) for each in by_rows)
     assert {name: found.broken for name, found in whole.items()} == {
         name: found.broken for name, found in parts.items()
     }
