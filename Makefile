@@ -68,7 +68,7 @@ test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
-	$(BIN)/python -m pytest tests/slow
+	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile
 
 test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing
 	tests/browser/chromium.sh
