@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
+TOOLS_VENV := .venv-tools
 JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
@@ -16,19 +17,30 @@ CAPTURE := examples/unclean.tar.xz
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(VENV)/.ready: pyproject.toml requirements/constraints.txt
+# Everything is installed with the SHA-256 that requirements/ lists, what builds packages included.
+INSTALL := pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --require-hashes
+
+$(VENV)/.ready: pyproject.toml requirements/build.txt requirements/dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements/constraints.txt -e '.[dev]'
+	$(BIN)/$(LOCKED) -r requirements/build.txt
+	$(BIN)/$(LOCKED) --no-build-isolation -r requirements/dev.txt
+	$(BIN)/$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(JARS)/.ready: conf/pom.xml
-	rm -rf $(JARS) && mkdir -p $(JARS)
-	mvn --quiet --batch-mode -f conf/pom.xml dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(JARS)
+FETCH_JARS := KRAFT_FORENSICS_CONF= KRAFT_FORENSICS_SPARK__JARS_DIR=$(CURDIR)/$(JARS) $(BIN)/kraft-forensics setup
+$(JARS)/.ready: conf/pom.xml conf/jars.sha256 | $(VENV)/.ready
+	$(FETCH_JARS)
 	touch $@
 
 $(AIRFLOW_VENV)/.ready: requirements/airflow.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
-	$(AIRFLOW_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/airflow.txt
+	$(AIRFLOW_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/airflow.txt
+	touch $@
+
+$(TOOLS_VENV)/.ready: requirements/tools.txt
+	$(PYTHON) -m venv $(TOOLS_VENV)
+	$(TOOLS_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/tools.txt
 	touch $@
 
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
@@ -45,16 +57,15 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 	javac -nowarn -cp '$(@D)/*' -d $(@D) $(RELEASE_PROGRAMS) $(if $(filter $*,$(lastword $(KAFKA_RELEASES))),tests/kafka/Oracle.java)
 	touch $@
 
-setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requirements and fetch Delta's jars
+setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the locked requirements and fetch Delta's jars
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 
 # Spark reads a lake in S3 with these (`sql`, `quality` of large tables); nothing else needs them.
 jars-s3: $(JARS)-s3/.ready  ## fetch Spark's connector to S3, 18 MB (conf/s3-pom.xml is the list)
 
-$(JARS)-s3/.ready: conf/s3-pom.xml
-	rm -rf $(JARS)-s3 && mkdir -p $(JARS)-s3
-	mvn --quiet --batch-mode -f conf/s3-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JARS)-s3
+$(JARS)-s3/.ready: conf/s3-pom.xml conf/jars-s3.sha256 | $(VENV)/.ready
+	$(FETCH_JARS) --s3
 	touch $@
 
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
@@ -108,4 +119,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
