@@ -12,7 +12,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka fuzz simulate bench lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -88,6 +88,27 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	$(BIN)/python -m pytest tests/kafka
 
+# From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
+WHEEL_COPIES := build/wheel/one build/wheel/two
+wheel: $(VENV)/.ready  ## build the wheel of the last commit into dist/, twice: fails unless the bytes are equal
+	rm -rf build/wheel dist/*.whl && mkdir -p $(WHEEL_COPIES) dist
+	umask 022 && for copy in $(WHEEL_COPIES); do \
+	  git -c tar.umask=022 archive --prefix=source/ HEAD | tar -x -C $$copy && \
+	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	  $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $$copy $$copy/source || exit 1; done
+	cmp build/wheel/one/*.whl build/wheel/two/*.whl
+	cp build/wheel/one/*.whl dist && cd dist && sha256sum *.whl
+
+# What an installation without a network needs: Containerfile builds an image from it.
+wheelhouse: wheel $(JARS)/.ready  ## put the wheel, every locked package and Delta's jars into dist/house
+	rm -rf dist/house && mkdir -p dist/house
+	$(BIN)/pip download --quiet --require-hashes --dest dist/house -r requirements/build.txt
+	$(BIN)/pip download --quiet --require-hashes --no-build-isolation --dest dist/house -r requirements/run.txt
+	cp dist/*.whl $(JARS)/*.jar requirements/build.txt requirements/run.txt dist/house
+
+test-wheel: wheel $(JARS)/.ready  ## install the wheel with the locked requirements into an empty environment and run the demo there
+	$(BIN)/python -m pytest tests/wheel
+
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
@@ -101,6 +122,24 @@ simulate: setup  ## compare verdicts with the truth of simulated lives; wrong cl
 BENCH ?=
 bench: setup $(KAFKA)/.ready  ## time every stage on large inputs, with Kafka's own tool and classes for comparison (docs/benchmarks.md)
 	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
+
+# Options of `uv pip compile`, e.g. LOCK=--upgrade or LOCK='--upgrade-package pyarrow'.
+LOCK ?=
+lock: $(TOOLS_VENV)/.ready  ## write the lock files of requirements/; versions stay unless LOCK=--upgrade
+	PATH="$(CURDIR)/$(TOOLS_VENV)/bin:$$PATH" requirements/lock.sh $(LOCK)
+
+MAVEN_BILL := org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom -DoutputFormat=json -DoutputDirectory=$(CURDIR)/build/bill
+bill: setup $(TOOLS_VENV)/.ready  ## write the bill of materials and docs/licences.md
+	mkdir -p build/bill
+	$(TOOLS_VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/bill/python.json $(BIN)/python
+	mvn --quiet --batch-mode -f conf/pom.xml $(MAVEN_BILL) -DoutputName=delta
+	mvn --quiet --batch-mode -f conf/s3-pom.xml $(MAVEN_BILL) -DoutputName=s3
+	$(BIN)/python requirements/bill_of_materials.py build/bill/python.json build/bill/delta.json build/bill/s3.json
+
+# Options of pip-audit, e.g. AUDIT='--vulnerability-service osv'.
+AUDIT ?=
+audit: $(TOOLS_VENV)/.ready  ## look up known vulnerabilities of every locked package; exit 2 where they cannot be looked up
+	$(TOOLS_VENV)/bin/python requirements/audit.py $(AUDIT)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -1,10 +1,9 @@
-"""The lock files have every requirement of the project, each with a version and digests, and no place to fetch it from."""
+"""Lock files: every requirement of the project with version and digests, and no place to fetch it from."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
