@@ -20,8 +20,8 @@ KEPT = ("type", "bom-ref", "group", "name", "version", "hashes", "licenses", "pu
 INTRODUCTION = """# Licences
 
 kraft-forensics is under the Apache License 2.0 ([LICENSE](../LICENSE)). These are the packages and jars that an
-installation with the extra `s3` needs, each with the licences that it declares. `make bill` writes this page and the bill
-of materials (conf/bill_of_materials.cdx.json) from what is installed on Linux.
+installation with the extra `s3` needs, each with the licences that it declares. `make bill` writes this page and the
+bill of materials (conf/bill_of_materials.cdx.json) from what is installed on Linux.
 """
 
 
