@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 
@@ -9,6 +10,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from jobs.config.jars import delta_jars, s3_jars
+from requirements.audit import lines_of
+from requirements.bill_of_materials import BILL, PAGE, page
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "requirements"
@@ -63,3 +67,38 @@ def test_what_runs_is_what_was_tested() -> None:
 
 def test_an_unmet_requirement_is_found() -> None:
     assert missing(["pyspark<4", "no-such-package", "rich"], "run.txt") == ["pyspark<4", "no-such-package"]
+
+
+def test_the_bill_of_materials_has_what_is_locked_and_the_jars() -> None:
+    bill = json.loads(BILL.read_text(encoding="utf-8"))
+    python = [c for c in bill["components"] if c["purl"].startswith("pkg:pypi/")]
+    text = (FOLDER / "run.txt").read_text(encoding="utf-8")
+    everywhere = [pin for pin in PIN.finditer(text) if "sys_platform" not in pin[0]]
+    wanted = {canonicalize_name(pin["name"]): pin["version"] for pin in everywhere}
+    assert {canonicalize_name(c["name"]): c["version"] for c in python} == wanted
+    jars = {f"{c['name']}-{c['version']}.jar": c["hashes"] for c in bill["components"] if "group" in c}
+    listed = delta_jars().sha256 | s3_jars().sha256
+    assert jars == {name: [{"alg": "SHA-256", "content": digest}] for name, digest in listed.items()}
+    assert bill["metadata"]["component"]["version"] == PROJECT["project"]["version"]
+
+
+def test_the_page_of_licences_is_that_of_the_bill() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(json.loads(BILL.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("packages", "code", "last"),
+    [
+        ([{"name": "a", "version": "1", "vulns": []}], 0, "lock: 1 of 1 packages looked up, 0 known vulnerabilities"),
+        (
+            [{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}],
+            1,
+            "lock: 1 of 1 packages looked up, 1 known vulnerabilities",
+        ),
+        ([{"name": "a", "skip_reason": "not found"}], 2, "lock: NOT KNOWN for 1 packages: not found"),
+    ],
+)
+def test_an_audit_says_what_it_could_not_look_up(packages: list[dict[str, object]], code: int, last: str) -> None:
+    lines, result = lines_of("lock", packages)
+    assert (lines[-1], result) == (last, code)
+    assert ("lock: a 1 has X-1; fixed in 2" in lines) == (code == 1)
