@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
+TOOLS_VENV := .venv-tools
 JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
@@ -11,24 +12,35 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka fuzz simulate bench lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(VENV)/.ready: pyproject.toml requirements/constraints.txt
+# Everything is installed with the SHA-256 that requirements/ lists, what builds packages included.
+INSTALL := pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --require-hashes
+
+$(VENV)/.ready: pyproject.toml requirements/build.txt requirements/dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements/constraints.txt -e '.[dev]'
+	$(BIN)/$(LOCKED) -r requirements/build.txt
+	$(BIN)/$(LOCKED) --no-build-isolation -r requirements/dev.txt
+	$(BIN)/$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(JARS)/.ready: conf/pom.xml
-	rm -rf $(JARS) && mkdir -p $(JARS)
-	mvn --quiet --batch-mode -f conf/pom.xml dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory=$(CURDIR)/$(JARS)
+FETCH_JARS := KRAFT_FORENSICS_CONF= KRAFT_FORENSICS_SPARK__JARS_DIR=$(CURDIR)/$(JARS) $(BIN)/kraft-forensics setup
+$(JARS)/.ready: conf/pom.xml conf/jars.sha256 | $(VENV)/.ready
+	$(FETCH_JARS)
 	touch $@
 
 $(AIRFLOW_VENV)/.ready: requirements/airflow.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
-	$(AIRFLOW_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/airflow.txt
+	$(AIRFLOW_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/airflow.txt
+	touch $@
+
+$(TOOLS_VENV)/.ready: requirements/tools.txt
+	$(PYTHON) -m venv $(TOOLS_VENV)
+	$(TOOLS_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/tools.txt
 	touch $@
 
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
@@ -45,16 +57,15 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 	javac -nowarn -cp '$(@D)/*' -d $(@D) $(RELEASE_PROGRAMS) $(if $(filter $*,$(lastword $(KAFKA_RELEASES))),tests/kafka/Oracle.java)
 	touch $@
 
-setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the pinned requirements and fetch Delta's jars
+setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the locked requirements and fetch Delta's jars
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 
 # Spark reads a lake in S3 with these (`sql`, `quality` of large tables); nothing else needs them.
 jars-s3: $(JARS)-s3/.ready  ## fetch Spark's connector to S3, 18 MB (conf/s3-pom.xml is the list)
 
-$(JARS)-s3/.ready: conf/s3-pom.xml
-	rm -rf $(JARS)-s3 && mkdir -p $(JARS)-s3
-	mvn --quiet --batch-mode -f conf/s3-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JARS)-s3
+$(JARS)-s3/.ready: conf/s3-pom.xml conf/jars-s3.sha256 | $(VENV)/.ready
+	$(FETCH_JARS) --s3
 	touch $@
 
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
@@ -77,6 +88,27 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	$(BIN)/python -m pytest tests/kafka
 
+# From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
+WHEEL_COPIES := build/wheel/one build/wheel/two
+wheel: $(VENV)/.ready  ## build the wheel of the last commit into dist/, twice: fails unless the bytes are equal
+	rm -rf build/wheel dist/*.whl && mkdir -p $(WHEEL_COPIES) dist
+	umask 022 && for copy in $(WHEEL_COPIES); do \
+	  git -c tar.umask=022 archive --prefix=source/ HEAD | tar -x -C $$copy && \
+	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	  $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $$copy $$copy/source || exit 1; done
+	cmp build/wheel/one/*.whl build/wheel/two/*.whl
+	cp build/wheel/one/*.whl dist && cd dist && sha256sum *.whl
+
+# What an installation without a network needs: Containerfile builds an image from it.
+wheelhouse: wheel $(JARS)/.ready  ## put the wheel, every locked package and Delta's jars into dist/house
+	rm -rf dist/house && mkdir -p dist/house
+	$(BIN)/pip download --quiet --require-hashes --dest dist/house -r requirements/build.txt
+	$(BIN)/pip download --quiet --require-hashes --no-build-isolation --dest dist/house -r requirements/run.txt
+	cp dist/*.whl $(JARS)/*.jar requirements/build.txt requirements/run.txt dist/house
+
+test-wheel: wheel $(JARS)/.ready  ## install the wheel with the locked requirements into an empty environment and run the demo there
+	$(BIN)/python -m pytest tests/wheel
+
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
@@ -90,6 +122,24 @@ simulate: setup  ## compare verdicts with the truth of simulated lives; wrong cl
 BENCH ?=
 bench: setup $(KAFKA)/.ready  ## time every stage on large inputs, with Kafka's own tool and classes for comparison (docs/benchmarks.md)
 	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
+
+# Options of `uv pip compile`, e.g. LOCK=--upgrade or LOCK='--upgrade-package pyarrow'.
+LOCK ?=
+lock: $(TOOLS_VENV)/.ready  ## write the lock files of requirements/; versions stay unless LOCK=--upgrade
+	PATH="$(CURDIR)/$(TOOLS_VENV)/bin:$$PATH" requirements/lock.sh $(LOCK)
+
+MAVEN_BILL := org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom -DoutputFormat=json -DoutputDirectory=$(CURDIR)/build/bill
+bill: setup $(TOOLS_VENV)/.ready  ## write the bill of materials and docs/licences.md
+	mkdir -p build/bill
+	$(TOOLS_VENV)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/bill/python.json $(BIN)/python
+	mvn --quiet --batch-mode -f conf/pom.xml $(MAVEN_BILL) -DoutputName=delta
+	mvn --quiet --batch-mode -f conf/s3-pom.xml $(MAVEN_BILL) -DoutputName=s3
+	$(BIN)/python requirements/bill_of_materials.py build/bill/python.json build/bill/delta.json build/bill/s3.json
+
+# Options of pip-audit, e.g. AUDIT='--vulnerability-service osv'.
+AUDIT ?=
+audit: $(TOOLS_VENV)/.ready  ## look up known vulnerabilities of every locked package; exit 2 where they cannot be looked up
+	$(TOOLS_VENV)/bin/python requirements/audit.py $(AUDIT)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -108,4 +158,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse

@@ -55,6 +55,7 @@ COMMANDS = (
     tool_commands.inspect,
     tool_commands.coordinator,
     tool_commands.conformance,
+    tool_commands.setup,
     tool_commands.doctor,
     tool_commands.bench,
 )

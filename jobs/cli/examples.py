@@ -55,6 +55,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --list | kraft-forensics coordinator --only 12',
     ),
     "conformance": ("kraft-forensics conformance cases.jsonl.gz --profile 4.3",),
+    "setup": (
+        "kraft-forensics setup",
+        "kraft-forensics setup --s3 --from /media/jars",
+    ),
     "doctor": ("kraft-forensics doctor --lake s3://bucket/lake",),
     "bench": ("kraft-forensics bench __cluster_metadata-0/00000000000000000000.log --runs 3",),
     "config show": ("kraft-forensics config show --format json",),

@@ -1,4 +1,4 @@
-"""Commands that need no lake: `inspect`, `conformance`, `doctor`, `config`, `bench`."""
+"""Commands that need no lake: `inspect`, `conformance`, `setup`, `doctor`, `config`, `bench`."""
 
 from __future__ import annotations
 
@@ -100,6 +100,23 @@ def conformance(
     typer.echo(f"{matched} matched, {differ} differ")
     if differ:
         raise typer.Exit(1)
+
+
+def setup(
+    s3: Annotated[bool, typer.Option("--s3", help="Also the jars with which Spark reads a lake in S3.")] = False,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Take the jars from this folder; Maven is not needed.")
+    ] = None,
+) -> None:
+    """Fetch the jars that Spark needs, with Maven, and check their SHA-256. Small captures need no Spark."""
+    from jobs.config.jars import delta_jars, install, s3_jars
+    from jobs.config.settings import load_settings
+
+    spark = load_settings().spark
+    wanted = [(delta_jars(), spark.jars_path()), *([(s3_jars(), spark.s3_jars_path())] if s3 else [])]
+    for jars, folder in wanted:
+        before = "" if install(jars, folder, source) else ", as before"
+        typer.echo(f"{len(jars.sha256)} jars in {folder}, SHA-256 as listed{before}")
 
 
 def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:

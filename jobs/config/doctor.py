@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from evidence.capture.remote import Location, Remote
+from jobs.config.jars import delta_jars
 from jobs.config.settings import Settings
 
 _PACKAGES = ("pyspark", "delta-spark", "pyarrow", "pandas", "numpy", "great_expectations")
@@ -74,15 +75,16 @@ def _package(name: str) -> Check:
     try:
         return Check(name, True, version(name))
     except PackageNotFoundError:
-        return Check(name, False, "not installed", "run `make setup`")
+        return Check(name, False, "not installed", "install the wheel again, or run `make setup` in a checkout")
 
 
 def _jars(settings: Settings) -> Check:
     if settings.spark.jars_mode != "jars":
         return Check("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
-    folder = settings.spark.jars_path()
-    count = len(list(folder.glob("*.jar")))
-    return Check("Delta's jars", count > 0, f"{count} in {folder}", "run `make jars`, or set spark.jars_dir")
+    folder, listed = settings.spark.jars_path(), delta_jars()
+    wrong = listed.differences(folder)
+    found = f"{folder}: {wrong[0]}" if wrong else f"{len(listed.sha256)} in {folder}, SHA-256 as listed"
+    return Check("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
 
 
 def _existing(path: Path) -> Path:

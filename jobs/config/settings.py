@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -18,11 +19,16 @@ from evidence.offsets.jmx_exporter import MetricNames
 CONF_VARIABLE = "KRAFT_FORENSICS_CONF"
 
 
+def _checkout() -> Path | None:
+    """The project's folder; None for an installed wheel."""
+    root = Path(__file__).resolve().parents[2]
+    return root if (root / "conf" / "defaults.toml").is_file() else None
+
+
 def conf_dir() -> Path:
     """The folder of the project's data files: conf/ in a checkout, jobs/conf in an installed wheel."""
-    jobs = Path(__file__).resolve().parents[1]
-    checkout = jobs.parent / "conf"
-    return checkout if (checkout / "defaults.toml").is_file() else jobs / "conf"
+    root = _checkout()
+    return root / "conf" if root else Path(__file__).resolve().parents[1] / "conf"
 
 
 class SettingsError(KraftForensicsError):
@@ -48,13 +54,21 @@ class SparkSettings(_Section):
     conf: dict[str, str]
 
     def jars_path(self) -> Path:
-        """The folder of Delta's jars."""
-        return Path(self.jars_dir) if self.jars_dir else Path(__file__).resolve().parents[2] / ".jars"
+        """The folder of Delta's jars: `jars_dir`, else .jars in a checkout, else share/ of the environment that the
+        wheel is installed in."""
+        if self.jars_dir:
+            return Path(self.jars_dir)
+        root = _checkout()
+        return root / ".jars" if root else Path(sys.prefix) / "share" / "kraft-forensics" / "jars"
+
+    def s3_jars_path(self) -> Path:
+        """The folder of the jars with which Spark reads S3, next to that one."""
+        folder = self.jars_path()
+        return folder.with_name(f"{folder.name}-s3")
 
     def s3_jars(self) -> list[Path]:
-        """The jars with which Spark reads S3, in a folder next to that one; empty if it is not there."""
-        folder = self.jars_path()
-        return sorted(folder.with_name(f"{folder.name}-s3").glob("*.jar")) if self.jars_mode == "jars" else []
+        """The jars with which Spark reads S3; empty if they are not there."""
+        return sorted(self.s3_jars_path().glob("*.jar")) if self.jars_mode == "jars" else []
 
 
 class EvidenceSettings(_Section):

@@ -61,7 +61,7 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         folder = settings.jars_path()
         jars = sorted(str(j) for j in folder.glob("*.jar"))
         if not jars:
-            raise SessionError(f"{folder}: no Delta jars in this folder. Run `make jars`, or set spark.jars_dir.")
+            raise SessionError(f"{folder}: no Delta jars here. Run `kraft-forensics setup`, or set spark.jars_dir.")
         of_store = [str(j) for j in settings.s3_jars()]
         conf.set("spark.jars", ",".join([*jars, *of_store]))
         for key, value in _s3_options().items() if of_store else ():
@@ -84,7 +84,7 @@ def check_store(root: Location, settings: SparkSettings) -> None:
     """Check that Spark can read a lake that is in S3. Errors: SessionError."""
     in_s3 = isinstance(root, Remote) and root.scheme == "s3"
     if in_s3 and settings.jars_mode == "jars" and not settings.s3_jars():
-        raise SessionError(f"{root}: Spark needs more jars (18 MB) to read a lake in S3. Run `make jars-s3`.")
+        raise SessionError(f"{root}: to read S3, Spark needs more jars (18 MB). Run `kraft-forensics setup --s3`.")
 
 
 def build_context(settings: SparkSettings) -> SparkContext:

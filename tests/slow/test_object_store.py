@@ -239,7 +239,7 @@ def test_sql_without_the_jars_for_the_store(
     """It says so before Spark starts."""
     monkeypatch.setenv("KRAFT_FORENSICS_SPARK__JARS_DIR", str(tmp_path / "jars"))
     done = CliRunner().invoke(app, ["sql", "select 1", "--lake", runs[1]])
-    assert (done.exit_code, "Run `make jars-s3`" in str(done.exception)) == (1, True)
+    assert (done.exit_code, "Run `kraft-forensics setup --s3`" in str(done.exception)) == (1, True)
 
 
 def test_a_lake_that_is_not_there(store: s3.Store) -> None:

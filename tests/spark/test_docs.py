@@ -1,4 +1,4 @@
-"""The README's examples run as tests; docs/tables.md matches the code."""
+"""The examples of the README and of docs/api.md run as tests; docs/tables.md matches the code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.spark.tables_page import document
 from tests.spark.conftest import Job
-from tests.support.paths import ROOT
+from tests.support.page_examples import examples, failures
+from tests.support.paths import ROOT, unpacked
 
 EXAMPLE = re.compile(r"```console\n\$ kraft-forensics (?P<command>.*)\n(?P<output>(?:.*\n)*?)```")
 EXAMPLES = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
@@ -26,6 +28,15 @@ def test_readme_example(job: Job, command: str, output: str, tmp_path: Path, mon
     result = CliRunner().invoke(app, shlex.split(command))
     assert result.exit_code == 0, result.output
     assert result.stdout == output
+
+
+def test_the_examples_of_the_data_source_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked("unclean", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = [block for block in examples("docs/api.md") if "spark" in block]
+    assert failures([block], {"spark": spark}) == ""
 
 
 def test_readme_has_examples() -> None:
