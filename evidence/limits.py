@@ -1,8 +1,12 @@
-"""The largest times and durations that are accepted from outside the project.
+"""The largest values that are accepted from outside the project, and how much a capture may hold.
 
-Larger values are refused or left out where they are read, so that sums and differences of a few of them cannot overflow
-an int64.
+Larger times and durations are refused or left out where they are read, so that sums and differences of a few of them
+cannot overflow an int64.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 # 9999-12-31T23:59:59.999Z in milliseconds since the Unix epoch: the last time that Python and Spark can print.
 MAX_TIME_MS = 253_402_300_799_999
@@ -11,3 +15,24 @@ MAX_DURATION_MS = 365 * 24 * 60 * 60 * 1000
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a capture may hold, so that a hostile one cannot fill disk or memory. The settings of these names, in
+    [limits] of conf/defaults.toml, have the meanings.
+
+    A capture with more files or bytes is refused as a whole (CaptureError); a file with more is quarantined
+    (`too_large`). Each message names the setting.
+    """
+
+    capture_files: int = 1_000_000
+    capture_bytes: int = 64 << 30
+    compression_ratio: int = 1000
+    text_file_bytes: int = 256 << 20
+    text_file_lines: int = 2_000_000
+    partition_lines: int = 100_000
+    damaged_lines: int = 10_000
+
+
+DEFAULT_LIMITS = Limits()

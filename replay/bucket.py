@@ -51,16 +51,21 @@ class Detected:
 
 
 def judge(
-    history: pa.Table, offsets: pa.Table, facts: ClusterFacts, question: Question, events: pa.Table | None = None
+    history: pa.Table,
+    offsets: pa.Table,
+    facts: ClusterFacts,
+    question: Question,
+    events: pa.Table | None = None,
+    most_windows: int | None = None,
 ) -> dict[str, pa.Table]:
     """The tables JUDGED of a bucket.
 
     history: its schemas.PARTITION_HISTORY rows; offsets: evidence.tables.LOG_END_OFFSETS rows of the same topics;
-    events: see `detect`.
+    events, most_windows: see `detect`.
     """
     if not len(history):
         return {name: schema.empty_table() for name, schema in JUDGED.items()}
-    detected = detect(history, offsets, facts, question, events)
+    detected = detect(history, offsets, facts, question, events, most_windows)
     checked = detected.checked
     assert checked is not None  # because there is a question
     violations = partition_violations(detected.bucket, checked.elections)
@@ -87,6 +92,7 @@ def detect(
     facts: ClusterFacts,
     question: Question | None = None,
     events: pa.Table | None = None,
+    most_windows: int | None = None,
 ) -> Detected:
     """Judge every window of a bucket.
 
@@ -94,7 +100,7 @@ def detect(
     filled in. question None: changes are not compared with the rules, and only policies that just choose a leader
     answer. events: evidence.tables.BROKER_LOG_EVENTS rows of the same topics with their topic_id filled in
     (replay.offsets.topic_ids.events_with_topic_ids), in any order; rows about no topic are not used. None: no node's
-    log was captured.
+    log was captured. Errors: TooManyWindowsError if a topic has more than most_windows.
     """
     bucket = Bucket(history, facts)
     elections, checked = build_elections(bucket.history, bucket.states, facts), None
@@ -103,7 +109,7 @@ def detect(
         elections = checked.elections
     truncated = truncations(bucket, offsets)
     against = Contradictions(truncated.unexplained, checked.offsets_against if checked else frozenset())
-    judged = list(judged_windows(bucket, offsets, against, events))
+    judged = list(judged_windows(bucket, offsets, against, events, most_windows))
     ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
     answers = counterfactuals(judged, ids, bucket, question)
     windows = [

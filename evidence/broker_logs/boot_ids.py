@@ -14,6 +14,7 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 
 _BOOT_ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\n?")
+_MOST_BYTES = 37
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,10 @@ def read_boot_ids(capture: str, files: Iterable[EvidenceFile], uncertainty_ms: i
     for file in files:
         if file.kind != kinds.BOOT_ID:
             continue
-        text = file.read()
+        text = file.read() if file.size_bytes <= _MOST_BYTES else b""
         damage = _damage(file, text)
-        accounts[file.path] = Account(0 if damage else len(text), len(text) if damage else 0, 0, None, damage)
+        size = file.size_bytes
+        accounts[file.path] = Account(0 if damage else size, size if damage else 0, 0, None, damage)
         within_ms, error_ms = file.read_within_ms(uncertainty_ms), file.clock_error_ms
         at_ms = file.captured_at_ms
         if not damage:
@@ -47,7 +49,7 @@ def read_boot_ids(capture: str, files: Iterable[EvidenceFile], uncertainty_ms: i
 
 def _damage(file: EvidenceFile, text: bytes) -> list[Damage]:
     if _BOOT_ID.fullmatch(text) is None:
-        return [Damage(0, len(text), None, "bad_boot_id", "not a boot id: Linux writes a UUID and a line end")]
+        return [Damage(0, file.size_bytes, None, "bad_boot_id", "not a boot id: Linux writes a UUID and a line end")]
     if file.node_id is None:
         message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
         return [Damage(0, len(text), None, "unknown_node", message)]

@@ -22,6 +22,7 @@ from evidence.broker_logs.streams import CHUNK_BYTES, TextStream
 from evidence.capture.accounts import Account, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
+from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
 
 Row = dict[str, Any]
@@ -55,7 +56,11 @@ class _FileRows:
 
 
 def read_broker_logs(
-    capture: str, files: Iterable[EvidenceFile], patterns: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
+    capture: str,
+    files: Iterable[EvidenceFile],
+    patterns: Sequence[str] = (),
+    chunk_bytes: int = CHUNK_BYTES,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> BrokerLogTables:
     """Read every file of kinds.BROKER_LOGS. patterns: log4j patterns or expressions of the site (layouts.of_pattern),
     tried before the known ones.
@@ -73,7 +78,7 @@ def read_broker_logs(
             continue
         found = _FileRows()
         with file.unchanged():
-            stream = TextStream(file.local, chunk_bytes)
+            stream = TextStream(file.local, chunk_bytes, limits.compression_ratio)
             scanner = _scan(stream, patterns, found, capture, file)
         accounts[file.path] = _account(file, stream, scanner, found)
         counts[file.path] = (scanner.events if scanner else 0, found.count)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from evidence.limits import DEFAULT_LIMITS
+
 CHUNK_BYTES = 8 << 20
-# As evidence/wire/compression.py: logs compress well, bombs better.
-MAX_RATIO = 1000
 _LEAST_BYTES = 64 << 20
 _PACKED_BYTES = 64 << 10
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -19,11 +19,13 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 @dataclass(slots=True)
 class TextStream:
-    """Iterate over it once. Afterwards, of a compressed file: broken_at is the position in the file from which on it
-    cannot be unpacked (to some KiB), with the reason; None where it is whole."""
+    """Iterate over it once. ratio: to how many times its size a compressed file may grow. Afterwards, of a compressed
+    file: broken_at is the position in the file from which on it cannot be unpacked (to some KiB), with the reason; None
+    where it is whole."""
 
     path: Path
     chunk_bytes: int = CHUNK_BYTES
+    ratio: int = DEFAULT_LIMITS.compression_ratio
     codec: str | None = None
     broken_at: int | None = None
     reason: str = ""
@@ -38,12 +40,13 @@ class TextStream:
                 while chunk := file.read(self.chunk_bytes):
                     yield chunk
             return
-        limit = max(_LEAST_BYTES, MAX_RATIO * self.path.stat().st_size)
+        limit = max(_LEAST_BYTES, self.ratio * self.path.stat().st_size)
         total = 0
         for chunk in self._gzip() if self.codec == "gzip" else self._zstd():
             total += len(chunk)
             if total > limit:
-                self.broken_at, self.reason = 0, f"unpacks to more than {limit} bytes"
+                allowed = f"{limit} bytes, which limits.compression_ratio = {self.ratio} allows"
+                self.broken_at, self.reason = 0, f"unpacks to more than {allowed}"
                 return
             yield chunk
 

@@ -25,11 +25,8 @@ from typing import Protocol
 
 from evidence.capture.clock_bounds import Modified, of_seconds
 from evidence.errors import CaptureError, spelled_out
-from evidence.limits import MAX_TIME_MS
+from evidence.limits import DEFAULT_LIMITS, MAX_TIME_MS, Limits
 
-MAX_MEMBERS = 1_000_000
-MAX_TOTAL_BYTES = 64 << 30
-MAX_RATIO = 1000
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
 
 # The time in a pax header, with a fraction of a second.
@@ -40,6 +37,8 @@ _EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 1 << 20
+# A smaller archive counts as this long when the ratio is checked.
+_LEAST_BYTES = 1 << 20
 _UNREADABLE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -67,17 +66,14 @@ class Unpacked:
     modified: dict[Path, Modified]
 
 
-def unpack(archive: Path, folder: Path, limit_bytes: int | None = None, named: str | None = None) -> Unpacked:
-    """Write the archive's regular files into `folder`.
+def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: str | None = None) -> Unpacked:
+    """Write the archive's regular files into `folder`. An archive inside the archive is one of them: it is not opened.
 
-    limit_bytes: the largest total output; None: the smaller of 64 GiB and 1000 x the archive (at least 1 GiB). named:
-    the archive's name in messages; None: its path.
-    Errors: CaptureError when the archive is damaged, cut off, or unpacks to more than the limit.
+    named: the archive's name in messages; None: its path.
+    Errors: CaptureError when the archive is damaged, cut off, or has more than `limits` allow.
     """
-    if limit_bytes is None:
-        limit_bytes = min(MAX_TOTAL_BYTES, MAX_RATIO * max(archive.stat().st_size, 1 << 20))
     named = named or str(archive)
-    work = _Unpacking(archive, folder, limit_bytes, named)
+    work = _Unpacking(archive, folder, limits, named)
     try:
         if archive.name.lower().endswith(".zip"):
             work.unpack_zip()
@@ -138,21 +134,31 @@ class _Counted(io.BufferedIOBase):
 
 
 class _Unpacking:
-    def __init__(self, archive: Path, folder: Path, limit_bytes: int, named: str) -> None:
+    def __init__(self, archive: Path, folder: Path, limits: Limits, named: str) -> None:
         self.archive = archive
         self.folder = folder
-        self.left_bytes = limit_bytes
+        self.limits = limits
+        of_ratio = limits.compression_ratio * max(archive.stat().st_size, _LEAST_BYTES)
+        self.most_bytes = min(limits.capture_bytes, of_ratio)
+        self.setting = "compression_ratio" if of_ratio < limits.capture_bytes else "capture_bytes"
+        self.bytes = 0
         self.named = named
         self.members = 0
         self.names = Names("archive")
         self.modified: dict[Path, Modified] = {}
 
     def spend(self, count: int) -> None:
-        self.left_bytes -= count
-        if self.left_bytes < 0 or self.members > MAX_MEMBERS:
+        self.bytes += count
+        if self.bytes > self.most_bytes:
+            allowed = f"{self.most_bytes} bytes, which limits.{self.setting} = {getattr(self.limits, self.setting)}"
             raise CaptureError(
-                f"{self.named}: the archive unpacks to more than the limit: it may be a decompression bomb. "
-                "If it is not, unpack it yourself and name the folder."
+                f"{self.named}: the archive unpacks to more than {allowed} allows: it may be a decompression bomb. "
+                "If it is not, unpack it yourself and name the folder, or raise the setting."
+            )
+        if self.members > self.limits.capture_files:
+            raise CaptureError(
+                f"{self.named}: the archive has more than limits.capture_files = {self.limits.capture_files} members. "
+                "If you trust it, raise the setting."
             )
 
     def unpack_tar(self) -> None:

@@ -23,6 +23,7 @@ from evidence.capture.manifest import NAMES, Manifest, read_manifest
 from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
+from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.text_files import read_properties
 from evidence.wire.batches import Bytes, Scan
 
@@ -92,13 +93,14 @@ class EvidenceFile:
 @dataclass(frozen=True, slots=True)
 class Capture:
     """An opened capture. refused: (name, reason) of each entry left out: links, special files, members of an
-    archive."""
+    archive. limits: that it was opened with, for the readers of its files."""
 
     name: str
     cluster_id: str | None
     files: list[EvidenceFile]
     refused: list[tuple[str, str]] = field(default_factory=list)
     manifest: Manifest | None = None
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def manifest_file(self) -> EvidenceFile | None:
@@ -130,17 +132,17 @@ def check_location(location: Location) -> None:
 
 
 @contextmanager
-def open_capture(location: Location) -> Iterator[Capture]:
+def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterator[Capture]:
     """Open a capture; hash and classify its files. Private copies (of archives and URLs) are removed when the block
     ends.
 
-    Errors: CaptureError for a path that does not exist, a folder without files, an archive or file that cannot be read
-    or changes meanwhile, or files of more than one cluster; for a URL as remote.stage.
+    Errors: CaptureError for a capture beyond `limits`, a path that does not exist, a folder without files, an archive
+    or file that cannot be read or changes meanwhile, or files of more than one cluster; for a URL as remote.stage.
     """
     if isinstance(location, Remote):
         with _private_folder() as folder:
-            staged = remote.stage(location, folder)
-            with _opened(staged.root, location, staged.refused, staged.in_place) as capture:
+            staged = remote.stage(location, folder, limits)
+            with _opened(staged.root, location, staged.refused, staged.in_place, limits) as capture:
                 yield capture
         return
     check_location(location)
@@ -149,25 +151,29 @@ def open_capture(location: Location) -> Iterator[Capture]:
         raise CaptureError(
             f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
         )
-    with _opened(location, location, [], {}) as capture:
+    with _opened(location, location, [], {}, limits) as capture:
         yield capture
 
 
 @contextmanager
 def _opened(
-    local: Path, location: Location, refused: list[tuple[str, str]], in_place: Mapping[Path, Framed]
+    local: Path,
+    location: Location,
+    refused: list[tuple[str, str]],
+    in_place: Mapping[Path, Framed],
+    limits: Limits,
 ) -> Iterator[Capture]:
     """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
     if local in in_place:
-        yield _single_file(location, local, in_place)
+        yield replace(_single_file(location, local, in_place), limits=limits)
     elif local.is_dir():
-        yield _register(location, local, refused, {}, in_place)
+        yield _register(location, local, refused, {}, in_place, limits)
     elif archive.is_archive(local):
         with _private_folder() as folder:
-            unpacked = archive.unpack(local, folder, named=str(location))
-            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified, {})
+            unpacked = archive.unpack(local, folder, limits, str(location))
+            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified, {}, limits)
     else:
-        yield _single_file(location, local, in_place)
+        yield replace(_single_file(location, local, in_place), limits=limits)
 
 
 @contextmanager
@@ -242,13 +248,14 @@ def _register(
     refused: list[tuple[str, str]],
     modified: Mapping[Path, Modified],
     in_place: Mapping[Path, Framed],
+    limits: Limits,
 ) -> Capture:
-    copied, special = _walk(root)
+    copied, special = _walk(root, location, limits.capture_files)
     found = sorted([*copied, *in_place])
     if not found:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
     manifest = _manifest(root, location)
-    nodes, clusters = _identities(root, copied)
+    nodes, clusters = _identities(root, copied, limits.text_file_bytes)
     if manifest and manifest.cluster_id:
         clusters.add(manifest.cluster_id)
     cluster = the_cluster(clusters, str(location))
@@ -258,7 +265,7 @@ def _register(
         entry = _entry(local, str(path), _kind(path, local), in_place)
         placed = _placed(entry, path, nodes, manifest or Manifest())
         entries.append(replace(placed, modified=modified.get(local)))
-    return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest)
+    return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest, limits)
 
 
 def the_cluster(named: set[str], capture: str) -> str | None:
@@ -302,15 +309,23 @@ def _manifest(root: Path, location: Location) -> Manifest | None:
         return read_manifest((root / found[0]).read_bytes(), f"{location}/{found[0]}") if found else None
 
 
-def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
-    """The regular files in `root`, and (name, reason) of everything else. Links are not followed."""
+def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[tuple[str, str]]]:
+    """The regular files in `root`, and (name, reason) of everything else. Links are not followed. Errors: CaptureError
+    for more than `most` names."""
 
     def unreadable(error: OSError) -> None:
         raise CaptureError(f"{error.filename}: cannot be read: {error.strerror}. Check the permissions.") from error
 
     found: list[Path] = []
     special: list[tuple[str, str]] = []
+    count = 0
     for folder, folders, names in os.walk(root, onerror=unreadable):
+        count += len(names)
+        if count > most:
+            raise CaptureError(
+                f"{location}: more files than limits.capture_files = {most} allows. Name a folder that holds only the "
+                "capture, or raise the setting."
+            )
         for local in (Path(folder, name) for name in (*folders, *names)):
             if local.is_symlink():
                 special.append((spelled_out(str(local.relative_to(root))), "a link: not followed"))
@@ -321,8 +336,9 @@ def _walk(root: Path) -> tuple[list[Path], list[tuple[str, str]]]:
     return found, sorted(special)
 
 
-def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int], set[str]]:
-    """Node ids by folder, from meta.properties and server.properties, and each cluster id they name."""
+def _identities(root: Path, found: list[Path], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
+    """Node ids by folder, from meta.properties and server.properties, and each cluster id they name. Errors:
+    CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}
     clusters: set[str] = set()
     for local in found:
@@ -330,6 +346,9 @@ def _identities(root: Path, found: list[Path]) -> tuple[dict[PurePosixPath, int]
         if kinds.classify(path) not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
             continue
         with _readable(local):
+            size = local.stat().st_size
+            if size > most_bytes:
+                raise CaptureError(f"{local}: {size} bytes, limits.text_file_bytes = {most_bytes} allows fewer.")
             properties = read_properties(local.read_bytes())
         node = kinds.node_id(properties.get("node.id", properties.get("broker.id", "")))
         if node is not None:

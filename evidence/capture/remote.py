@@ -19,9 +19,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evidence import kinds
-from evidence.capture.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, Names
+from evidence.capture.archive import Names
 from evidence.capture.blocks import Blocks
 from evidence.errors import CaptureError, spelled_out
+from evidence.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from evidence.wire.batches import Scan
@@ -164,15 +165,15 @@ def size_bytes(remote: Remote) -> int:
     return sum(info.get("size") or 0 for info in Store(remote).objects().values())
 
 
-def stage(remote: Remote, folder: Path) -> Staged:
+def stage(remote: Remote, folder: Path, limits: Limits = DEFAULT_LIMITS) -> Staged:
     """Copy the capture into `folder`, without the segments and snapshots of the metadata log that are read in place.
 
     Errors: CaptureError for an object that cannot be reached or read, arrives truncated or changes meanwhile, and for
-    more than the limits of archives (1,000,000 objects, 64 GiB).
+    more objects or bytes than `limits` allow.
     """
     store = Store(remote)
     found = store.objects()
-    _within_limits(remote, found)
+    _check_limits(remote, found, limits)
     names = Names("capture")
     if list(found) == [store.path]:
         name = "/".join(remote.parts[-_NAMED_PARTS:])  # a log is classified by its folder's name
@@ -208,13 +209,14 @@ def _refusal(path: str, info: Info) -> str | None:
     return "a name that refers to a version of another object" if "?versionId=" in path else None
 
 
-def _within_limits(remote: Remote, found: dict[str, Info]) -> None:
+def _check_limits(remote: Remote, found: dict[str, Info], limits: Limits) -> None:
     total = sum(info.get("size") or 0 for info in found.values())
-    if len(found) > MAX_MEMBERS or total > MAX_TOTAL_BYTES:
-        raise CaptureError(
-            f"{remote}: {len(found)} objects, {total} bytes: more than {MAX_MEMBERS} or {MAX_TOTAL_BYTES >> 30} GiB. "
-            "Check that the URL names only the capture; if it does, copy it to a disk and name that folder."
-        )
+    for name, count, unit in (("capture_files", len(found), "objects"), ("capture_bytes", total, "bytes")):
+        if count > getattr(limits, name):
+            raise CaptureError(
+                f"{remote}: {count} {unit}, limits.{name} = {getattr(limits, name)} allows fewer. Check that the URL "
+                "names only the capture. If it does, copy it to a disk and name that folder, or raise the setting."
+            )
 
 
 def _changed(before: dict[str, Info], after: dict[str, Info]) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from evidence.errors import DecodeError, spelled_out
 from evidence.kinds import checkpoint_name
-from evidence.limits import MAX_INT32, MAX_INT64
+from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from evidence.redaction import excerpt
 from evidence.strict_json import read_object
 from evidence.wire.batches import CODECS, HEAD_BYTES, MAX_BATCH_BYTES, Batch
@@ -133,7 +133,7 @@ def parse_batch(line: bytes, position: int) -> tuple[Batch, bool]:
         last = _number(fields[b"lastOffset:"], b"lastOffset:", base, MAX_INT64 - 1)
         count = _number(fields[b"count:"], b"count:", 0, MAX_INT32)
         epoch = _number(fields[b"partitionLeaderEpoch:"], b"partitionLeaderEpoch:", 0, MAX_INT32)
-        timestamp = _number(fields[clock], clock, -MAX_INT64 - 1, MAX_INT64)
+        timestamp = _number(fields[clock], clock, -MAX_TIME_MS, MAX_TIME_MS)
         size = _number(fields[b"size:"], b"size:", HEAD_BYTES, MAX_BATCH_BYTES)
         crc = _number(fields[b"crc:"], b"crc:", 0, 0xFFFFFFFF)
         _number(fields[b"magic:"], b"magic:", 2, 2)
@@ -192,7 +192,7 @@ def _record_head(line: bytes, batch: Batch) -> tuple[int, bytes]:
     if len(words) != 11 or (words[1], *words[5::2]) != _RECORD_NAMES or words[3] != clock:
         raise DecodeError("bad_record_line", f"not a record line: {_short(head)}", 0)
     timestamp, key_size, value_size = words[4], words[6], words[8]
-    if not all(_INT.fullmatch(word) for word in words[2::2]) or not -MAX_INT64 - 1 <= int(timestamp) <= MAX_INT64:
+    if not all(_INT.fullmatch(word) for word in words[2::2]) or abs(int(timestamp)) > MAX_TIME_MS:
         raise DecodeError("bad_record_line", f"a record line with an invalid number: {_short(head)}", 0)
     if (int(key_size) >= 0) != batch.is_control:
         key = "no key in a control batch" if batch.is_control else "a key"

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from evidence.limits import MAX_INT64
+from evidence.limits import MAX_INT64, MAX_TIME_MS
 
 Array = np.ndarray[Any, Any]
 
@@ -30,8 +30,8 @@ _MAX_BATCH_BYTES = 64 << 20
 _LEAST_RECORD_BYTES = 7
 # The CRC of a longer batch is left to google-crc32c, which is faster despite the call.
 _OWN_CRC_BYTES = 2048
-# A sum of a base timestamp and a delta that are both below this cannot overflow 64 bits.
-_SAFE_TIME = 1 << 61
+# A sum of a base timestamp and a delta that are both below this is a time that is accepted.
+_SAFE_TIME = (MAX_TIME_MS + 1) // 2
 # Compression (0-2), timestamp type (3) and control (5) bits of the attributes.
 _UNUSUAL = 0x2F
 
@@ -128,6 +128,9 @@ def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes
         if data[position + 16] != 2 or length < _MIN_LENGTH or size > _MAX_BATCH_BYTES or size > left:
             return i, position
         if base < 0 or delta < 0 or base >= MAX_INT64 - delta or epoch < 0 or count != delta + 1:
+            return i, position
+        latest = _big(data, position + 35, 8)
+        if max(timestamp, latest) > MAX_TIME_MS or min(timestamp, latest) < -MAX_TIME_MS:
             return i, position
         codec = attributes & 7
         if codec >= 5 or (codec == 0 and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):

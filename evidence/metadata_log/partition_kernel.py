@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evidence.limits import MAX_TIME_MS
 from evidence.metadata_log.batch_kernel import (
     BASE_OFFSET,
     BASE_TIMESTAMP,
@@ -50,7 +51,7 @@ SLACK = 32
 
 _BAD = -1
 _HEAD_BYTES = 61
-_SAFE_DELTA = 1 << 61
+_SAFE_DELTA = (MAX_TIME_MS + 1) // 2
 _NO_LEADER, _NO_RECOVERY = -2, -1
 # The fields of one record before it is accepted: for a list the position of its elements, else the value; then for each
 # field the number of elements or 0, _BAD if the field is missing; then the rest.

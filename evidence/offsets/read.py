@@ -17,7 +17,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.limits import MAX_INT32
+from evidence.limits import DEFAULT_LIMITS, MAX_INT32, Limits
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row
@@ -44,6 +44,24 @@ _NAME_NODES = frozenset(
         kinds.DESCRIBE_QUORUM,
     }
 )
+
+
+# Files that are read as a whole.
+_TEXTS = frozenset(
+    {
+        *_NAME_NODES,
+        *_CHECKPOINT_COLUMN,
+        kinds.LEADER_EPOCH,
+        kinds.DESCRIBE_LOG_DIRS,
+        kinds.REPLICA_LOG_INFO,
+        kinds.CLEAN_SHUTDOWN,
+        kinds.PARTITION_METADATA,
+        kinds.JMX_EXPORTER,
+        kinds.JMX_TOOL,
+        kinds.QUORUM_STATE,
+    }
+)
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -77,15 +95,24 @@ class OffsetTables:
     accounts: dict[str, Account]
 
 
-def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames, uncertainty_ms: int) -> OffsetTables:
+def read_offsets(
+    capture: str,
+    files: Iterable[EvidenceFile],
+    names: MetricNames,
+    uncertainty_ms: int,
+    limits: Limits = DEFAULT_LIMITS,
+) -> OffsetTables:
     """Read each file that is not a metadata log, snapshot or dump.
+
+    A file with more lines or bytes than `limits` allow is quarantined as a whole.
 
     uncertainty_ms: how long one round of capturing may have taken if neither the manifest nor an archive gives it. A
     value was read within that time after the file's capture time; the clock's error widens the interval on both sides.
     Rows of the same replica and source are not joined.
     """
     files = list(files)
-    readers = _readers(files, names)
+    too_large = {file.path: found for file in files if (found := _too_large(file, limits)) is not None}
+    readers = _readers([file for file in files if file.path not in too_large], names)
     offsets = OffsetColumns()
     partitions: list[Row] = []
     quorum: list[Row] = []
@@ -93,7 +120,7 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
     for file in files:
         if file.kind not in readers:
             continue
-        found = readers[file.kind](file)
+        found = _within(too_large.get(file.path) or readers[file.kind](file), file, limits)
         if file.node_id is None and file.kind not in _NAME_NODES and (found.offsets or found.quorum):
             message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
             found = ReadRows(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
@@ -108,7 +135,8 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
-    accounts |= {f.path: Account(f.size_bytes) for f in files if f.kind in _READ_ELSEWHERE}
+    small = (f for f in files if f.kind in _READ_ELSEWHERE)
+    accounts |= {f.path: _account(f, too_large.get(f.path) or ReadRows()) for f in small}
     return OffsetTables(
         offsets.table(),
         pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
@@ -119,6 +147,38 @@ def read_offsets(capture: str, files: Iterable[EvidenceFile], names: MetricNames
 
 # Small files that are read when a capture is opened, or together with other files.
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
+
+
+def _too_large(file: EvidenceFile, limits: Limits) -> ReadRows | None:
+    """The damage of a text that is not read because it is too large to hold in memory; None for any other file."""
+    if file.kind not in _TEXTS:
+        return None
+    # All lines of a leader-epoch-checkpoint are of one partition.
+    of_lines = "partition_lines" if file.kind == kinds.LEADER_EPOCH else "text_file_lines"
+    most = getattr(limits, of_lines)
+    if file.size_bytes > limits.text_file_bytes:
+        allowed = f"limits.text_file_bytes = {limits.text_file_bytes} allows fewer"
+        return _refused(file, f"{file.size_bytes} bytes, {allowed}")
+    if file.size_bytes <= most or (lines := _lines(file)) <= most:
+        return None
+    return _refused(file, f"{lines} lines, limits.{of_lines} = {most} allows fewer")
+
+
+def _lines(file: EvidenceFile) -> int:
+    with file.unchanged(), file.local.open("rb") as stream:
+        return sum(chunk.count(b"\n") for chunk in iter(partial(stream.read, _CHUNK_BYTES), b""))
+
+
+def _within(found: ReadRows, file: EvidenceFile, limits: Limits) -> ReadRows:
+    """What was found in a file, or one range of damage instead of very many."""
+    count = len(found.damage)
+    if count <= limits.damaged_lines:
+        return found
+    return _refused(file, f"{count} damaged lines, limits.damaged_lines = {limits.damaged_lines} allows fewer")
+
+
+def _refused(file: EvidenceFile, message: str) -> ReadRows:
+    return ReadRows(damage=[Damage(0, file.size_bytes, None, "too_large", message)])
 
 
 def _account(file: EvidenceFile, found: ReadRows) -> Account:

@@ -19,7 +19,7 @@ from typing import Protocol
 import google_crc32c
 
 from evidence.errors import Damage
-from evidence.limits import MAX_INT64
+from evidence.limits import MAX_INT64, MAX_TIME_MS
 
 HEAD_BYTES = 61
 MIN_LENGTH = HEAD_BYTES - 12
@@ -129,6 +129,9 @@ def read_head(data: Bytes, position: int) -> Batch | Damage:
         return Damage(position, size, None, "bad_offset", f"base offset {base}, last offset delta {delta}")
     if epoch < 0:
         return Damage(position, size, base, "bad_epoch", f"epoch {epoch} is negative")
+    if max(abs(first_ts), abs(max_ts)) > MAX_TIME_MS:
+        message = f"timestamps {first_ts} and {max_ts} ms: after the year 9999"
+        return Damage(position, size, base, "bad_timestamp", message)
     if count < 0 or (not attributes & 0x07 and count > (size - HEAD_BYTES) // 7):
         return Damage(position, size, base, "bad_count", f"record count {count} does not fit {size} bytes")
     if count != delta + 1:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence.errors import Damage, DecodeError
-from evidence.limits import MAX_INT64
+from evidence.limits import MAX_TIME_MS
 from evidence.redaction import redact
 from evidence.wire.batches import HEAD_BYTES, Batch, Bytes
 from evidence.wire.compression import decompress
@@ -131,8 +131,8 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
         raise DecodeError("not_kraft", f"the record has {unusual}, which no KRaft controller writes", 0)
     offset = batch.base_offset + offset_delta
     timestamp = batch.max_timestamp_ms if batch.log_append_time else batch.base_timestamp_ms + timestamp_delta
-    if not -MAX_INT64 - 1 <= timestamp <= MAX_INT64:
-        raise DecodeError("bad_timestamp", f"timestamp delta {timestamp_delta} does not fit in 64 bits", 0)
+    if abs(timestamp) > MAX_TIME_MS:
+        raise DecodeError("bad_timestamp", f"timestamp {timestamp} ms: after the year 9999", 0)
     type_name, version, data, known = decode_control(key, value) if batch.is_control else decode_value(value)
     if not show_secrets:
         data = redact(type_name, data)

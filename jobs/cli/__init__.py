@@ -1,133 +1,25 @@
-"""The command line. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
-
-Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 130 Ctrl-C,
-143 SIGTERM.
-"""
+"""The entry point. It imports little, so that a signal is answered from the first moment on (jobs/console/first.py);
+the commands are in jobs/cli/commands.py."""
 
 from __future__ import annotations
 
-import io
-import os
-import signal
-import sys
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from evidence.errors import KraftForensicsError
-from jobs.cli import (
-    alarm_commands,
-    capture_commands,
-    custody_commands,
-    listing_commands,
-    question_commands,
-    stage_commands,
-    tool_commands,
-)
-from jobs.cli.examples import epilog
-from jobs.cli.log_options import with_log_options
-from jobs.console import run_log
-from jobs.console.failures import is_of_the_statement, one_line
-from jobs.console.log import DEBUG, ERROR, is_verbose, log
-from jobs.console.signals import ends_by_signal, watch_signals
-from jobs.console.version import tool_version
-
-# In the order of `--help`.
-COMMANDS = (
-    capture_commands.collect,
-    capture_commands.check,
-    stage_commands.run,
-    stage_commands.ingest,
-    stage_commands.replay,
-    stage_commands.detect,
-    stage_commands.quality,
-    stage_commands.report,
-    listing_commands.verdict,
-    listing_commands.windows,
-    listing_commands.findings,
-    alarm_commands.acknowledge,
-    question_commands.explain,
-    question_commands.describe,
-    question_commands.whatif,
-    question_commands.sql,
-    custody_commands.verify,
-    custody_commands.manifest,
-    tool_commands.inspect,
-    tool_commands.coordinator,
-    tool_commands.conformance,
-    tool_commands.setup,
-    tool_commands.doctor,
-    tool_commands.bench,
-)
-
-app = typer.Typer(
-    name="kraft-forensics",
-    help="Replay Kafka's KRaft metadata log and find where acknowledged records were lost.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in COMMANDS:
-    app.command(epilog=epilog(command.__name__))(with_log_options(command))
-config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
-config.command("show", epilog=epilog("config show"))(with_log_options(tool_commands.config_show))
-app.add_typer(config)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"kraft-forensics {tool_version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-def _library_of(error: Exception) -> str | None:
-    """The library whose errors are shown on one line: Spark, Delta or None. Imports neither library."""
-    if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
-        return "Spark"
-    delta = sys.modules.get("deltalake.exceptions")
-    return "Delta" if delta and isinstance(error, delta.DeltaError) else None
+from jobs.console.first import answer_signals
 
 
 def main() -> None:
-    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code; what Spark and
-    Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    watch_signals()
-    try:
-        with ends_by_signal():
-            app()
-    except SystemExit as end:
-        if end.code != KraftForensicsError.exit_code and not is_verbose():
-            run_log.discard()
-        elif run_log.existing():
-            log(f"log file: {run_log.existing()}", DEBUG)
-        raise
-    except KraftForensicsError as error:
-        if is_of_the_statement(error.__cause__) or error.exit_code != KraftForensicsError.exit_code:
-            run_log.discard()
-        file = run_log.existing()
-        also = f" (what Spark printed: {file})" if file and str(file) not in str(error) else ""
-        log(f"{error}{also}", ERROR)
-        raise SystemExit(error.exit_code) from error
-    except BrokenPipeError:
-        # The reader (head, less) has closed the pipe: print nothing more, and leave nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(128 + signal.SIGPIPE) from None
-    except Exception as error:
-        library = _library_of(error)
-        if library is None:
-            raise
-        log(f"{library}: {one_line(error)}", ERROR)
-        raise SystemExit(KraftForensicsError.exit_code) from error
+    """Run the command that the arguments name."""
+    answer_signals()
+    from jobs.cli import commands  # takes a third of a second
+
+    commands.main()
+
+
+def __getattr__(name: str) -> Any:
+    """`app` and `COMMANDS` of jobs/cli/commands.py, imported when they are used."""
+    if name in ("app", "COMMANDS"):
+        from jobs.cli import commands
+
+        return getattr(commands, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -111,7 +111,7 @@ def check(
     from jobs.config.settings import load_settings
 
     settings = load_settings()
-    with open_capture(location(capture)) as opened:
+    with open_capture(location(capture), settings.limits.of_captures()) as opened:
         assumed = settings.evidence
         facts = read_facts(
             opened,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evidence.broker_logs.layouts import of_pattern
 from evidence.errors import KraftForensicsError
-from evidence.limits import MAX_DURATION_MS
+from evidence.limits import MAX_DURATION_MS, Limits
 from evidence.offsets.jmx_exporter import MetricNames
 
 CONF_VARIABLE = "KRAFT_FORENSICS_CONF"
@@ -86,6 +87,25 @@ class EvidenceSettings(_Section):
         return patterns
 
 
+class LimitSettings(_Section):
+    """[limits]: how much a capture may hold."""
+
+    capture_files: PositiveInt
+    capture_bytes: PositiveInt
+    compression_ratio: PositiveInt
+    text_file_bytes: PositiveInt
+    text_file_lines: PositiveInt
+    partition_lines: PositiveInt
+    damaged_lines: PositiveInt
+    topic_rows: PositiveInt
+    topic_windows: PositiveInt
+    findings: PositiveInt
+
+    def of_captures(self) -> Limits:
+        """Those that readers of captures check."""
+        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
+
+
 class ReplaySettings(_Section):
     """[replay]: how work is divided."""
 
@@ -142,6 +162,7 @@ class Settings(BaseSettings):
 
     spark: SparkSettings
     evidence: EvidenceSettings
+    limits: LimitSettings
     replay: ReplaySettings
     quality: QualitySettings
     custody: CustodySettings

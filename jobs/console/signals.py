@@ -21,10 +21,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from jobs.console import run_log
+from jobs.console.first import SIGNALS, stopped_by
 from jobs.console.output import show_message
 
 _UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StoppedError(BaseException):
@@ -55,7 +55,7 @@ def watch_signals() -> None:
     wakes, woken = socket.socketpair()
     woken.setblocking(False)
     signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
-    for number in _SIGNALS:
+    for number in SIGNALS:
         # A parent that ignores Ctrl-C (nohup, a shell's background job) wants that for its children, too.
         if signal.getsignal(number) is not signal.SIG_IGN:
             _watch.numbers.append(number)
@@ -87,7 +87,7 @@ def end(number: int) -> NoReturn:
     """Say that a signal has ended the command, and end the process and Spark."""
     with _watch.lock:  # never left: the first caller ends the process
         with suppress(OSError, ValueError):
-            show_message(f"stopped by {signal.Signals(number).name}: run the command again to go on")
+            show_message(stopped_by(number))
             sys.stderr.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that talk to the JVM complain when it is gone
         _stop_spark()

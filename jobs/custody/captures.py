@@ -37,7 +37,7 @@ def check_capture(
 ) -> Iterator[Difference]:
     """What differs between a capture and the lake. sample: how many files of the metadata log to decode, at random;
     None: all."""
-    with open_capture(location) as capture:
+    with open_capture(location, settings.limits.of_captures()) as capture:
         yield from _check_files(lake, cluster, capture)
         with TemporaryDirectory(prefix="kraft-forensics-") as folder:
             again = Lake(Path(folder) / "lake")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
 from jobs.detect.inputs import judging_inputs, topic_lifetimes
 from jobs.detect.node_logs import judging_events, measured_clocks, registration_mismatches
@@ -89,7 +90,8 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     files = BucketFiles(lake, cluster, (HISTORY, RECORDS, SNAPSHOTS))
     rows = files.rows(HISTORY)
     wanted = buckets(lake, cluster, settings, state, rows)
-    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms)
+    most = settings.limits.topic_windows
+    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms, most)
     clocks = measured_clocks(lake, cluster)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
@@ -112,6 +114,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         "invariant_violations": of_log,
         "findings": pa.concat_tables([findings, invariant_findings(of_log, cluster)]),
     }
+    _check_findings(cluster, results, sum(map(len, (findings, of_log))), settings.limits.findings)
     require_unchanged(inputs, lake, cluster, _INPUTS, parameters)
     lake.put(_CLOCKS, cluster, clocks, since=since[_CLOCKS])
     # findings is written last: its input fingerprint shows that the other tables are complete, too.
@@ -133,6 +136,15 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         differences=_total(results, "rule_differences"),
         violations=violations + _total(results, "invariant_violations"),
     )
+
+
+def _check_findings(cluster: str, results: list[JudgedBucket], others: int, most: int) -> None:
+    count = others + sum(r.files["findings"].rows for r in results if "findings" in r.files)
+    if count > most:
+        raise KraftForensicsError(
+            f"{cluster}: {count} findings, limits.findings = {most} allows fewer. If you trust the captures, raise the "
+            "setting."
+        )
 
 
 def _total(results: list[JudgedBucket], name: str) -> Counter[str]:

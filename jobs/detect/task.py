@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.errors import KraftForensicsError
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
 from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
 from jobs.ingest.records import SNAPSHOTS
@@ -20,6 +21,7 @@ from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
+from replay.loss.judged_windows import TooManyWindowsError
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.partitions.comparison import printed_differences, snapshot_differences
 from replay.whatif.counterfactuals import Question
@@ -62,12 +64,13 @@ class DetectTask:
     question: Question
     snapshots: Mapping[int, bool]
     log_end_ms: int | None
+    topic_windows: int
 
     def __call__(self, item: BucketItem) -> JudgedBucket:
         history = read_history(self.storage, item.parts[HISTORY], item.bucket)
         offsets = self._scratch(item, LOG_ENDS, LOG_END_OFFSETS)
         lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
-        judged = judge(history, offsets, self.facts, self.question, lines)
+        judged = self._judged(history, offsets, lines)
         found = {WRITTEN[name]: rows for name, rows in judged.items() if name in WRITTEN}
         files = {name: write_file(self.storage, name, rows) for name, rows in found.items() if len(rows)}
         compared, mismatches = self._compare_with_snapshots(item, history)
@@ -83,6 +86,15 @@ class DetectTask:
             printed=self._compare_with_printed(item, history),
             orphans=self._orphans(item, history),
         )
+
+    def _judged(self, history: pa.Table, offsets: pa.Table, lines: pa.Table) -> dict[str, pa.Table]:
+        try:
+            return judge(history, offsets, self.facts, self.question, lines, self.topic_windows)
+        except TooManyWindowsError as error:
+            raise KraftForensicsError(
+                f"topic {error.topic}: {error.count} windows to judge, limits.topic_windows = {self.topic_windows} "
+                "allows fewer. If you trust the capture and the memory suffices, raise the setting."
+            ) from error
 
     def _scratch(self, item: BucketItem, name: str, schema: pa.Schema) -> pa.Table:
         rows = read_bucket(self.storage, item.parts[name], schema.names, item.bucket, TOPICS)

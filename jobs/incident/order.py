@@ -113,8 +113,9 @@ def lasted_ms(findings: pa.Table) -> pa.Array:
     at, statements = pc.list_parent_indices(reason).to_numpy(), pc.list_flatten(reason)
     about = pc.is_in(pc.struct_field(statements, "code"), value_set=pa.array([LASTED, LASTED_AT_LEAST]))
     chosen = pc.and_(about, pc.struct_field(statements, "value").is_valid()).to_numpy(zero_copy_only=False)
-    values, row = pc.struct_field(statements, "value").to_numpy(zero_copy_only=False)[chosen], at[chosen]
+    # Without nulls: an integer column with nulls would become floats.
+    values, row = pc.fill_null(pc.struct_field(statements, "value"), 0).to_numpy()[chosen], at[chosen]
     row, one = np.unique(row, return_index=True)
     stated, is_stated = np.zeros(len(findings), dtype=np.int64), np.zeros(len(findings), dtype=bool)
-    stated[row], is_stated[row] = values[one].astype(np.int64), True
+    stated[row], is_stated[row] = values[one], True
     return pc.if_else(pa.array(is_stated), pa.array(stated), pc.if_else(known, pa.array(between), None))

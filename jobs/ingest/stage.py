@@ -68,7 +68,7 @@ def ingest(lake: Lake, location: Location, settings: Settings, progress: Progres
     if cluster := ingested_as(lake, mark):
         heads_of(lake, cluster, INGESTED)
         return Ingested(mark["capture"], cluster, {}, [], [], True)
-    with open_capture(location) as capture:
+    with open_capture(location, settings.limits.of_captures()) as capture:
         # refused members are reported each time
         return ingest_opened(lake, capture, settings, progress, {} if capture.refused else mark)
 
@@ -101,13 +101,14 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     lake = write.lake
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
-    offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms)
+    offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms, capture.limits)
     cluster = _cluster_id(capture, offsets)
     heads_of(lake, cluster, INGESTED)
     since = lake.cluster_version(_LAST, cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
-    logs_of_brokers = read_broker_logs(capture.name, capture.files, settings.evidence.log_patterns)
+    patterns = settings.evidence.log_patterns
+    logs_of_brokers = read_broker_logs(capture.name, capture.files, patterns, limits=capture.limits)
     boot_ids = read_boot_ids(capture.name, capture.files, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     write.begin(cluster)

@@ -21,6 +21,7 @@ from evidence.errors import DecodeError
 from evidence.redaction import REDACTED, may_hold_secrets
 from evidence.wire.batches import HEAD_BYTES, Batch, read_head
 from evidence.wire.schema import read_varint
+from jobs.config.settings import load_settings
 
 Row = dict[str, Any]
 
@@ -88,7 +89,7 @@ def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
     Errors: CaptureError, as `open_capture`.
     """
     result = [dict(row) for row in evidence]
-    with open_capture(location) as capture:
+    with open_capture(location, load_settings().limits.of_captures()) as capture:
         rows_of: dict[str, list[Row]] = defaultdict(list)
         for row in result:
             file, note = _find(capture, row)

@@ -149,7 +149,8 @@ def _partitions(
     read = Counter(part.name for item in items for part in item.parts[HISTORY])
     # The history may have been made with another number of buckets.
     rewrites = any(count > 1 for count in read.values())
-    task = ReplayTask(lake.storage, state.for_tasks(), course, registrations(state.records), from_offset, rewrites)
+    registered, most = registrations(state.records), settings.limits.topic_rows
+    task = ReplayTask(lake.storage, state.for_tasks(), course, registered, from_offset, rewrites, most)
     results = run_tasks(task, items, rows, settings.spark)
     replaced = {p.name for i, r in zip(items, results, strict=True) if r.is_replaced for p in i.parts[HISTORY]}
     about: dict[str, object] = {**rules, "resume": asdict(point) if point else None}

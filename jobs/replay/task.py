@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.errors import KraftForensicsError
 from jobs.lake.lake import DataFile, write_file
 from jobs.lake.row_keys import matches
 from jobs.lake.storage import Storage
@@ -40,7 +41,7 @@ class ReplayedBucket:
 @dataclass(frozen=True)
 class ReplayTask:
     """The function of a task. state: as from `for_tasks`. from_offset: extend the history that ends there; None: build
-    it from the beginning. rewrites: write the bucket's history even if nothing is added."""
+    it from the beginning. rewrites: write the bucket's history even if nothing is added. topic_rows: the setting."""
 
     storage: Storage
     state: ClusterState
@@ -48,6 +49,7 @@ class ReplayTask:
     registered: pa.Table
     from_offset: int | None
     rewrites: bool
+    topic_rows: int
     later: ClusterState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,9 @@ class ReplayTask:
 
     def __call__(self, item: BucketItem) -> ReplayedBucket:
         if self.from_offset is None:
-            history = _reduced(read_changes(self.storage, item.parts, item.bucket, self.state), self.state)
+            changes = read_changes(self.storage, item.parts, item.bucket, self.state)
+            self._check(changes)
+            history = _reduced(changes, self.state)
             new, is_changed = len(history), True
         else:
             history, new, is_changed = self._extended(item, self.from_offset)
@@ -75,6 +79,18 @@ class ReplayTask:
             sessions=sessions,
         )
 
+    def _check(self, rows: pa.Table) -> None:
+        """Errors: KraftForensicsError for a topic with more rows than the setting allows."""
+        if len(rows) <= self.topic_rows:
+            return
+        for counted in rows["topic_id"].value_counts().to_pylist():
+            if counted["counts"] > self.topic_rows:
+                named = self.state.configs.topic_names.get(counted["values"]) or counted["values"]
+                raise KraftForensicsError(
+                    f"topic {named}: {counted['counts']} partition records, limits.topic_rows = {self.topic_rows} "
+                    "allows fewer. If you trust the capture and the memory suffices, raise the setting."
+                )
+
     def _extended(self, item: BucketItem, offset: int) -> tuple[pa.Table, int, bool]:
         """The bucket's history with what the log adds from `offset` on, the number of rows added, and whether anything
         changed. States that a later record ends get their end."""
@@ -82,6 +98,7 @@ class ReplayTask:
         changes = changes_that_count(
             read_changes(self.storage, item.parts, item.bucket, self.state, offset), self.later
         )
+        self._check(pa.concat_tables([history.select(["topic_id"]), changes.select(["topic_id"])]))
         touched = pa.concat_arrays(
             [column for name in (changes, self.later.topic_events) for column in name["topic_id"].chunks]
             or [pa.array([], pa.string())]

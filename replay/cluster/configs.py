@@ -32,7 +32,9 @@ SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 
 def is_usable(key: str, value: str | None) -> bool:
     """Whether Kafka can use a value of one of the two keys (ConfigDef trims an INT); true for None."""
-    return value is None or key != MIN_ISR or (_INTEGER.fullmatch(value) is not None and int(value) < 1 << 31)
+    if value is None or key != MIN_ISR:
+        return True
+    return _INTEGER.fullmatch(value) is not None and -(1 << 31) <= int(value) < 1 << 31
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +34,9 @@ SESSION_TIMEOUT = "broker.session.timeout.ms"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 # The controller checks for stale brokers four times per session timeout; its queue and its log appends add to that.
 _LATENESS, _SLACK_MS = 0.5, 1_000
+# What a file's text may hold, and the longest time that sums with any timestamp fit 64 bits: a thousand years.
+_DIGITS = re.compile(r"[0-9]{1,19}")
+_LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 # Every node's own properties file names its roles. A manifest that lists a few configs does not.
 _ROLES = "process.roles"
 
@@ -189,7 +193,8 @@ def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]
 
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
     """The largest value in the files. A complete file without the config counts as the default, as does no file."""
-    values = [int(f[name]) if f.get(name, "").strip().isdigit() else default for f in files if name in f or _ROLES in f]
+    found = [f.get(name, "").strip() for f in files if name in f or _ROLES in f]
+    values = [min(int(text), _LONGEST_MS) if _DIGITS.fullmatch(text) else default for text in found]
     return max(values, default=default)
 
 

@@ -28,6 +28,14 @@ from replay.partitions.elections import States
 from replay.partitions.windows import build_windows
 
 
+class TooManyWindowsError(Exception):
+    """A topic has more windows than are judged. topic: its name, or its id."""
+
+    def __init__(self, topic: str, count: int) -> None:
+        super().__init__(topic, count)
+        self.topic, self.count = topic, count
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedWindow:
     """An election with the recorded states around it and its judgement.
@@ -59,14 +67,17 @@ def judged_windows(
     offsets: pa.Table,
     against: Contradictions = NO_CONTRADICTIONS,
     events: pa.Table | None = None,
+    most: int | None = None,
 ) -> Iterator[JudgedWindow]:
     """Judge every window of a bucket. offsets: LOG_END_OFFSETS rows with their topic_id filled in; events: see
-    `replay.bucket.detect`."""
+    `replay.bucket.detect`. Errors: TooManyWindowsError if a topic has more than `most`."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     suspicious[below_logged(history, states, events, np.flatnonzero(facts.changes & (states.leader >= 0)))] = True
     windows = build_windows(states, suspicious)
+    if most is not None and len(windows.election) > most:
+        _check_topics(history.select(["topic", "topic_id"]).take(pa.array(windows.election)), most)
     elections = _election_facts(history, states, facts, offsets, windows.election, cluster, against, events)
     state = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
     rows = zip(*(a.tolist() for a in (windows.start, windows.election, windows.end, windows.exposed)), strict=True)
@@ -76,6 +87,13 @@ def judged_windows(
         # The high watermark that made it suspicious may be of a log that was lost long before.
         if exposed or window.judgement.is_contradicted:
             yield window
+
+
+def _check_topics(elections: pa.Table, most: int) -> None:
+    for counted in elections["topic_id"].value_counts().to_pylist():
+        if counted["counts"] > most:
+            named = elections.filter(pc.equal(elections["topic_id"], counted["values"]))["topic"][0].as_py()
+            raise TooManyWindowsError(named or counted["values"], counted["counts"])
 
 
 def loss_of(window: JudgedWindow, replica: Replica) -> tuple[int, int | None]:

@@ -42,10 +42,11 @@ class States:
     """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
     lists: the list columns as matrices. key: one number per partition. begins: the row does not continue a known state
-    (it is the first row, or from a snapshot). taken_in: the row's leader joined the ISR in the change that completes a
-    reassignment. The old leader requested that change, so it confirms that the new one was in sync (Kafka's
-    ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so the controller
-    itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is RECOVERING.
+    (it is the first row, from a snapshot, or after a removal). taken_in: the row's leader joined the ISR in the change
+    that completes a reassignment. The old leader requested that change, so it confirms that the new one was in sync
+    (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so the
+    controller itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is
+    RECOVERING.
     """
 
     lists: Lists
@@ -82,9 +83,11 @@ def states_of(history: pa.Table) -> States:
     isr, elr and holders (their union) are bit masks over the row's own replica list (`ragged.masks`).
     """
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    key = topic << 32 | history["partition"].to_numpy().astype(np.int64)
+    # A sum: a damaged record's partition may be negative.
+    key = (topic << 32) + history["partition"].to_numpy().astype(np.int64)
+    removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
     begins = np.ones(len(key), dtype=bool)
-    begins[1:] = key[1:] != key[:-1]
+    begins[1:] = (key[1:] != key[:-1]) | removed[:-1]
     begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
     lists = Lists(history)
     replicas, isr = lists["replicas"], lists["isr"]
@@ -95,7 +98,7 @@ def states_of(history: pa.Table) -> States:
         lists=lists,
         key=key,
         begins=begins,
-        removed=history["removed"].to_numpy(zero_copy_only=False).astype(bool),
+        removed=removed,
         leader=leader,
         leader_epoch=pc.fill_null(history["leader_epoch"], -1).to_numpy().astype(np.int64),
         min_isr=pc.fill_null(history["min_isr"], 1).to_numpy().astype(np.int64),

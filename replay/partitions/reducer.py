@@ -84,7 +84,7 @@ def reduce_state(rows: dict[str, Array], changes: pa.Table) -> ReducedState:
     rows = _where(~orphan, rows)
     filled = {name: _fill(rows, changes, name) for name in LIST_COLUMNS}
     rows, filled = _drop_idle_clears(rows, filled, changes)
-    full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]))
+    full, every = rows["kind"] == _FULL, np.ones(len(rows["kind"]), dtype=bool)
     leader = _column(changes, "leader", rows, -2)
     recovery = _column(changes, "leader_recovery_state", rows, -1)
     return ReducedState(
@@ -109,7 +109,8 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
     topic = np.argsort(order.to_numpy())[encoded.indices.to_numpy()]
     partition = changes["partition"].to_numpy().astype(np.int64)
     kind = np.where(changes["full"].to_numpy(zero_copy_only=False), _FULL, _CHANGE)
-    keys = np.unique(topic << 32 | partition) if len(events) else np.empty(0, dtype=np.int64)
+    # A damaged record's partition may be negative: its 32 bits, not its value, go beside the topic.
+    keys = np.unique(topic << 32 | partition & 0xFFFFFFFF) if len(events) else np.empty(0, dtype=np.int64)
     event_topic = pc.index_in(events["topic_id"], value_set=topic_ids).to_numpy()
     known = np.flatnonzero(~np.isnan(event_topic.astype(float)))
     code = event_topic[known].astype(np.int64)
@@ -121,7 +122,7 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
     removes = events["removes"].to_numpy(zero_copy_only=False)[which].astype(bool)
     return topic_ids, {
         "topic": np.concatenate([topic, key >> 32]),
-        "partition": np.concatenate([partition, key & 0xFFFFFFFF]),
+        "partition": np.concatenate([partition, _as_int32(key)]),
         "offset": np.concatenate([changes["offset"].to_numpy(), events["offset"].to_numpy()[which]]),
         "kind": np.concatenate([kind, np.where(removes, _REMOVE, _CLEAR)]),
         "source": np.concatenate([np.arange(len(changes)), which]),
@@ -189,12 +190,16 @@ def _forward(values: Array, is_set: Array) -> Array:
     return filled
 
 
+def _as_int32(values: Array) -> Array:
+    """The lowest 32 bits as a signed number: how Java's int overflows. int64."""
+    return values.astype(np.int32).astype(np.int64)
+
+
 def _counter(base: Array, full: Array, step: Array) -> Array:
-    """A running count that restarts from `base` at every full record."""
-    total = np.cumsum(np.where(full, 0, step))
+    """A running count that restarts from `base` at every full record. It overflows as Kafka's int does."""
+    total = np.cumsum(~full & step)
     start = np.maximum.accumulate(np.where(full, np.arange(len(full)), 0))
-    count: Array = base[start] + total - total[start] if len(full) else base
-    return count
+    return _as_int32(base[start] + total - total[start]) if len(full) else base
 
 
 def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:

@@ -100,3 +100,26 @@ def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> No
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (143, "stopped by SIGTERM: run the command again to go on\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["-m jobs.cli", "-c from jobs.cli import main; main()"])
+def test_a_signal_while_python_imports_the_program(number: signal.Signals, name: str) -> None:
+    process = subprocess.Popen(
+        # Python names each module on stderr when it has imported it.
+        [sys.executable, "-X", "importtime", *name.split(" ", 1), "--help"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=listening,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.rstrip().endswith("click.exceptions"):
+            break
+    process.send_signal(number)
+    out, rest = process.communicate(timeout=GONE_S)
+    said = [line for line in rest.splitlines() if not line.startswith("import time:")]
+    assert (process.returncode, out) == (128 + number, "")
+    assert said == [f"stopped by {number.name}: run the command again to go on"]

@@ -66,11 +66,16 @@ def _merge(old: Row, change: Row) -> Row:
             state[name] = list(change[name])
     if change.get("leader") not in (None, -2):
         state["leader"] = change["leader"]
-        state["leader_epoch"] = old["leader_epoch"] + 1
+        state["leader_epoch"] = _int32(old["leader_epoch"] + 1)
     if change.get("leader_recovery_state") not in (None, -1):
         state["leader_recovery_state"] = change["leader_recovery_state"]
-    state["partition_epoch"] = old["partition_epoch"] + 1
+    state["partition_epoch"] = _int32(old["partition_epoch"] + 1)
     return _default_to_migrating(state)
+
+
+def _int32(value: int) -> int:
+    """As Java's int overflows."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _default_to_migrating(state: Row) -> Row:

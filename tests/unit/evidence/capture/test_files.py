@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from evidence.capture.archive import unpack
 from evidence.capture.files import Capture, capture_name, open_capture
 from evidence.errors import CaptureError
+from evidence.limits import Limits
 from tests.support import paths, writer
 from tests.unit.evidence.accounting import FUZZ
 
@@ -324,7 +325,7 @@ def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(archive: str
     target = tmp_path / "target"
     target.mkdir()
     with pytest.raises(CaptureError, match="it may be a decompression bomb") as caught:
-        unpack(packed, target, limit_bytes=4 << 20)
+        unpack(packed, target, Limits(capture_bytes=4 << 20))
     assert str(packed) in str(caught.value)
     assert sum(p.stat().st_size for p in target.rglob("*")) <= 4 << 20
 
@@ -338,7 +339,7 @@ def test_a_header_that_claims_a_great_size_is_bounded_too(tmp_path: Path) -> Non
         out.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(16 << 20))
     (tmp_path / "target").mkdir()
     with pytest.raises(CaptureError, match="it may be a decompression bomb"):
-        unpack(packed, tmp_path / "target", limit_bytes=4 << 20)
+        unpack(packed, tmp_path / "target", Limits(capture_bytes=4 << 20))
 
 
 def cut(data: bytes) -> bytes:
@@ -391,7 +392,7 @@ def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: in
         archive.write_bytes(writer.flip(data, at % len(data), mask)[: len(data) - size % len(data) if at % 2 else None])
         shutil.rmtree(root / "capture")
         try:
-            refused = unpack(archive, root, limit_bytes=1 << 20).refused
+            refused = unpack(archive, root, Limits(capture_bytes=1 << 20)).refused
         except CaptureError as error:
             refused = [(str(archive), str(error))]
         assert all(name and reason for name, reason in refused)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import Damage
+from evidence.limits import MAX_TIME_MS
 from evidence.wire.batches import Batch, read_head, scan_batches
 from evidence.wire.records import Record, read_records
 from tests.support import writer
@@ -88,9 +89,10 @@ def test_a_records_time_is_base_plus_delta_or_the_append_time() -> None:
     assert [i.timestamp_ms for i in appended if isinstance(i, Record)] == [9000, 9000]
 
 
-@pytest.mark.parametrize("time", [(1 << 63) - 1, -(1 << 63)])
-def test_a_time_outside_64_bits_is_damage(time: int) -> None:
-    records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=1 if time > 0 else -1)
+@pytest.mark.parametrize("time", [MAX_TIME_MS, -MAX_TIME_MS])
+@pytest.mark.parametrize("delta", [1, 1 << 40, (1 << 63) - 1])
+def test_a_time_after_the_year_9999_is_damage(time: int, delta: int) -> None:
+    records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=delta if time > 0 else -delta)
     good, bad = read(writer.batch(records=records, count=2, timestamp_ms=time))
     assert isinstance(good, Record)
     assert isinstance(bad, Damage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChange, ElectionConfigs, config_timeline
+from replay.partitions.elections import states_of
 from replay.partitions.reducer import History, build_history
 from tests.support.random_logs import LISTS, TOPICS, logs, provenance
 from tests.support.scalar_reducer import MIGRATING, reduce_rows
@@ -49,6 +51,39 @@ def test_equals_the_scalar_reducer_whatever_the_order_of_rows(log: tuple[list[Ro
     assert without_configs(history) == expected
     found = sorted((r["offset"], r["topic_id"]) for r in history.orphans.to_pylist())
     assert found == sorted((r["offset"], r["topic_id"]) for r in orphans)
+
+
+# Where a sum of an offset, an epoch or a time with a small number leaves its type.
+LAST_OFFSET, LAST_MS, EDGE_PARTITIONS = (1 << 63) - 2, 253_402_300_799_999, (-(1 << 31), -1, (1 << 31) - 1)
+
+
+def at_the_edges(rows: list[Row]) -> list[Row]:
+    """The rows with offsets, times, partitions and epochs as large, or as small, as they can be."""
+    moved = []
+    for row in rows:
+        new = {n: LAST_OFFSET - 80 + row[n] for n in ("offset", "batch_base_offset")}
+        new |= {"timestamp_ms": LAST_MS - row["offset"] if row["offset"] % 3 else -LAST_MS, "position": LAST_OFFSET}
+        new |= {"controller_epoch": (1 << 31) - 1 - row["controller_epoch"]}
+        if "partition" in row:
+            new["partition"] = EDGE_PARTITIONS[row["partition"]]
+            epochs = {n: row[n] for n in ("leader_epoch", "partition_epoch") if row[n] is not None}
+            new |= {n: (1 << 31) - 1 - value if value % 2 else value - (1 << 31) for n, value in epochs.items()}
+        moved.append({**row, **new})
+    return moved
+
+
+@settings(max_examples=80, deadline=None)
+@given(logs())
+def test_equals_the_scalar_reducer_where_numbers_end(log: tuple[list[Row], list[Row]]) -> None:
+    changes, events = map(at_the_edges, log)
+    expected, orphans = reduce_rows(changes, events)
+    history = build(changes, events)
+    assert without_configs(history) == expected
+    assert len(history.orphans) == len(orphans)
+    # A partition's states are told apart from those of all others.
+    keys = states_of(history.table).key
+    assert (np.diff(keys) >= 0).all()
+    assert len(np.unique(keys)) == len({(row["topic_id"], row["partition"]) for row in expected})
 
 
 @settings(max_examples=80, deadline=None)
