@@ -39,6 +39,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics verify --lake lake --capture incident.tar.xz --all",
     ),
     "manifest": ("kraft-forensics manifest --lake lake > custody.json",),
+    "maintain": ("kraft-forensics maintain lake --retention-days 30",),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (
         "kraft-forensics describe --lake lake --topic orders --at-time 2026-11-21T00:39:36.570Z",

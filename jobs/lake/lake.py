@@ -265,12 +265,14 @@ class Lake:
         about: Mapping[str, Any] | None = None,
         since: int | None = None,
         adopted: Mapping[str, str] | None = None,
+        data_change: bool = True,
     ) -> None:
         """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
         an earlier release are added first.
 
         since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
-        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). Errors:
+        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). data_change: False
+        if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
         files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
         """
@@ -281,8 +283,8 @@ class Lake:
         of, now_ms, partition = TABLES[name], time.time_ns() // 1_000_000, {CLUSTER_ID: cluster_id}
         add, remove = list(add), list(remove)
         actions = [
-            *(RemoveAction(f.name, True, now_ms, f.size_bytes, partition) for f in remove),
-            *(AddAction(f.name, f.size_bytes, partition, now_ms, True, statistics(of.key[-1], f)) for f in add),
+            *(RemoveAction(f.name, data_change, now_ms, f.size_bytes, partition) for f in remove),
+            *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.key[-1], f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)

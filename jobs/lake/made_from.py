@@ -14,8 +14,9 @@ Row = dict[str, Any]
 def receipts(lake: Lake, cluster: str) -> list[Row]:
     """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order."""
     made = (chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1]))
-    found = [m["ingested"] for m in made if m.get(CLUSTER_ID) == cluster and "ingested" in m and "rewritten" not in m]
-    return found[::-1]
+    repeated = ("rewritten", "rows_of")  # commits that repeat what the one before them says
+    of_cluster = (m for m in made if m.get(CLUSTER_ID) == cluster and not any(name in m for name in repeated))
+    return [m["ingested"] for m in of_cluster if "ingested" in m][::-1]
 
 
 def made_from(lake: Lake, cluster: str) -> Row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.lake import chain
+from jobs.lake.chain import Head
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
 from jobs.lake.row_digests import RowSet, file_rows
@@ -78,6 +79,12 @@ def adopt(lake: Lake, table: str, cluster: str) -> bool:
         return False
     files = lake.files(table, cluster)  # all of them: the commit starts the list anew
     digests = {file.name: lake.storage.sha256(f"{table}/{file.path}") for file in files}
-    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
-    lake.commit(table, cluster, (), about={**about, "rewritten": head.problem}, since=head.version, adopted=digests)
+    about = {**same_rows(head), "rewritten": head.problem}
+    lake.commit(table, cluster, (), about=about, since=head.version, adopted=digests)
     return True
+
+
+def same_rows(head: Head) -> Row:
+    """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
+    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
+    return {**about, "rows_of": head.id}

@@ -1,0 +1,39 @@
+"""Commands that keep a lake in order: `maintain`. No JVM starts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeArgument, LakeOption
+from jobs.console.output import Format, print_rows, show_message
+from jobs.console.progress import progress_steps
+
+
+def maintain(
+    given: LakeArgument = None,
+    retention_days: Annotated[
+        int,
+        typer.Option(
+            "--retention-days",
+            min=0,
+            help="Delete files that no commit needs after so many days. 0: only if nothing else uses the lake.",
+        ),
+    ] = 7,
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
+    from jobs.lake.lake import Lake
+    from jobs.lifecycle.maintain import Maintained, maintain
+
+    with progress_steps(1) as (describe, _):
+        done = maintain(Lake(given or lake), retention_days, describe)
+    changed = [asdict(each) for each in done if each.before != each.after or each.deleted]
+    if changed or form is not Format.TABLE:
+        print_rows(list(Maintained.__dataclass_fields__), changed, form)
+    compacted = sum(each.before - each.after for each in done)
+    deleted, size = sum(each.deleted for each in done), sum(each.deleted_bytes for each in done)
+    show_message(f"maintain: {compacted} fewer files in tables, {deleted} files deleted ({size} bytes)")
