@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.recorded import recorded
 from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeArgument, LakeOption
 from jobs.console.output import Format, print_rows, show_message
 from jobs.console.progress import progress_steps
@@ -29,8 +30,11 @@ def maintain(
     from jobs.lake.lake import Lake
     from jobs.lifecycle.maintain import Maintained, maintain
 
-    with progress_steps(1) as (describe, _):
-        done = maintain(Lake(given or lake), retention_days, describe)
+    files = Lake(given or lake)
+    with recorded("maintain", files.root) as record, progress_steps(1) as (describe, _):
+        done = maintain(files, retention_days, describe)
+        for cluster in files.clusters():
+            record.of(cluster)
     changed = [asdict(each) for each in done if each.before != each.after or each.deleted]
     if changed or form is not Format.TABLE:
         print_rows(list(Maintained.__dataclass_fields__), changed, form)

@@ -119,15 +119,18 @@ def author(commit: Row) -> str:
     return f"version {commit.get('version', '?')}: {commit.get('operation', 'a commit')} by {by}"
 
 
-def stage_of(table: str) -> str:
-    """The stage that writes a table."""
-    return next(stage for stage, tables in STAGES.items() if table in tables)
+def stage_of(table: str) -> str | None:
+    """The stage that writes a table; None for those that keep what commands record."""
+    return next((stage for stage, tables in STAGES.items() if table in tables), None)
 
 
 def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedTableError:
     """The error for a table that is not what its newest commit left."""
+    stage = stage_of(table)
     if table in INGESTED:
         advice = "It holds evidence, so it is not used: `kraft-forensics verify` shows what is different."
+    elif stage is None:
+        advice = "Nothing makes it again: `kraft-forensics verify` shows what is different."
     else:
-        advice = f"`kraft-forensics {stage_of(table)}` makes it again."
+        advice = f"`kraft-forensics {stage}` makes it again."
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")

@@ -19,6 +19,12 @@ def receipts(lake: Lake, cluster: str) -> list[Row]:
     return [m["ingested"] for m in of_cluster if "ingested" in m][::-1]
 
 
+def digest_of(lake: Lake, cluster: str, capture: str) -> str | None:
+    """SHA-256 of the list of a capture's files, when it was ingested last; None if that was by an earlier release."""
+    found: list[str] = [receipt["digest"] for receipt in receipts(lake, cluster) if receipt["capture"] == capture]
+    return found[-1] if found else None
+
+
 def made_from(lake: Lake, cluster: str) -> Row:
     """captures: SHA-256 of the list of each capture's files, by name; tables: version and link of the newest commit of
     each table that has one, as `kraft-forensics verify` checks them (docs/reliability.md)."""

@@ -27,7 +27,7 @@ _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
 _COMMITS = 20  # after a checkpoint, before the next one
 SCRATCH = "_scratch"
 # What grows file by file. Replay and detect replace the files of the other tables, one for each bucket.
-GROWING = (*(name for name in INGESTED if name != "log_batches"), *CHECKED)
+GROWING = (*(name for name in INGESTED if name != "log_batches"), *CHECKED, "runs")
 
 
 @dataclass(frozen=True, slots=True)
