@@ -53,6 +53,7 @@ COMMANDS = (
     question_commands.sql,
     custody_commands.verify,
     custody_commands.manifest,
+    lake_commands.status,
     lake_commands.maintain,
     tool_commands.inspect,
     tool_commands.coordinator,

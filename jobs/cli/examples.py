@@ -39,6 +39,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics verify --lake lake --capture incident.tar.xz --all",
     ),
     "manifest": ("kraft-forensics manifest --lake lake > custody.json",),
+    "status": (
+        "kraft-forensics status lake",
+        "kraft-forensics status s3://lakes/east s3://lakes/west --format json",
+    ),
     "maintain": ("kraft-forensics maintain lake --retention-days 30",),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (

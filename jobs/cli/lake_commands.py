@@ -1,16 +1,44 @@
-"""Commands that keep a lake in order: `maintain`. No JVM starts."""
+"""Commands about a lake as a whole: `status`, `maintain`. No JVM starts."""
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from jobs.cli.recorded import recorded
-from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeArgument, LakeOption
+from jobs.console.options import (
+    DEFAULT_LAKE,
+    DocumentFormat,
+    DocumentFormatOption,
+    FormatOption,
+    LakeArgument,
+    LakeOption,
+    LakesArgument,
+)
 from jobs.console.output import Format, print_rows, show_message
 from jobs.console.progress import progress_steps
+
+
+def status(
+    given: LakesArgument = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Show what lakes hold, how the last runs ended, how old the evidence is, and what is out of date."""
+    from jobs.lake.lake import Lake
+    from jobs.queries.status import status_of
+    from jobs.queries.status_output import print_status
+
+    now_ms = time.time_ns() // 1_000_000
+    found = [status_of(Lake(root), now_ms) for root in given or [lake]]
+    if form is DocumentFormat.JSON:
+        print(json.dumps({"lakes": found}, indent=2))
+    else:
+        print_status(found)
 
 
 def maintain(

@@ -11,7 +11,6 @@ import typer
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.console.signals import StoppedError
-from jobs.lake.storage import LakeError
 
 if TYPE_CHECKING:
     from jobs.lake.runs import Run
@@ -42,6 +41,7 @@ def recorded(command: str, root: Location) -> Iterator[Run]:
 
 def _write(run: Run, root: Location, outcome: str, exit_code: int, error: str | None) -> None:
     from jobs.lake.lake import Lake
+    from jobs.lake.storage import LakeError
 
     try:
         lake = Lake(root)

@@ -53,6 +53,7 @@ def completion(lake: Lake, cluster: str, inputs: Sequence[str], written: Sequenc
     written: the stage's tables, the last one last."""
     return {
         "input_fingerprint": fingerprint,
+        "code_version": CODE_VERSION,
         "inputs": heads_of(lake, cluster, inputs),
         "beside": heads_of(lake, cluster, written[:-1]),
     }

@@ -41,7 +41,7 @@ _BATCHES_AHEAD = 2
 _STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
 _ATTEMPTS = 20  # to commit while other processes do
-_NEWEST = 20  # commits to look through before all of them are read
+_NEWEST = 20  # commits to look through before more of them are read
 
 
 def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
@@ -365,10 +365,13 @@ class Lake:
         return self._commits(self.delta(name))
 
     def _commits(self, table: DeltaTable) -> Iterator[Row]:
-        newest = table.history(_NEWEST)
-        yield from newest
-        if len(newest) == _NEWEST:
-            yield from table.history()[_NEWEST:]
+        done = 0
+        for most in (_NEWEST, 20 * _NEWEST, None):  # the table's log is read from its end
+            newest = table.history(most)
+            yield from newest[done:]
+            done = len(newest)
+            if done != most:
+                return
 
     def head(self, name: str, cluster_id: str) -> Head:
         """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
