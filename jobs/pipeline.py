@@ -30,7 +30,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
-from jobs.replay.cluster_state import EARLIEST, LogConflictError
+from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.tasks import cores, runs_here
@@ -77,21 +77,37 @@ class Pipeline:
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             given = self._ingest(describe, advance)
             _require_log(self.lake, given)
-            clusters = self.lake.clusters()
-            files = self._verdict_files(verdict, clusters)
-            places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
-            for cluster in clusters:
-                self._replay(cluster, files, describe, start)
-            advance()
-            verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
-            advance()
-            checked = [self._quality(cluster, describe) for cluster in clusters]
-            advance()
-            began = time.monotonic()
-            pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
-            for cluster in clusters:
-                self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
-            advance()
+            return self._judge(describe, advance, report, verdict, lambda _: start)
+
+    def remake(self) -> Outcome:
+        """Like `run`, but of what is in the lake: each replay begins where the one before it began."""
+        with progress_steps(4) as (describe, advance):
+            return self._judge(describe, advance, None, None, lambda cluster: replayed_from(self.lake, cluster))
+
+    def _judge(
+        self,
+        describe: Callable[[str], None],
+        advance: Callable[[], None],
+        report: Path | None,
+        verdict: Path | None,
+        start_of: Callable[[str], str],
+    ) -> Outcome:
+        """Replay, detect, quality and report."""
+        clusters = self._clusters()
+        files = self._verdict_files(verdict, clusters)
+        places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
+        for cluster in clusters:
+            self._replay(cluster, files, describe, start_of(cluster))
+        advance()
+        verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
+        advance()
+        checked = [self._quality(cluster, describe) for cluster in clusters]
+        advance()
+        began = time.monotonic()
+        pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
+        for cluster in clusters:
+            self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
+        advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]
         summary.append(f"tables:    {shown(self.root)}")

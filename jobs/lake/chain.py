@@ -16,11 +16,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, SCHEMA_VERSION, STAGES
 
 Row = dict[str, Any]
-# Commits without a mark that `Lake.create` makes, and that leave the rows as they are.
-OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN")
+# Commits without a mark that this program makes, and that leave the rows as they are.
+OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN", "SET TBLPROPERTIES")
 
 
 class ChangedTableError(LakeError):
@@ -66,9 +66,9 @@ def marked(metadata: Mapping[str, Any], mark: Mapping[str, Any]) -> Row:
     """A commit's metadata with its mark and link.
 
     mark: `table`; `version`; `previous` link or null; `files`: files_digest after the commit; `added`: SHA-256 by file
-    name (empty: not known); `removed`: file names; `kept`: number of other files.
+    name (empty: not known); `removed`: file names; `kept`: number of other files; `schema`: the tables' layout.
     """
-    whole = {**metadata, "mark": {**mark, "writer": writer()}}
+    whole = {**metadata, "mark": {**mark, "writer": writer(), "schema": SCHEMA_VERSION}}
     return {**whole, "link": link_of(whole)}
 
 

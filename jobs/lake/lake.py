@@ -31,6 +31,7 @@ from jobs.lake.row_groups import SlicedFile, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, TABLES
+from jobs.lake.versions import refuse_newer
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -76,11 +77,15 @@ class Lake:
         self.storage = Storage(root)
 
     def exists(self) -> bool:
-        return self._is_table("evidence_files")
+        """Errors: NewerLakeError."""
+        for name in ("evidence_files", "runs"):  # the newest commit of a newer release is in one of them
+            if self.has(name):
+                refuse_newer(self.root, self.commits(name))
+        return self.has("evidence_files")
 
-    def _is_table(self, name: str) -> bool:
-        """Errors: LakeError if the store cannot be used. Its message may quote a signed request, so only its code is
-        shown."""
+    def has(self, name: str) -> bool:
+        """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed
+        request, so only its code is shown."""
         from deltalake import DeltaTable  # slow to import
 
         try:
@@ -105,7 +110,7 @@ class Lake:
         from deltalake.exceptions import DeltaError
 
         for table in TABLES.values():
-            if self._is_table(table.name):
+            if self.has(table.name):
                 continue
             made = DeltaTable.create(
                 self.storage.url(table.name), table.schema, "ignore", CLUSTER_ID, table.name, table.comment,

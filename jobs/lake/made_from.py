@@ -12,11 +12,18 @@ Row = dict[str, Any]
 
 
 def receipts(lake: Lake, cluster: str) -> list[Row]:
-    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order."""
-    made = (chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1]))
+    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
+    captures left out that were forgotten since (jobs/lifecycle/forget.py)."""
     repeated = ("rewritten", "rows_of")  # commits that repeat what the one before them says
-    of_cluster = (m for m in made if m.get(CLUSTER_ID) == cluster and not any(name in m for name in repeated))
-    return [m["ingested"] for m in of_cluster if "ingested" in m][::-1]
+    found: list[Row] = []
+    for made in reversed([chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1])]):
+        if made.get(CLUSTER_ID) != cluster or any(name in made for name in repeated):
+            continue
+        if "forgotten" in made:
+            found = [receipt for receipt in found if receipt["capture"] not in made["forgotten"]["removed"]]
+        if "ingested" in made:
+            found.append(made["ingested"])
+    return found
 
 
 def digest_of(lake: Lake, cluster: str, capture: str) -> str | None:

@@ -20,6 +20,7 @@ from jobs.console.version import tool_version
 from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake, write_file
 from jobs.lake.tables import INGESTED, RUNS
+from jobs.lake.versions import NewerLakeError
 from replay.loss.verdict import RULE_VERSION
 
 Row = dict[str, Any]
@@ -71,6 +72,8 @@ class Run:
             for cluster in self._of or [UNKNOWN]:
                 rows = pa.Table.from_pylist([self._row(lake, cluster, outcome, exit_code, error)], schema=RUNS)
                 lake.commit(TABLE, cluster, [write_file(lake.storage, TABLE, rows)])
+        except NewerLakeError:  # which has ended the command
+            return
         except Exception as problem:  # noqa: BLE001
             lines = str(problem).splitlines() or [type(problem).__name__]
             log(f"the run is not recorded in the table {TABLE}: {lines[0][:300]}", WARNING)

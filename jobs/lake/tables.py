@@ -14,6 +14,8 @@ from replay.arrow import schemas as replay
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
+# Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
+SCHEMA_VERSION = 1
 CLUSTER_ID = "cluster_id"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")

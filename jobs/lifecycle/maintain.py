@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import DataFile, Lake, write_file
-from jobs.lake.rewritten import same_rows
+from jobs.lake.rewritten import rows_of, same_rows
 from jobs.lake.tables import CHECKED, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
@@ -80,7 +78,7 @@ def _compact(lake: Lake, name: str, cluster: str, least_files: int) -> None:
         if len(small) < least_files:
             return
         groups = [group for group in _groups(small) if len(group) > 1]
-        new = [write_file(lake.storage, name, _rows(lake, name, group)) for group in groups]
+        new = [write_file(lake.storage, name, rows_of(lake, name, group)) for group in groups]
         old = [file for group in groups for file in group]
         lake.commit(name, cluster, new, old, same_rows(head), since, data_change=False)
 
@@ -97,17 +95,6 @@ def _groups(files: list[DataFile]) -> Iterator[list[DataFile]]:
             more = [file]
         group = more
     yield group
-
-
-def _rows(lake: Lake, name: str, files: list[DataFile]) -> pa.Table:
-    """The rows of some files. A column that a file of an earlier release lacks is null."""
-    schema, found = TABLES[name].file_schema, []
-    for file in files:
-        with lake.storage.open(f"{name}/{file.path}") as source:
-            found.append(pq.read_table(source, use_threads=False))
-    rows = pa.concat_tables(found, promote_options="default")
-    columns = [rows[f.name] if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema]
-    return pa.table(columns, names=schema.names)
 
 
 def _checkpoint(lake: Lake, name: str) -> None:
