@@ -24,11 +24,13 @@ from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
+from jobs.lake.made_from import digest_of
+from jobs.lake.runs import Run
 from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
-from jobs.quality.stage import run_quality
+from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
-from jobs.replay.cluster_state import EARLIEST, LogConflictError
+from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.tasks import cores, runs_here
@@ -54,13 +56,17 @@ class Pipeline:
     """A lake, and the captures to ingest.
 
     root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
-    capture that is missing.
+    capture that is missing. record: takes what the stages do; the caller writes it.
     """
 
-    def __init__(self, root: str | Location, captures: Sequence[str | Location] = ()) -> None:
+    def __init__(
+        self, root: str | Location, captures: Sequence[str | Location] = (), record: Run | None = None
+    ) -> None:
         self.root = location(root)
         self.captures = [location(given) for given in captures]
         self.lake = Lake(self.root)
+        self.record = record or Run("")
+        self.record.captures = [capture_name(capture) for capture in self.captures]
         for capture in self.captures:
             check_location(capture)
         self.settings = load_settings()
@@ -71,18 +77,37 @@ class Pipeline:
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             given = self._ingest(describe, advance)
             _require_log(self.lake, given)
-            clusters = self.lake.clusters()
-            files = self._verdict_files(verdict, clusters)
-            places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
-            for cluster in clusters:
-                self._replay(cluster, files, describe, start)
-            advance()
-            verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
-            advance()
-            checked = [run_quality(self.lake, cluster, self.settings, describe) for cluster in clusters]
-            advance()
-            pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
-            advance()
+            return self._judge(describe, advance, report, verdict, lambda _: start)
+
+    def remake(self) -> Outcome:
+        """Like `run`, but of what is in the lake: each replay begins where the one before it began."""
+        with progress_steps(4) as (describe, advance):
+            return self._judge(describe, advance, None, None, lambda cluster: replayed_from(self.lake, cluster))
+
+    def _judge(
+        self,
+        describe: Callable[[str], None],
+        advance: Callable[[], None],
+        report: Path | None,
+        verdict: Path | None,
+        start_of: Callable[[str], str],
+    ) -> Outcome:
+        """Replay, detect, quality and report."""
+        clusters = self._clusters()
+        files = self._verdict_files(verdict, clusters)
+        places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
+        for cluster in clusters:
+            self._replay(cluster, files, describe, start_of(cluster))
+        advance()
+        verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
+        advance()
+        checked = [self._quality(cluster, describe) for cluster in clusters]
+        advance()
+        began = time.monotonic()
+        pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
+        for cluster in clusters:
+            self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
+        advance()
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]
         summary.append(f"tables:    {shown(self.root)}")
@@ -101,8 +126,12 @@ class Pipeline:
             if not self._all_known() and not runs_here(self._most_rows(), self.settings.spark):
                 pool.submit(cores, self._most_rows(), self.settings.spark)
             for source in self.captures:
-                done.append(ingest(self.lake, source, self.settings, describe))
-                _report_ingested(done[-1])
+                began = time.monotonic()
+                done.append(found := ingest(self.lake, source, self.settings, describe))
+                digest = digest_of(self.lake, found.cluster_id, found.capture)
+                self.record.ingested(found.cluster_id, found.capture, digest, found.added)
+                self.record.took("ingest", found.cluster_id, time.monotonic() - began)
+                _report_ingested(found)
                 advance()
         return done
 
@@ -119,7 +148,13 @@ class Pipeline:
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
+                self._replay_only(cluster, describe, start)
+
+    def _replay_only(self, cluster: str, describe: Callable[[str], None], start: str) -> None:
+        with self.record.timed("replay", cluster) as known:
+            done = replay(self.lake, cluster, self.settings, describe, start)
+            known["counts"]["partition_history"] = done.rows
+        _report_replayed(done)
 
     def detect(self, verdict: Path | None = None) -> Outcome:
         """Detect, and write the verdicts. verdict: as in `run`. Errors: KraftForensicsError if no cluster has a log."""
@@ -146,7 +181,7 @@ class Pipeline:
 
     def _replay(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], start: str) -> None:
         try:
-            _report_replayed(replay(self.lake, cluster, self.settings, describe, start))
+            self._replay_only(cluster, describe, start)
         except LogConflictError:
             # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
             self._write_verdict(cluster, files, None)
@@ -154,7 +189,10 @@ class Pipeline:
 
     def _detect(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], report: str | None) -> str:
         try:
-            _report_detected(run_detect(self.lake, cluster, self.settings, describe))
+            with self.record.timed("detect", cluster) as known:
+                found = run_detect(self.lake, cluster, self.settings, describe)
+                known["counts"]["findings"] = self.lake.count("findings", cluster)
+            _report_detected(found)
         except LogConflictError:
             self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
@@ -165,6 +203,7 @@ class Pipeline:
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
             found = document(summarize(self.lake, cluster, report, running=True))
             path = files.write(found)
+        self.record.of(cluster)["valid"] = str(found["valid"]).lower()
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
     def quality(self) -> list[str]:
@@ -172,7 +211,7 @@ class Pipeline:
         failed = []
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                checked = run_quality(self.lake, cluster, self.settings, describe)
+                checked = self._quality(cluster, describe)
             met = checked.expectations - len(checked.failed)
             show_message(
                 f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {shown(checked.docs)}"
@@ -180,8 +219,15 @@ class Pipeline:
             failed += checked.failed
         return failed
 
+    def _quality(self, cluster: str, describe: Callable[[str], None]) -> QualityResult:
+        with self.record.timed("quality", cluster) as known:
+            checked = run_quality(self.lake, cluster, self.settings, describe)
+            known["quality_failed"] = len(checked.failed)
+        return checked
+
     def _clusters(self) -> list[str]:
         self.lake.require()
+        self.lake.create()  # add the tables that are new in this release
         return self.lake.clusters()
 
 

@@ -1,7 +1,7 @@
 """The commands. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
-Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 130 Ctrl-C,
-143 SIGTERM.
+Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 5 the lake is of
+a newer release, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from jobs.cli import (
     alarm_commands,
     capture_commands,
     custody_commands,
+    lake_commands,
     listing_commands,
     question_commands,
     stage_commands,
@@ -52,6 +53,10 @@ COMMANDS = (
     question_commands.sql,
     custody_commands.verify,
     custody_commands.manifest,
+    lake_commands.status,
+    lake_commands.maintain,
+    lake_commands.forget,
+    lake_commands.upgrade,
     tool_commands.inspect,
     tool_commands.coordinator,
     tool_commands.conformance,

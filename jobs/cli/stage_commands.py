@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.capture.remote import Location
+from jobs.cli.recorded import recorded
 from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
@@ -24,6 +26,7 @@ from jobs.console.options import (
 from jobs.console.output import Format, show_message
 
 if TYPE_CHECKING:
+    from jobs.lake.runs import Run
     from jobs.pipeline import Pipeline
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
@@ -44,22 +47,25 @@ def run(
     """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
     from jobs.queries.flagged_windows import print_windows
 
-    pipeline = _pipeline(lake, captures)
-    outcome = pipeline.run(report, start, verdict)
-    print_windows(pipeline.lake, form, most=MOST_WINDOWS)
-    for line in outcome.summary:
-        show_message(line)
-    _exit(outcome.levels, fail_on, outcome.quality_failed)
+    with recorded("run", lake) as record:
+        pipeline = _pipeline(lake, record, captures)
+        outcome = pipeline.run(report, start, verdict)
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS)
+        for line in outcome.summary:
+            show_message(line)
+        _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
 def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Decode captures into the evidence tables. Rows that are already in the lake are not written again."""
-    _pipeline(lake, captures).ingest()
+    with recorded("ingest", lake) as record:
+        _pipeline(lake, record, captures).ingest()
 
 
 def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST) -> None:
     """Build or extend the history of every partition from the ingested metadata log."""
-    _pipeline(lake).replay(start)
+    with recorded("replay", lake) as record:
+        _pipeline(lake, record).replay(start)
 
 
 def detect(
@@ -71,17 +77,19 @@ def detect(
     """Check every leader change for lost records, and predict which leader other rules would have elected."""
     from jobs.queries.flagged_windows import print_windows
 
-    pipeline = _pipeline(lake)
-    outcome = pipeline.detect(verdict)
-    print_windows(pipeline.lake, form, most=MOST_WINDOWS)
-    for line in outcome.summary:
-        show_message(line)
-    _exit(outcome.levels, fail_on, [])
+    with recorded("detect", lake) as record:
+        pipeline = _pipeline(lake, record)
+        outcome = pipeline.detect(verdict)
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS)
+        for line in outcome.summary:
+            show_message(line)
+        _exit(outcome.levels, fail_on, [])
 
 
 def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
     """Check every table against its expectation suite and write Data Docs."""
-    _exit(set(), FailOn.NONE, _pipeline(lake).quality())
+    with recorded("quality", lake) as record:
+        _exit(set(), FailOn.NONE, _pipeline(lake, record).quality())
 
 
 def report(
@@ -110,14 +118,18 @@ def report(
         focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    for path in write_reports(Lake(lake), output, chosen, focus):
-        typer.echo(path)
+    with recorded("report", lake) as record:
+        files, began = Lake(lake), time.monotonic()
+        for path in write_reports(files, output, chosen, focus):
+            typer.echo(path)
+        for cluster in (clusters := files.clusters()):
+            record.took("report", cluster, (time.monotonic() - began) / len(clusters))
 
 
-def _pipeline(lake: Location, captures: Sequence[str] = ()) -> Pipeline:
+def _pipeline(lake: Location, record: Run, captures: Sequence[str] = ()) -> Pipeline:
     from jobs.pipeline import Pipeline
 
-    return Pipeline(lake, captures)
+    return Pipeline(lake, captures, record)
 
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:

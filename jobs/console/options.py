@@ -76,6 +76,14 @@ LakeOption = Annotated[
         "--lake", parser=location, metavar="DIR|URL", help="Folder or URL (s3://, gs://, abfs://) of the Delta tables."
     ),
 ]
+LakeArgument = Annotated[
+    Any,
+    typer.Argument(parser=location, metavar="LAKE", help="Folder or URL of the lake, as --lake.", show_default=False),
+]
+LakesArgument = Annotated[
+    list[Any] | None,
+    typer.Argument(parser=location, metavar="LAKE...", help="Folders or URLs of lakes.", show_default=False),
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; required if the lake has several.")]
 CaptureOption = Annotated[
     str | None, typer.Option("--capture", help="Path or URL of the ingested capture, to show the original bytes.")

@@ -26,11 +26,14 @@ def archive_mark(location: Location) -> dict[str, str]:
 
 
 def ingested_as(lake: Lake, mark: dict[str, str]) -> str | None:
-    """The cluster that this archive was ingested for; None if it was not."""
+    """The cluster that this archive was ingested for; None if it was not, or was forgotten since."""
     if not mark or not lake.exists():
         return None
+    forgotten = set()
     for commit in lake.commits("evidence_files"):
         made = json.loads(commit.get("userMetadata") or "{}")
+        forgotten |= {(made["cluster_id"], name) for name in made.get("forgotten", {}).get("removed", ())}
         if mark.items() <= made.items():
-            return str(made["cluster_id"])
+            found = str(made["cluster_id"])
+            return None if (found, mark[_CAPTURE]) in forgotten else found
     return None

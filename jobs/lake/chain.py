@@ -16,11 +16,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, SCHEMA_VERSION, STAGES
 
 Row = dict[str, Any]
-# Commits without a mark that `Lake.create` makes, and that leave the rows as they are.
-OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN")
+# Commits without a mark that this program makes, and that leave the rows as they are.
+OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN", "SET TBLPROPERTIES")
 
 
 class ChangedTableError(LakeError):
@@ -43,8 +43,9 @@ class Head:
 
     @property
     def id(self) -> str:
-        """Identifies the rows: the version and the beginning of the link."""
-        return f"{self.version}:{(self.link or '')[:16]}"
+        """Identifies the rows: the version and the beginning of the link. A commit that only puts rows into other files
+        (jobs/lake/rewritten.py:same_rows) has the id of the one before it."""
+        return self.made.get("rows_of") or f"{self.version}:{(self.link or '')[:16]}"
 
 
 @cache
@@ -65,9 +66,9 @@ def marked(metadata: Mapping[str, Any], mark: Mapping[str, Any]) -> Row:
     """A commit's metadata with its mark and link.
 
     mark: `table`; `version`; `previous` link or null; `files`: files_digest after the commit; `added`: SHA-256 by file
-    name (empty: not known); `removed`: file names; `kept`: number of other files.
+    name (empty: not known); `removed`: file names; `kept`: number of other files; `schema`: the tables' layout.
     """
-    whole = {**metadata, "mark": {**mark, "writer": writer()}}
+    whole = {**metadata, "mark": {**mark, "writer": writer(), "schema": SCHEMA_VERSION}}
     return {**whole, "link": link_of(whole)}
 
 
@@ -118,15 +119,18 @@ def author(commit: Row) -> str:
     return f"version {commit.get('version', '?')}: {commit.get('operation', 'a commit')} by {by}"
 
 
-def stage_of(table: str) -> str:
-    """The stage that writes a table."""
-    return next(stage for stage, tables in STAGES.items() if table in tables)
+def stage_of(table: str) -> str | None:
+    """The stage that writes a table; None for those that keep what commands record."""
+    return next((stage for stage, tables in STAGES.items() if table in tables), None)
 
 
 def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedTableError:
     """The error for a table that is not what its newest commit left."""
+    stage = stage_of(table)
     if table in INGESTED:
         advice = "It holds evidence, so it is not used: `kraft-forensics verify` shows what is different."
+    elif stage is None:
+        advice = "Nothing makes it again: `kraft-forensics verify` shows what is different."
     else:
-        advice = f"`kraft-forensics {stage_of(table)}` makes it again."
+        advice = f"`kraft-forensics {stage}` makes it again."
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")

@@ -12,6 +12,7 @@ from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.lake import Lake
 from jobs.lake.rewritten import adopt
 from jobs.lake.tables import INGESTED
+from jobs.lake.versions import newer
 
 Row = dict[str, Any]
 
@@ -53,14 +54,18 @@ def completion(lake: Lake, cluster: str, inputs: Sequence[str], written: Sequenc
     written: the stage's tables, the last one last."""
     return {
         "input_fingerprint": fingerprint,
+        "code_version": CODE_VERSION,
         "inputs": heads_of(lake, cluster, inputs),
         "beside": heads_of(lake, cluster, written[:-1]),
     }
 
 
 def is_up_to_date(lake: Lake, cluster: str, written: Sequence[str], fingerprint: str) -> bool:
-    """Whether a stage's tables were made from these inputs, and are as it left them. written: as in `completion`."""
+    """Whether a stage's tables were made from these inputs, and are as it left them. written: as in `completion`.
+    Errors: NewerLakeError if the stage of a newer release made them."""
     last = lake.head(written[-1], cluster)
+    if (code := last.made.get("code_version", 0)) > CODE_VERSION:
+        raise newer(lake.root, last.made["mark"]["writer"], f"code {code}", f"{CODE_VERSION}")
     if last.problem or last.made.get("input_fingerprint") != fingerprint:
         return False
     heads = {name: lake.head(name, cluster) for name in written[:-1]}

@@ -31,6 +31,7 @@ from jobs.lake.row_groups import SlicedFile, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, TABLES
+from jobs.lake.versions import refuse_newer
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -41,7 +42,7 @@ _BATCHES_AHEAD = 2
 _STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
 _ATTEMPTS = 20  # to commit while other processes do
-_NEWEST = 20  # commits to look through before all of them are read
+_NEWEST = 20  # commits to look through before more of them are read
 
 
 def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
@@ -76,11 +77,15 @@ class Lake:
         self.storage = Storage(root)
 
     def exists(self) -> bool:
-        return self._is_table("evidence_files")
+        """Errors: NewerLakeError."""
+        for name in ("evidence_files", "runs"):  # the newest commit of a newer release is in one of them
+            if self.has(name):
+                refuse_newer(self.root, self.commits(name))
+        return self.has("evidence_files")
 
-    def _is_table(self, name: str) -> bool:
-        """Errors: LakeError if the store cannot be used. Its message may quote a signed request, so only its code is
-        shown."""
+    def has(self, name: str) -> bool:
+        """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed
+        request, so only its code is shown."""
         from deltalake import DeltaTable  # slow to import
 
         try:
@@ -105,7 +110,7 @@ class Lake:
         from deltalake.exceptions import DeltaError
 
         for table in TABLES.values():
-            if self._is_table(table.name):
+            if self.has(table.name):
                 continue
             made = DeltaTable.create(
                 self.storage.url(table.name), table.schema, "ignore", CLUSTER_ID, table.name, table.comment,
@@ -265,12 +270,14 @@ class Lake:
         about: Mapping[str, Any] | None = None,
         since: int | None = None,
         adopted: Mapping[str, str] | None = None,
+        data_change: bool = True,
     ) -> None:
         """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
         an earlier release are added first.
 
         since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
-        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). Errors:
+        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). data_change: False
+        if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
         files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
         """
@@ -281,8 +288,8 @@ class Lake:
         of, now_ms, partition = TABLES[name], time.time_ns() // 1_000_000, {CLUSTER_ID: cluster_id}
         add, remove = list(add), list(remove)
         actions = [
-            *(RemoveAction(f.name, True, now_ms, f.size_bytes, partition) for f in remove),
-            *(AddAction(f.name, f.size_bytes, partition, now_ms, True, statistics(of.key[-1], f)) for f in add),
+            *(RemoveAction(f.name, data_change, now_ms, f.size_bytes, partition) for f in remove),
+            *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.key[-1], f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)
@@ -363,10 +370,13 @@ class Lake:
         return self._commits(self.delta(name))
 
     def _commits(self, table: DeltaTable) -> Iterator[Row]:
-        newest = table.history(_NEWEST)
-        yield from newest
-        if len(newest) == _NEWEST:
-            yield from table.history()[_NEWEST:]
+        done = 0
+        for most in (_NEWEST, 20 * _NEWEST, None):  # the table's log is read from its end
+            newest = table.history(most)
+            yield from newest[done:]
+            done = len(newest)
+            if done != most:
+                return
 
     def head(self, name: str, cluster_id: str) -> Head:
         """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no

@@ -12,10 +12,24 @@ Row = dict[str, Any]
 
 
 def receipts(lake: Lake, cluster: str) -> list[Row]:
-    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order."""
-    made = (chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1]))
-    found = [m["ingested"] for m in made if m.get(CLUSTER_ID) == cluster and "ingested" in m and "rewritten" not in m]
-    return found[::-1]
+    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
+    captures left out that were forgotten since (jobs/lifecycle/forget.py)."""
+    repeated = ("rewritten", "rows_of")  # commits that repeat what the one before them says
+    found: list[Row] = []
+    for made in reversed([chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1])]):
+        if made.get(CLUSTER_ID) != cluster or any(name in made for name in repeated):
+            continue
+        if "forgotten" in made:
+            found = [receipt for receipt in found if receipt["capture"] not in made["forgotten"]["removed"]]
+        if "ingested" in made:
+            found.append(made["ingested"])
+    return found
+
+
+def digest_of(lake: Lake, cluster: str, capture: str) -> str | None:
+    """SHA-256 of the list of a capture's files, when it was ingested last; None if that was by an earlier release."""
+    found: list[str] = [receipt["digest"] for receipt in receipts(lake, cluster) if receipt["capture"] == capture]
+    return found[-1] if found else None
 
 
 def made_from(lake: Lake, cluster: str) -> Row:

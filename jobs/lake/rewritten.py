@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from jobs.lake import chain
+from jobs.lake.chain import Head
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
 from jobs.lake.row_digests import RowSet, file_rows
@@ -78,6 +82,21 @@ def adopt(lake: Lake, table: str, cluster: str) -> bool:
         return False
     files = lake.files(table, cluster)  # all of them: the commit starts the list anew
     digests = {file.name: lake.storage.sha256(f"{table}/{file.path}") for file in files}
-    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
-    lake.commit(table, cluster, (), about={**about, "rewritten": head.problem}, since=head.version, adopted=digests)
+    about = {**same_rows(head), "rewritten": head.problem}
+    lake.commit(table, cluster, (), about=about, since=head.version, adopted=digests)
     return True
+
+
+def same_rows(head: Head) -> Row:
+    """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
+    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
+    return {**about, "rows_of": head.id}
+
+
+def rows_of(lake: Lake, table: str, files: Iterable[DataFile]) -> pa.Table:
+    """The rows of some files, without cluster_id. A column that a file of an earlier release lacks is null."""
+    schema, found = TABLES[table].file_schema, [TABLES[table].file_schema.empty_table()]
+    for file in files:
+        with lake.storage.open(f"{table}/{file.path}") as source:
+            found.append(pq.read_table(source, use_threads=False))
+    return pa.concat_tables(found, promote_options="default").select(schema.names).cast(schema)

@@ -14,6 +14,8 @@ from replay.arrow import schemas as replay
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
+# Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
+SCHEMA_VERSION = 1
 CLUSTER_ID = "cluster_id"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
@@ -70,6 +72,32 @@ ACKNOWLEDGEMENTS = pa.schema(
         evidence.column("note", pa.string(), "why it needs no alarm"),
         evidence.column("acknowledged_by", pa.string(), "who acknowledged it, as given"),
         evidence.column("acknowledged_ms", pa.int64(), "when it was acknowledged; our clock"),
+    ]
+)
+
+RUNS = pa.schema(
+    [
+        evidence.column("run_id", pa.string(), "which run of a command; it has a row for each cluster concerned"),
+        evidence.column("command", pa.string(), "run, ingest, replay, detect, quality, report, maintain, ..."),
+        evidence.column("started_ms", pa.int64(), "when it started; our clock"),
+        evidence.column("ended_ms", pa.int64(), "when it ended; our clock"),
+        evidence.column("outcome", pa.string(), "done, failed or stopped (by a signal); a killed run has no row"),
+        evidence.column("exit_code", pa.int32(), "exit code of the command"),
+        evidence.column("error", pa.string(), "the error that ended it; null if it was done"),
+        evidence.column("valid", pa.string(), "true, false or unknown, as in verdict.json; null if nothing was judged"),
+        evidence.column("quality_failed", pa.int64(), "expectations that were not met; null if none were checked"),
+        evidence.column("captures", evidence.STRING_LIST, "names of the captures that it was given for the cluster"),
+        evidence.column(
+            "capture_digests",
+            evidence.STRING_LIST,
+            "for each of them SHA-256 of the list of its files, as in the manifest",
+        ),
+        evidence.column("evidence", pa.string(), "version and link of evidence_files' newest commit, at the end"),
+        evidence.column("counts", pa.string(), "rows that it added or made, by table, JSON"),
+        evidence.column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
+        evidence.column("program", pa.string(), "version of this program"),
+        evidence.column("code_version", pa.int32(), "version of what the stages write (jobs/lake/fingerprint.py)"),
+        evidence.column("rule_version", pa.string(), "version of the rules that judge windows"),
     ]
 )
 
@@ -303,6 +331,7 @@ _ALL = (
         QUALITY_RESULTS,
         ("suite", "expectation", "run_id"),
     ),
+    _table("runs", "What a run of a command did (docs/operations.md)", RUNS, ("run_id",)),
 )
 TABLES = {t.name: t for t in _ALL}
 

@@ -237,4 +237,12 @@ SPECS = {
         {"unexpected_count": 0, "element_count": 0},
         place=False,
     ),
+    "runs": Spec(
+        ("run_id",),
+        ("run_id", "command", "started_ms", "ended_ms", "outcome", "exit_code", "program"),
+        {"outcome": ("done", "failed", "stopped"), "valid": ("true", "false", "unknown")},
+        {"started_ms": 0, "exit_code": 0, "quality_failed": 0},
+        (("started_ms", "ended_ms"),),
+        place=False,
+    ),
 }

@@ -10,10 +10,12 @@ from jobs.lake.tables import TABLES
 
 
 def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]]:
-    """table -> (rows, digest of every column of all of them but when findings were seen). cluster:
-    None for the whole lake."""
+    """table -> (rows, digest of every column of all of them but when findings were seen), for all tables but `runs`.
+    cluster: None for the whole lake."""
     found = {}
     for name, table in TABLES.items():
+        if name == "runs":
+            continue
         rows = lake.read(name, cluster, table.schema.names).to_pylist()
         if name == "quality_results":
             rows = _newest(rows)
@@ -25,7 +27,7 @@ def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]
 
 
 # What these hold depends on how many runs there were.
-_OF_EARLIER_RUNS = ("finding_first_seen", "acknowledgements", "quality_results")
+_OF_EARLIER_RUNS = ("finding_first_seen", "acknowledgements", "quality_results", "runs")
 
 
 def _newest(results: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,130 @@
+"""Commands about a lake as a whole: `status`, `maintain`, `forget`, `upgrade`."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from jobs.cli.recorded import recorded
+from jobs.console.log import WARNING
+from jobs.console.options import (
+    DEFAULT_LAKE,
+    ClusterOption,
+    DocumentFormat,
+    DocumentFormatOption,
+    FormatOption,
+    LakeArgument,
+    LakeOption,
+    LakesArgument,
+)
+from jobs.console.output import Format, print_rows, show_message
+from jobs.console.progress import progress_steps
+
+
+def status(
+    given: LakesArgument = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Show what lakes hold, how the last runs ended, how old the evidence is, and what is out of date."""
+    from jobs.lake.lake import Lake
+    from jobs.queries.status import status_of
+    from jobs.queries.status_output import print_status
+
+    now_ms = time.time_ns() // 1_000_000
+    found = [status_of(Lake(root), now_ms) for root in given or [lake]]
+    if form is DocumentFormat.JSON:
+        print(json.dumps({"lakes": found}, indent=2))
+    else:
+        print_status(found)
+
+
+def maintain(
+    given: LakeArgument = None,
+    retention_days: Annotated[
+        int,
+        typer.Option(
+            "--retention-days",
+            min=0,
+            help="Delete files that no commit needs after so many days. 0: only if nothing else uses the lake.",
+        ),
+    ] = 7,
+    lake: LakeOption = DEFAULT_LAKE,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
+    from jobs.lake.lake import Lake
+    from jobs.lifecycle.maintain import Maintained, maintain
+
+    files = Lake(given or lake)
+    with recorded("maintain", files.root) as record, progress_steps(1) as (describe, _):
+        done = maintain(files, retention_days, describe)
+        for cluster in files.clusters():
+            record.of(cluster)
+    changed = [asdict(each) for each in done if each.before != each.after or each.deleted]
+    if changed or form is not Format.TABLE:
+        print_rows(list(Maintained.__dataclass_fields__), changed, form)
+    compacted = sum(each.before - each.after for each in done)
+    deleted, size = sum(each.deleted for each in done), sum(each.deleted_bytes for each in done)
+    show_message(f"maintain: {compacted} fewer files in tables, {deleted} files deleted ({size} bytes)")
+
+
+def forget(
+    capture: Annotated[str, typer.Argument(help="Name of an ingested capture, as `manifest` lists it.")],
+    again: Annotated[
+        list[str] | None,
+        typer.Option("--capture", help="Path or URL of another capture, to ingest it again; repeatable."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without, say what would change and change nothing.")
+    ] = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Remove what only one capture brought, and make again what follows from it. By default only say what changes."""
+    from evidence.capture.remote import location
+    from jobs.lake.lake import Lake
+    from jobs.lake.made_from import digest_of
+    from jobs.lifecycle.forget import check_given, cluster_of, forget, forget_findings, plan_of
+    from jobs.pipeline import Pipeline
+
+    files = Lake(lake)
+    plan = plan_of(files, cluster_of(files, capture, cluster), capture)
+    print_rows(["table", "rows"], [{"table": name, "rows": count} for name, count in plan.rows.items()], Format.TABLE)
+    if plan.again:
+        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)}")
+    show_message("replay, detect, quality and report run again")
+    if not yes:
+        show_message(f"nothing was changed: add --yes to forget {capture}")
+        return
+    with recorded("forget", files.root) as record:
+        record.ingested(plan.cluster_id, capture, digest_of(files, plan.cluster_id, capture), plan.rows)
+        places = check_given(plan, [location(place) for place in again or ()])
+        pipeline = Pipeline(files.root, (), record)
+        with progress_steps(1) as (describe, _):
+            forget(files, plan, places, pipeline.settings, describe)
+        if clusters := files.clusters():
+            pipeline.remake()
+        if plan.cluster_id in clusters:
+            forget_findings(files, plan.cluster_id)
+    show_message(f"forget: {capture} is forgotten; `kraft-forensics maintain --retention-days 0` deletes its old files")
+
+
+def upgrade(given: LakeArgument = None, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Bring a lake of an earlier release to this one: its layout, and everything that is made from the evidence."""
+    from jobs.lake.lake import Lake
+    from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
+    from jobs.pipeline import Pipeline
+
+    files = Lake(given or lake)
+    with recorded("upgrade", files.root) as record:
+        for change in upgrade_layout(files):
+            show_message(f"upgrade: {change}")
+        Pipeline(files.root, (), record).remake()
+    for line in to_ingest_again(files):
+        show_message(f"upgrade: {line}", WARNING)
+    show_message("upgrade: the lake is of this release")

@@ -1,0 +1,50 @@
+"""Record what a command did in the lake's table `runs`, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from evidence.capture.remote import Location
+from evidence.errors import KraftForensicsError
+from jobs.console.signals import StoppedError
+
+if TYPE_CHECKING:
+    from jobs.lake.runs import Run
+
+
+@contextmanager
+def recorded(command: str, root: Location) -> Iterator[Run]:
+    """Run a command; yields what takes its figures. What it raises is recorded and raised."""
+    from jobs.lake.runs import DONE, FAILED, STOPPED, Run
+
+    run, error = Run(command), None
+    outcome, exit_code = DONE, 0
+    try:
+        yield run
+    except BaseException as raised:
+        if isinstance(raised, typer.Exit):
+            exit_code = raised.exit_code
+        elif isinstance(raised, StoppedError):
+            outcome, exit_code = STOPPED, 128 + raised.number
+        else:
+            outcome = FAILED
+            exit_code = raised.exit_code if isinstance(raised, KraftForensicsError) else KraftForensicsError.exit_code
+            error = (str(raised).splitlines() or [type(raised).__name__])[0]
+        raise
+    finally:
+        _write(run, root, outcome, exit_code, error)
+
+
+def _write(run: Run, root: Location, outcome: str, exit_code: int, error: str | None) -> None:
+    from jobs.lake.lake import Lake
+    from jobs.lake.storage import LakeError
+
+    try:
+        lake = Lake(root)
+    except LakeError:
+        return  # no lake can be there, which is the error that ended the command
+    run.write(lake, outcome, exit_code, error)

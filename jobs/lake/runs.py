@@ -1,0 +1,103 @@
+"""The table `runs`: what each command did that changes or judges a lake, one row for each run and cluster.
+
+A row is written when a run ends, also if it failed or was stopped by Ctrl-C or SIGTERM. A run that was killed leaves no
+row. What cannot be recorded is only a warning: it must not change how a run ends.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from jobs.console.log import WARNING, log
+from jobs.console.version import tool_version
+from jobs.lake.fingerprint import CODE_VERSION
+from jobs.lake.lake import Lake, write_file
+from jobs.lake.tables import INGESTED, RUNS
+from jobs.lake.versions import NewerLakeError
+from replay.loss.verdict import RULE_VERSION
+
+Row = dict[str, Any]
+TABLE = "runs"
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
+UNKNOWN = "unknown"  # the cluster of a run that ended before it knew one
+
+
+class Run:
+    """A run of a command. captures: names of those that it was given."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.captures: list[str] = []
+        self.run_id, self.started_ms = uuid4().hex[:16], _now_ms()
+        self._of: dict[str, Row] = {}
+
+    def of(self, cluster: str) -> Row:
+        """What is known of a cluster, to be changed: columns of the table. counts, durations_ms: dicts."""
+        return self._of.setdefault(cluster, {"counts": {}, "durations_ms": {}, "captures": [], "capture_digests": []})
+
+    def ingested(self, cluster: str, capture: str, digest: str | None, counts: Mapping[str, int]) -> None:
+        """Note that a capture was ingested. digest: of its list of files (jobs/ingest/receipt.py)."""
+        of = self.of(cluster)
+        of["captures"].append(capture)
+        of["capture_digests"].append(digest)
+        for name, count in counts.items():
+            of["counts"][name] = of["counts"].get(name, 0) + count
+
+    @contextmanager
+    def timed(self, stage: str, cluster: str) -> Iterator[Row]:
+        """Measure a stage, also one that fails. Yields what is known of the cluster."""
+        of, began = self.of(cluster), time.monotonic()
+        try:
+            yield of
+        finally:
+            self.took(stage, cluster, time.monotonic() - began)
+
+    def took(self, stage: str, cluster: str, seconds: float) -> None:
+        durations = self.of(cluster)["durations_ms"]
+        durations[stage] = durations.get(stage, 0) + round(1000 * seconds)
+
+    def write(self, lake: Lake, outcome: str, exit_code: int, error: str | None) -> None:
+        """Write the rows, if there is a lake."""
+        try:
+            if not lake.exists():
+                return
+            lake.create()
+            for cluster in self._of or [UNKNOWN]:
+                rows = pa.Table.from_pylist([self._row(lake, cluster, outcome, exit_code, error)], schema=RUNS)
+                lake.commit(TABLE, cluster, [write_file(lake.storage, TABLE, rows)])
+        except NewerLakeError:  # which has ended the command
+            return
+        except Exception as problem:  # noqa: BLE001
+            lines = str(problem).splitlines() or [type(problem).__name__]
+            log(f"the run is not recorded in the table {TABLE}: {lines[0][:300]}", WARNING)
+
+    def _row(self, lake: Lake, cluster: str, outcome: str, exit_code: int, error: str | None) -> Row:
+        known: Row = self._of.get(cluster, {"captures": self.captures})
+        evidence = lake.head(INGESTED[-1], cluster)
+        return {
+            **known,
+            "run_id": self.run_id,
+            "command": self.command,
+            "started_ms": self.started_ms,
+            "ended_ms": _now_ms(),
+            "outcome": outcome,
+            "exit_code": exit_code,
+            "error": error,
+            "evidence": evidence.id if evidence.version else None,
+            "counts": json.dumps(known.get("counts", {})),
+            "durations_ms": json.dumps(known.get("durations_ms", {})),
+            "program": tool_version(),
+            "code_version": CODE_VERSION,
+            "rule_version": str(RULE_VERSION),
+        }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,211 @@
+"""Forget a capture: remove what only that capture brought, and make everything that follows from it again.
+
+A row of the lake names the capture that brought it first. Whether another capture brought it, too, only that capture's
+bytes can show: it is removed and ingested again. The commit of `evidence_files` comes first and says what is being
+forgotten, so a `forget` that was cut off goes on when it is repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence import kinds
+from evidence.capture.files import capture_name, open_capture
+from evidence.capture.remote import Location
+from evidence.errors import KraftForensicsError
+from jobs.config.settings import Settings
+from jobs.ingest.receipt import files_digest, person
+from jobs.ingest.stage import ingest
+from jobs.lake.chain import metadata_of
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import heads_of
+from jobs.lake.lake import Lake, write_file
+from jobs.lake.made_from import receipts
+from jobs.lake.rewritten import rows_of
+from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
+from jobs.quality.stage import DOCS
+from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY
+
+Progress = Callable[[str], None]
+_LAST = INGESTED[-1]
+_DERIVED = tuple(name for stage, tables in STAGES.items() if stage != "ingest" for name in tables)
+_SEEN = (FIRST_SEEN, ACKNOWLEDGEMENTS)
+# What these files say is merged: one row for all captures, or a commit state that follows from all of them.
+_MERGED = frozenset(
+    {
+        *(kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG),
+        *(kinds.QUORUM_STATE, kinds.QUORUM_STATUS, kinds.QUORUM_REPLICATION, kinds.DESCRIBE_QUORUM),
+        *(kinds.SERVER_PROPERTIES, kinds.MANIFEST),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What forgetting a capture changes. rows: number of rows to remove, by table. again: digest of the list of files
+    (jobs/ingest/receipt.py) by name of the captures to ingest again, in the order in which they were ingested."""
+
+    cluster_id: str
+    capture: str
+    rows: dict[str, int]
+    again: dict[str, str]
+
+    @property
+    def removed(self) -> list[str]:
+        return [self.capture, *self.again]
+
+
+def cluster_of(lake: Lake, capture: str, wanted: str | None) -> str:
+    """The cluster that a capture is of. Errors: KraftForensicsError if there is none, or if there are several and none
+    is wanted."""
+    lake.require()
+    clusters = [wanted] if wanted else sorted({*lake.clusters(), *_with_commits(lake)})
+    found = [cluster for cluster in clusters if _is_known(lake, cluster, capture)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise KraftForensicsError(f"{capture}: name a cluster with --cluster; {', '.join(found)} have such a capture")
+    raise KraftForensicsError(f"{lake.root}: no capture {capture}; `kraft-forensics manifest` lists all of them")
+
+
+def plan_of(lake: Lake, cluster: str, capture: str) -> Plan:
+    """What forgetting a capture changes. Errors: ChangedTableError if another program has changed evidence."""
+    heads_of(lake, cluster, INGESTED)
+    files = lake.read(_LAST, cluster, ("capture", "path", "sha256", "size_bytes", "kind")).to_pylist()
+    merged = {name: {f["kind"] for f in files if f["capture"] == name} & _MERGED for name in lake.captures(cluster)}
+    shared = {f["sha256"] for f in files if f["capture"] == capture} & _with_rows(lake, cluster, capture)
+    others = {f["capture"] for f in files if f["sha256"] in shared}
+    if merged.get(capture):
+        others |= {name for name, found in merged.items() if found}
+    digests = {
+        name: files_digest((f["path"], f["sha256"], f["size_bytes"]) for f in files if f["capture"] == name)
+        for name in others - {capture}
+    }
+    unfinished = _unfinished(lake, cluster, capture)
+    order = [receipt["capture"] for receipt in receipts(lake, cluster)]
+    later = sorted(digests.keys() - unfinished, key=lambda name: (order.index(name) if name in order else -1, name))
+    again = unfinished | {name: digests[name] for name in later}
+    return Plan(cluster, capture, _counts(lake, cluster, capture), again)
+
+
+def check_given(plan: Plan, given: Sequence[Location]) -> list[Location]:
+    """The captures to ingest again, in the plan's order. Errors: KraftForensicsError if one of them is not given, or is
+    not what was ingested."""
+    places = {capture_name(place): place for place in given}
+    if missing := [name for name in plan.again if name not in places]:
+        raise KraftForensicsError(
+            f"{plan.capture} shares records or files with {', '.join(missing)}, which must be ingested again: name the "
+            "path of each with --capture."
+        )
+    for name, digest in plan.again.items():
+        with open_capture(places[name]) as capture:
+            if files_digest((f.path, f.sha256, f.size_bytes) for f in capture.files) != digest:
+                raise KraftForensicsError(f"{places[name]}: its files are not those that were ingested as {name}")
+    return [places[name] for name in plan.again]
+
+
+def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings, progress: Progress) -> None:
+    """Remove the rows, and ingest `again` (of `check_given`). Derived tables are as they were: their stages find out,
+    unless the cluster has no evidence any more; then all that the lake knows of it is removed.
+
+    Errors: as `ingest`. Repeated after an error, it goes on.
+    """
+    progress(f"{plan.cluster_id}: removing {', '.join(plan.removed)}")
+    about = {
+        "removed": plan.removed,
+        "capture": plan.capture,
+        "again": plan.again,
+        "by": person(settings.custody.ingested_by),
+        "at_ms": time.time_ns() // 1_000_000,
+    }
+    if not again and set(lake.captures(plan.cluster_id)) <= {plan.capture}:
+        for name in (*_DERIVED, *_SEEN):
+            lake.replace(name, plan.cluster_id, [])
+    for name in (_LAST, *INGESTED[:-1]):
+        with _removable(lake, name):
+            undisturbed(partial(_remove, lake, name, plan, {"forgotten": about} if name == _LAST else None))
+    for place in again:
+        ingest(lake, place, settings, progress)
+    if plan.cluster_id not in lake.clusters():
+        lake.storage.empty(f"{DOCS}/{plan.cluster_id}")
+    if not lake.clusters():
+        for file in ("verdict.json", f"verdict-{quote(plan.cluster_id, safe='')}.json", "report.html"):
+            lake.storage.delete(file)
+
+
+def forget_findings(lake: Lake, cluster: str) -> None:
+    """Remove what is remembered of findings that the cluster no longer has."""
+    found = lake.read("findings", cluster, KEY)
+    for name in _SEEN:
+        since, rows = lake.cluster_version(name, cluster), lake.read(name, cluster)
+        kept = rows.join(found, list(KEY), join_type="left semi").select(TABLES[name].file_schema.names)
+        if len(kept) < len(rows):
+            lake.put(name, cluster, kept, since=since)
+
+
+def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) -> None:
+    since, old, new = lake.cluster_version(name, plan.cluster_id), [], []
+    removed = pa.array(plan.removed)
+    for file in lake.files(name, plan.cluster_id):
+        rows = rows_of(lake, name, [file])
+        kept = rows.filter(pc.invert(pc.is_in(rows["capture"], value_set=removed)))
+        if len(kept) < len(rows):
+            old.append(file)
+            new += [write_file(lake.storage, name, kept)] if len(kept) else []
+    if old or about:
+        lake.commit(name, plan.cluster_id, new, old, about, since)
+
+
+@contextmanager
+def _removable(lake: Lake, name: str) -> Iterator[None]:
+    """Rows of a table that is append-only may be removed inside."""
+    if TABLES[name].append_only:
+        lake.delta(name).alter.set_table_properties({"delta.appendOnly": "false"})
+    try:
+        yield
+    finally:
+        if TABLES[name].append_only:
+            lake.delta(name).alter.set_table_properties({"delta.appendOnly": "true"})
+
+
+def _counts(lake: Lake, cluster: str, capture: str) -> dict[str, int]:
+    """Number of rows that a capture brought, by table."""
+    found = {name: lake.count(name, cluster, pc.field("capture") == capture) for name in INGESTED}
+    return {name: count for name, count in found.items() if count}
+
+
+def _with_rows(lake: Lake, cluster: str, capture: str) -> set[str]:
+    """SHA-256 of the files that gave rows of a capture."""
+    found: set[str] = set()
+    for name in INGESTED[:-1]:
+        found |= set(
+            lake.read(name, cluster, ("sha256",), pc.field("capture") == capture)["sha256"].unique().to_pylist()
+        )
+    return found
+
+
+def _is_known(lake: Lake, cluster: str, capture: str) -> bool:
+    return bool(_counts(lake, cluster, capture) or _unfinished(lake, cluster, capture))
+
+
+def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:
+    """What a `forget` of this capture that was cut off has still to ingest again, as Plan.again."""
+    known, begun = set(lake.captures(cluster)), bool(_counts(lake, cluster, capture))
+    if capture not in known:
+        for commit in lake.commits(_LAST):
+            made = metadata_of(commit)
+            if made.get(CLUSTER_ID) == cluster and made.get("forgotten", {}).get("capture") == capture:
+                return {name: of for name, of in made["forgotten"]["again"].items() if begun or name not in known}
+    return {}
+
+
+def _with_commits(lake: Lake) -> list[str]:
+    return sorted({made[CLUSTER_ID] for commit in lake.commits(_LAST) if (made := metadata_of(commit))})

@@ -1,0 +1,123 @@
+"""Maintenance: small files are compacted, files that no commit needs are deleted. No row changes.
+
+A compaction is a commit of the chain whose rows are those of the commit before it (`Head.id`), so `verify` stays clean
+and nothing is made again. Deleting files makes no commit. Commits are never deleted: they hold the chain.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyarrow.fs import FileSelector, FileType
+
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import heads_of
+from jobs.lake.lake import DataFile, Lake, write_file
+from jobs.lake.rewritten import rows_of, same_rows
+from jobs.lake.tables import CHECKED, INGESTED, TABLES
+
+LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
+_SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
+_COMMITS = 20  # after a checkpoint, before the next one
+SCRATCH = "_scratch"
+# What grows file by file. Replay and detect replace the files of the other tables, one for each bucket.
+GROWING = (*(name for name in INGESTED if name != "log_batches"), *CHECKED, "runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """What was done to a table, or to the folder of unfinished files. before, after: number of files by its log;
+    deleted: number of files that no commit needed, and deleted_bytes their size."""
+
+    table: str
+    before: int
+    after: int
+    deleted: int
+    deleted_bytes: int
+
+
+def maintain(
+    lake: Lake, retention_days: int, progress: Callable[[str], None], least_files: int = LEAST_FILES
+) -> list[Maintained]:
+    """Maintain every table. retention_days: how long a file stays after the commit that removed it, or after it was
+    written if no commit names it. least_files: see LEAST_FILES.
+
+    Errors: LakeError if there is no lake; ChangedTableError if another program has changed a table: its old files show
+    what was changed.
+    """
+    lake.require()
+    lake.create()
+    clusters = lake.clusters()
+    for cluster in clusters:
+        heads_of(lake, cluster, TABLES)
+    done = []
+    for name in TABLES:
+        progress(f"{name}: compacting")
+        before = sum(len(lake.files(name, cluster)) for cluster in clusters)
+        for cluster in clusters if name in GROWING else ():
+            _compact(lake, name, cluster, least_files)
+        _checkpoint(lake, name)
+        progress(f"{name}: deleting old files")
+        # A dry run makes no commit.
+        old = lake.delta(name).vacuum(24 * retention_days, dry_run=True, enforce_retention_duration=False, full=True)
+        after = sum(len(lake.files(name, cluster)) for cluster in clusters)
+        done.append(Maintained(name, before, after, len(old), _delete(lake, [f"{name}/{file}" for file in old])))
+    scratch = list(_old_files(lake, SCRATCH, time.time() - retention_days * 86_400))
+    done.append(Maintained(SCRATCH, 0, 0, len(scratch), _delete(lake, scratch)))
+    return done
+
+
+def _compact(lake: Lake, name: str, cluster: str, least_files: int) -> None:
+    def once() -> None:
+        since, head = lake.cluster_version(name, cluster), lake.head(name, cluster)
+        small = [file for file in lake.files(name, cluster) if file.size_bytes < _SMALL_BYTES]
+        if len(small) < least_files:
+            return
+        groups = [group for group in _groups(small) if len(group) > 1]
+        new = [write_file(lake.storage, name, rows_of(lake, name, group)) for group in groups]
+        old = [file for group in groups for file in group]
+        lake.commit(name, cluster, new, old, same_rows(head), since, data_change=False)
+
+    undisturbed(once)
+
+
+def _groups(files: list[DataFile]) -> Iterator[list[DataFile]]:
+    """The files in groups, each of which becomes one file. Neighbours by the column that readers skip files by."""
+    group: list[DataFile] = []
+    for file in sorted(files, key=lambda f: (f.lowest is not None, f.lowest if f.lowest is not None else 0, f.name)):
+        more = [*group, file]
+        if sum(f.size_bytes for f in more) > _MOST_BYTES or sum(f.rows for f in more) > _MOST_ROWS:
+            yield group
+            more = [file]
+        group = more
+    yield group
+
+
+def _checkpoint(lake: Lake, name: str) -> None:
+    """Write a checkpoint of the table's log if opening the table reads many commits."""
+    newest = 0
+    with suppress(FileNotFoundError), lake.storage.open(f"{name}/_delta_log/_last_checkpoint") as file:
+        newest = int(json.loads(file.read())["version"])
+    table = lake.delta(name)
+    if table.version() - newest >= _COMMITS:
+        table.create_checkpoint()
+
+
+def _old_files(lake: Lake, folder: str, before: float) -> Iterator[str]:
+    """The files of a folder that were written before a time, in seconds since the Unix epoch."""
+    selector = FileSelector(lake.storage.path(folder), allow_not_found=True, recursive=True)
+    for info in lake.storage.system.get_file_info(selector):
+        if info.type == FileType.File and info.mtime_ns is not None and info.mtime_ns / 1e9 < before:
+            yield f"{folder}/{info.path.removeprefix(lake.storage.path(folder)).lstrip('/')}"
+
+
+def _delete(lake: Lake, names: list[str]) -> int:
+    """Delete files; returns how many bytes they had."""
+    found = lake.storage.system.get_file_info([lake.storage.path(name) for name in names]) if names else []
+    for name in names:
+        lake.storage.delete(name)
+    return sum(info.size or 0 for info in found)

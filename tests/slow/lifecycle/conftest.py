@@ -1,0 +1,38 @@
+"""A lake of two captures of one cluster, made once; each test gets a copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.lake.lake import Lake
+from tests.support.small_captures import diverged
+from tests.unit.jobs.test_crashes import run
+
+
+@pytest.fixture(scope="session")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(all controllers of a cluster, one of them)."""
+    whole, alone, _ = diverged(tmp_path_factory.mktemp("captures"))
+    return whole, alone
+
+
+@pytest.fixture(scope="session")
+def made(captures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made") / "lake"
+    for capture in reversed(captures):
+        run(Lake(root), capture)
+    return root
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Lake:
+    shutil.copytree(made, tmp_path / "lake")
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def cluster(lake: Lake) -> str:
+    return lake.clusters()[0]

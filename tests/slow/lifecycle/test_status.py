@@ -1,0 +1,98 @@
+"""`status`: what a lake holds, its last runs, the age of its evidence, what is out of date."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.lake import fingerprint
+from jobs.lake.lake import Lake
+from jobs.queries.status import status_of
+from tests.slow.lifecycle.test_maintain import maintained
+from tests.support.digests import digests
+from tests.unit.jobs.test_crashes import run
+
+
+def only(lake: Lake, now_ms: int = 0) -> dict[str, Any]:
+    (found,) = status_of(lake, now_ms)["clusters"]
+    return dict(found)
+
+
+def stale(lake: Lake) -> dict[str, str]:
+    return {row["stage"]: row["because"] for row in only(lake)["out_of_date"]}
+
+
+def test_a_lake_after_ingest_replay_and_detect(lake: Lake, cluster: str) -> None:
+    found = only(lake)
+    assert (found["cluster_id"], found["captures"], found["last_run"], found["valid"]) == (cluster, 2, None, None)
+    assert stale(lake) == {"quality": "it has not run to its end"}
+    assert sum(row["files"] for row in found["evidence"]) == lake.count("evidence_files", cluster)
+
+
+def test_sizes_are_those_of_the_files(lake: Lake, cluster: str) -> None:
+    found = status_of(lake, 0)
+    for row in found["tables"]:
+        files = [Path(lake.storage.url(row["table"])) / file.path for file in lake.files(row["table"], cluster)]
+        assert (row["rows"], row["files"]) == (lake.count(row["table"], cluster), len(files))
+        assert row["bytes"] == sum(file.stat().st_size for file in files)
+    every = sum(file.stat().st_size for file in lake.root.rglob("*") if file.is_file())
+    assert found["bytes"] + found["other_bytes"] == every
+
+
+def test_the_age_of_evidence_is_that_of_the_newest_file_of_its_kind(lake: Lake, cluster: str) -> None:
+    rows = lake.rows("evidence_files", cluster, ("kind", "captured_at_ms"))
+    for each in only(lake, 1_800_000_000_000)["evidence"]:
+        times = [r["captured_at_ms"] for r in rows if r["kind"] == each["kind"] and r["captured_at_ms"] is not None]
+        assert each["newest_ms"] == max(times, default=None)
+        assert each["age_ms"] == (1_800_000_000_000 - max(times) if times else None)
+
+
+def test_what_a_new_capture_puts_out_of_date(captures: tuple[Path, Path], tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    run(lake, captures[1])
+    assert list(stale(lake)) == ["quality"]
+    assert CliRunner().invoke(app, ["ingest", str(captures[0]), "--lake", str(lake.root)]).exit_code == 0
+    assert stale(lake) == {
+        "replay": "log_batches has changed",
+        "detect": "replay is out of date",
+        "quality": "detect is out of date",
+    }
+    last = only(lake)["last_run"]
+    assert (last["command"], last["outcome"], last["exit_code"]) == ("ingest", "done", 0)
+
+
+def test_compacted_tables_put_nothing_out_of_date(lake: Lake) -> None:
+    maintained(lake)
+    assert list(stale(lake)) == ["quality"]
+
+
+def test_tables_of_another_release_are_out_of_date(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = fingerprint.CODE_VERSION + 1
+    monkeypatch.setattr("jobs.queries.status.CODE_VERSION", newer)
+    assert stale(lake)["replay"] == f"its tables are of another release (code {newer - 1}, now {newer})"
+
+
+def test_several_lakes_and_a_table_that_an_earlier_release_lacks(lake: Lake, tmp_path: Path) -> None:
+    before, other = digests(lake), tmp_path / "other"
+    shutil.copytree(lake.root, other)
+    shutil.rmtree(other / "runs")
+    result = CliRunner().invoke(app, ["status", str(lake.root), str(other), "--format", "json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["lakes"]
+    assert [each["lake"] for each in found] == [str(lake.root), str(other)]
+    assert found[0]["clusters"] == found[1]["clusters"]
+    assert digests(lake) == before
+    assert not (other / "runs").exists()
+    text = CliRunner().invoke(app, ["status", str(lake.root)], env={"COLUMNS": "160"}).stdout
+    assert "quality: it has not run to its end" in text
+    assert "not judged" in text
+
+
+def test_no_lake_is_an_error(tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["status", str(tmp_path)]).exit_code == 1
