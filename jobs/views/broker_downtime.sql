@@ -52,9 +52,9 @@ stretches as (
     g.cluster_id, g.broker_id, g.stretch,
     min(g.offset) as metadata_offset,
     min_by(g.timestamp_ms, g.offset) as out_from_ms,
-    case when count_if(g.end_offset is null) = 0 then max_by(g.end_timestamp_ms, g.offset) end as out_to_ms,
-    case when count_if(g.end_offset is null) = 0 then max(g.end_offset) end as end_metadata_offset,
-    count_if(g.end_offset is null) > 0 as is_out_now,
+    case when count(case when g.end_offset is null then 1 end) = 0 then max_by(g.end_timestamp_ms, g.offset) end as out_to_ms,
+    case when count(case when g.end_offset is null then 1 end) = 0 then max(g.end_offset) end as end_metadata_offset,
+    count(case when g.end_offset is null then 1 end) > 0 as is_out_now,
     min_by(
       case
         when g.previous_offset is null and g.origin = 'checkpoint' then 'before_log'

@@ -17,8 +17,8 @@ with spans as (
     max(b.last_offset) as last_metadata_offset,
     min(case when b.base_timestamp_ms > 0 then b.base_timestamp_ms end) as from_ms,
     max(case when b.max_timestamp_ms > 0 then b.max_timestamp_ms end) as until_ms,
-    cast(count_if(b.commit_state <> 'uncommitted') as bigint) as committed_batches,
-    cast(count_if(b.commit_state = 'uncommitted') as bigint) as uncommitted_batches
+    cast(count(case when b.commit_state <> 'uncommitted' then 1 end) as bigint) as committed_batches,
+    cast(count(case when b.commit_state = 'uncommitted' then 1 end) as bigint) as uncommitted_batches
   from log_batches b
   group by b.cluster_id
 )

@@ -14,13 +14,13 @@ with totals as (
   select
     c.cluster_id, c.policy,
     count(*) as windows,
-    count_if(c.outcome = 'elected') as elected,
-    count_if(c.outcome = 'waits') as waits,
-    count_if(c.outcome = 'undetermined') as undetermined,
-    count_if(c.differs) as differs,
+    count(case when c.outcome = 'elected' then 1 end) as elected,
+    count(case when c.outcome = 'waits' then 1 end) as waits,
+    count(case when c.outcome = 'undetermined' then 1 end) as undetermined,
+    count(case when c.differs then 1 end) as differs,
     sum(case when c.outcome = 'elected' then coalesce(c.loss_min, 0) else 0 end) as loss_min,
     case
-      when count_if(c.outcome = 'elected' and c.loss_max is null) = 0
+      when count(case when c.outcome = 'elected' and c.loss_max is null then 1 end) = 0
         then sum(case when c.outcome = 'elected' then c.loss_max else 0 end)
     end as loss_max
   from counterfactuals c

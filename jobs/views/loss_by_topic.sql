@@ -19,13 +19,13 @@ with totals as (
     w.cluster_id, w.topic_id,
     max_by(w.topic, w.elected_metadata_offset) as topic,
     count(*) as windows,
-    count_if(w.verdict = 'proven') as proven,
-    count_if(w.verdict = 'possible') as possible,
-    count_if(w.verdict = 'undetermined') as undetermined,
-    count_if(w.verdict = 'excluded') as excluded,
+    count(case when w.verdict = 'proven' then 1 end) as proven,
+    count(case when w.verdict = 'possible' then 1 end) as possible,
+    count(case when w.verdict = 'undetermined' then 1 end) as undetermined,
+    count(case when w.verdict = 'excluded' then 1 end) as excluded,
     count(distinct case when w.verdict = 'proven' then w.partition end) as partitions_lost,
     sum(case when w.verdict = 'proven' then coalesce(w.loss_min, 0) else 0 end) as loss_min,
-    case when count_if(w.loss_max is null) = 0 then sum(w.loss_max) end as loss_max,
+    case when count(case when w.loss_max is null then 1 end) = 0 then sum(w.loss_max) end as loss_max,
     min(case when w.verdict <> 'excluded' then w.opened_ms end) as first_ms
   from windows w
   group by w.cluster_id, w.topic_id

@@ -46,7 +46,7 @@ stretches as (
     sum(n.begins) as begins,
     min(n.leader_epoch) as first_epoch,
     max(n.leader_epoch) as last_epoch,
-    count_if(n.is_under_min_isr and n.is_current) as under_now
+    count(case when n.is_under_min_isr and n.is_current then 1 end) as under_now
   from numbered n
   group by n.cluster_id, n.topic_id, n.partition, n.stretch
 )
