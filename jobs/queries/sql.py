@@ -23,9 +23,11 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import forbid_reflection, tables_of
 from jobs.spark.session import build_session, check_store
-from jobs.spark.tables import table_frame
+from jobs.views.catalogue import needed, views
+from jobs.views.in_spark import define_views
 
 Row = dict[str, Any]
+DATABASE = "default"  # of the session's catalog, which is in memory: the names end with the session
 _PROMPT, _MORE = "sql> ", "...> "
 _END = ("quit", "exit")
 
@@ -43,6 +45,7 @@ class ReadOnlySql:
         self.lake.require()
         self.settings = load_settings().spark
         check_store(self.lake.root, self.settings)
+        self.defined: set[str] = set()  # tables and views that have their names in the session
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -58,10 +61,9 @@ class ReadOnlySql:
         """
         try:
             named = tables_of(self.spark, statement)
-            for name in TABLES:
-                if named is None or name in named:
-                    # Made again for each statement: it shows the table's newest version.
-                    table_frame(self.spark, self.lake, name).createOrReplaceTempView(name)
+            wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
+            define_views(self.spark, self.lake, wanted, DATABASE)
+            self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()
         except (PySparkException, Py4JError) as error:
@@ -79,7 +81,7 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
         import readline  # noqa: F401  # input() then edits lines and has a history
 
         show_message(
-            "One statement of Spark SQL at a time, ended with `;`. `show tables;` lists the tables, `quit` ends."
+            "One statement of Spark SQL at a time, ended with `;`. `show tables;` lists tables and views, `quit` ends."
         )
         _ = sql.spark
     for statement in _statements(input if is_terminal else lambda _: input(), is_terminal):

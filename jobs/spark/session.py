@@ -6,7 +6,9 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from threading import Lock
 
 from pyspark import SparkConf, SparkContext
@@ -43,6 +45,8 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         conf.set("spark.driver.memory", settings.driver_memory)
         conf.set("spark.driver.extraJavaOptions", settings.driver_java_options)
         conf.set("spark.driver.bindAddress", "127.0.0.1")
+        # Spark makes this folder as soon as its catalog is used. Nothing is written to it.
+        conf.set("spark.sql.warehouse.dir", Path(tempfile.gettempdir()).as_uri())
     own = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

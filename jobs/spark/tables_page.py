@@ -16,6 +16,7 @@ def document() -> str:
         "# Tables\n\nGenerated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and "
         "`jobs/lake/tables.py` by `python -m jobs.spark.tables_page`.\n"
         "Every table is a Delta table in the lake's folder. Null means that the evidence does not show the value.\n"
+        "[views.md](views.md) has views on them, and which columns trap.\n"
     )
     return head + "".join(line for table in TABLES.values() for line in _section(table))
 

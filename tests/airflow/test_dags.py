@@ -11,10 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import kraft_forensics as dag_file
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+
+import kraft_forensics as dag_file
 
 STAGES = ["ingest", "replay", "detect", "quality", "report", "summary"]
 LOGGER = "kraft_forensics.dag"

@@ -21,6 +21,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.read_only import NotReadOnlyError, tables_of
 from jobs.queries.sql import ReadOnlySql, SqlError
+from jobs.views.catalogue import views
 from replay.arrow.schemas import ELECTIONS, FINDINGS
 
 CLUSTER = "c1"
@@ -145,6 +146,8 @@ def test_no_function_calls_java(name: str, query: str, sql: ReadOnlySql) -> None
 
 
 READS = {
+    "select count(*) as n from windows": [{"n": 0}],
+    "select count(*) as n from leader_changes c join findings f on f.partition = c.partition": [{"n": 1}],
     "select count(*) as n from findings": [{"n": 3}],
     "select count(*) as n from FINDINGS;": [{"n": 3}],
     "with f as (select * from findings where partition > 0) select sum(loss_min) as n from f": [{"n": 3}],
@@ -176,11 +179,15 @@ def test_queries_of_every_form_are_answered(statement: str, sql: ReadOnlySql, la
 
 
 def test_tables_are_shown_and_described(sql: ReadOnlySql, lake: Lake) -> None:
-    assert {row["tableName"] for row in sql.run("show tables")[1]} >= set(TABLES)
+    assert {row["tableName"] for row in sql.run("show tables")[1]} >= TABLES.keys() | views().keys()
     assert [row["tableName"] for row in sql.run("show tables like 'elect*'")[1]] == ["elections"]
     described = {row["col_name"]: row["data_type"] for row in sql.run("describe findings")[1]}
     assert described["partition"] == "int"
     assert len(sql.run("show columns in findings")[1]) == len(TABLES["findings"].schema)
+    comments = [
+        row["data_type"] for row in sql.run("describe table extended findings")[1] if row["col_name"] == "Comment"
+    ]
+    assert comments == [TABLES["findings"].comment]
     assert "LocalTableScan" in sql.run("explain select * from (values (1)) as t(a)")[1][0]["plan"]
     assert len(sql.run(filled("describe history {delta}", lake))[1]) == 2
     for statement in ("describe select 1 as a", "describe function abs", "show functions like 'abs'", "show schemas"):

@@ -1,0 +1,31 @@
+-- The evidence of every finding, one row a piece: `findings.evidence` without nesting.
+--
+-- cluster_id: Kafka cluster id
+-- finding_id: id of the finding
+-- kind: kind of the finding
+-- topic: topic name at that time; null if the finding is not about a topic
+-- partition: partition
+-- topic_id: topic id: the identity of the topic
+-- role: what the piece is for, e.g. window_start, high_watermark_floor
+-- source: table or kind of file that it is in
+-- broker_id: broker that it is about; null if none
+-- value: its value, e.g. an offset of the partition
+-- leader_epoch: leader epoch; null if it has none
+-- metadata_offset: metadata offset of the record; null if it is no record
+-- captured_at: when the value was read; null if unknown, or a record
+-- captured_at_ms: captured_at in ms since the Unix epoch
+-- capture: capture that holds it
+-- path: file inside the capture
+-- sha256: SHA-256 of that file, hex
+-- position: byte position in that file
+with pieces as (
+  select f.cluster_id, f.finding_id, f.kind, f.topic, f.partition, f.topic_id, explode(f.evidence) as piece
+  from findings f
+)
+select
+  p.cluster_id, p.finding_id, p.kind, p.topic, p.partition, p.topic_id,
+  p.piece.role, p.piece.source, p.piece.broker_id, p.piece.value, p.piece.leader_epoch,
+  p.piece.offset as metadata_offset,
+  utc(p.piece.captured_at_ms) as captured_at,
+  p.piece.captured_at_ms, p.piece.capture, p.piece.path, p.piece.sha256, p.piece.position
+from pieces p

@@ -1,0 +1,45 @@
+"""The lake's tables and views in DuckDB, which reads them through Arrow. Needs the package duckdb, and no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evidence.errors import KraftForensicsError
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from jobs.views.catalogue import views
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# What Spark calls otherwise than DuckDB.
+_MACROS = ("array_size(list) as len(list)", "explode(list) as unnest(list)")
+_TIMESTAMP = "make_timestamptz({ms} * 1000)"
+
+
+def connect(lake: Lake) -> DuckDBPyConnection:
+    """A connection to an in-memory database with the lake's tables and views, as of now; times are shown in UTC.
+
+    Errors: LakeError if there is no lake; KraftForensicsError without the package duckdb.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise KraftForensicsError("the package duckdb is missing: pip install 'kraft-forensics[duckdb]'") from error
+    lake.require()
+    connection = duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
+    for macro in _MACROS:
+        connection.execute(f"create macro {macro}")
+    for table in TABLES.values():
+        connection.register(table.name, lake.dataset(table.name))
+    for view in views().values():
+        connection.execute(f"create temporary view {view.name} as\n{view.query(_TIMESTAMP)}")
+        connection.execute(f"comment on view {view.name} is {_literal(view.comment)}")
+        for column, text in view.columns.items():
+            connection.execute(f"comment on column {view.name}.{column} is {_literal(text)}")
+    return connection
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

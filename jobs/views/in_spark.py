@@ -1,0 +1,66 @@
+"""The lake's tables and views under their names in a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import SparkSession
+
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from jobs.spark.tables import table_frame, table_query
+from jobs.spark.types import spark_schema
+from jobs.views.catalogue import needed, views
+
+_TIMESTAMP = "timestamp_millis({ms})"
+
+
+def define_views(
+    spark: SparkSession, lake: Lake, names: Collection[str] | None = None, database: str | None = None
+) -> None:
+    """Give the lake's tables and views their names in a session.
+
+    names: those that are needed, with what they read (default: all; others are ignored). database: None: temporary
+    views, which end with the session and have comments of columns only; a name: views in that database of the session's
+    catalog, made if it is missing, with comments (`describe table extended`). They read the newest version of a table.
+    """
+    wanted = None if names is None else needed(set(names))
+    before = spark.catalog.currentDatabase()
+    if database is not None:
+        if not spark.catalog.databaseExists(database):
+            spark.sql(f"create database {quoted(database)}")
+        spark.catalog.setCurrentDatabase(database)
+    try:
+        for table in TABLES.values():
+            if wanted is not None and table.name not in wanted:
+                continue
+            if database is None:
+                table_frame(spark, lake, table.name).createOrReplaceTempView(table.name)
+                continue
+            comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
+            spark.sql(_definition(table.name, table.comment, comments, table_query(lake, table.name)))
+        for view in views().values():
+            if wanted is None or view.name in wanted:
+                spark.sql(
+                    _definition(
+                        view.name, view.comment, view.columns, view.query(_TIMESTAMP), is_temporary=database is None
+                    )
+                )
+    finally:
+        spark.catalog.setCurrentDatabase(before)
+
+
+def _definition(name: str, comment: str, columns: dict[str, str], query: str, is_temporary: bool = False) -> str:
+    listed = ", ".join(f"{quoted(column)} comment {literal(text)}" for column, text in columns.items())
+    kind = "temporary view" if is_temporary else "view"
+    return f"create or replace {kind} {quoted(name)} ({listed}) comment {literal(comment)} as\n{query}"
+
+
+def quoted(name: str) -> str:
+    """A name of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string of Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,59 @@
+"""The public face: a lake's tables and views under their names, in Spark and in DuckDB.
+
+    import kraft_forensics
+
+    kraft_forensics.open(spark, "demo/lake")     # then: spark.sql("select * from windows")
+    connection = kraft_forensics.duckdb("demo/lake")
+    connection.sql("select * from windows").pl()    # or .df(), .arrow(), .fetchall()
+
+docs/tables.md has the tables, docs/views.md the views, docs/cookbook.md questions with their SQL.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from pyspark.sql import SparkSession
+
+    from jobs.lake.lake import Lake
+
+__all__ = ["duckdb", "open"]
+
+
+def open(spark: SparkSession, lake: str | Path, database: str | None = None) -> None:
+    """Give a lake's tables and views their names in a Spark session that has Delta (docs/cluster.md).
+
+    lake: its folder or URL. database: None: temporary views, which end with the session; a name: views in that database
+    of the session's catalog, made if it is missing. Only there has Spark a place for what a table is (`describe table
+    extended`); columns have their comments in both. Views of the same names are replaced. Always read is the newest
+    version of the tables.
+
+    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake.
+    """
+    from jobs.views.in_spark import define_views
+
+    define_views(spark, _lake(lake), database=database)
+
+
+def duckdb(lake: str | Path) -> DuckDBPyConnection:
+    """A connection to DuckDB, in memory, with a lake's tables and views; starts no JVM. Needs the extra `duckdb`.
+
+    lake: its folder or URL. The tables are those of now: connect again to see later ones. Times have the zone UTC.
+
+    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake.
+    """
+    from jobs.views.in_duckdb import connect
+
+    return connect(_lake(lake))
+
+
+def _lake(root: str | Path) -> Lake:
+    from evidence.capture.remote import location
+    from jobs.lake.lake import Lake
+
+    found = Lake(location(str(root)))
+    found.require()
+    return found

@@ -1,0 +1,109 @@
+"""The views on real captures: the same rows in Spark and in DuckDB, and the sums that other code works out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from duckdb import DuckDBPyConnection
+from pyspark.sql import SparkSession
+
+import kraft_forensics
+from jobs.lake.tables import TABLES
+from jobs.queries.flagged_windows import flagged_windows
+from jobs.report.totals import policy_totals
+from jobs.views.catalogue import views
+from tests.spark.conftest import Job
+
+DATABASE = "forensics"
+
+
+@pytest.fixture(scope="module")
+def duckdb(job: Job) -> Iterator[DuckDBPyConnection]:
+    with kraft_forensics.duckdb(job.pipeline.root) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def opened(spark: SparkSession, job: Job) -> SparkSession:
+    kraft_forensics.open(spark, job.pipeline.root, database=DATABASE)
+    return spark
+
+
+@pytest.mark.parametrize("name", views())
+def test_spark_and_duckdb_give_the_same_rows(name: str, opened: SparkSession, duckdb: DuckDBPyConnection) -> None:
+    in_spark = opened.table(f"{DATABASE}.{name}").toArrow()
+    in_duckdb = duckdb.sql(f"select * from {name}").to_arrow_table()
+    assert in_spark.schema.names == in_duckdb.schema.names
+    assert [str(f.type) for f in in_spark.schema] == [_type(f.type) for f in in_duckdb.schema]
+    assert sorted(map(_text, in_spark.to_pylist())) == sorted(map(_text, in_duckdb.to_pylist()))
+    assert len(in_spark)
+
+
+def _type(found: Any) -> str:
+    """DuckDB calls the element of a list otherwise than Spark, and gives times the zone of the session."""
+    return str(found).replace("<l: ", "<element: ").replace("large_", "")
+
+
+def _text(row: dict[str, Any]) -> str:
+    return repr(row)
+
+
+def test_names_have_comments(opened: SparkSession) -> None:
+    listed = {row.tableName for row in opened.sql(f"show tables in {DATABASE}").collect()}
+    assert listed == TABLES.keys() | views().keys()
+    for name, comment in (("windows", views()["windows"].comment), ("findings", TABLES["findings"].comment)):
+        described = opened.sql(f"describe table extended {DATABASE}.{name}").collect()
+        assert ("Comment", comment) in [(row.col_name, row.data_type) for row in described]
+        assert all(row.comment for row in described[:20])
+
+
+def test_temporary_names_end_with_the_session(spark: SparkSession, job: Job) -> None:
+    session = spark.newSession()
+    kraft_forensics.open(session, job.pipeline.root)
+    assert session.sql("select count(*) as n from unclean_elections").first()
+    assert all(row.isTemporary for row in session.sql("show tables").collect() if row.tableName in views())
+    assert "windows" not in {row.tableName for row in spark.sql("show tables").collect() if row.isTemporary}
+
+
+def test_time_under_min_isr_is_that_of_the_metric(duckdb: DuckDBPyConnection) -> None:
+    exposed = "select cluster_id, sum(under_min_isr_ms) from partition_exposure group by 1 order by 1"
+    metric = """
+        select cluster_id, sum(value * (coalesce(m.end_timestamp_ms, l.until_ms) - m.timestamp_ms))
+        from cluster_metrics m join captured_log l using (cluster_id)
+        where metric = 'global_under_min_isr_partition_count' group by 1 order by 1
+    """
+    found = duckdb.sql(exposed).fetchall()
+    assert found == duckdb.sql(metric).fetchall()
+    assert len(found) == 3
+
+
+def test_losses_by_policy_are_those_of_the_report(job: Job, duckdb: DuckDBPyConnection) -> None:
+    for cluster in job.clusters.values():
+        of_report = policy_totals(job.lake.read("counterfactuals", cluster))
+        query = "select * exclude (cluster_id) from loss_by_policy where cluster_id = ?"
+        found = duckdb.execute(query, [cluster]).to_arrow_table().to_pylist()
+        assert sorted(found, key=repr) == sorted(of_report, key=repr)
+
+
+def test_windows_are_those_that_commands_list(job: Job, duckdb: DuckDBPyConnection) -> None:
+    listed = {(row["finding_id"], row["verdict"], row["loss_min"]) for row in flagged_windows(job.lake, every=True)}
+    assert set(duckdb.sql("select finding_id, verdict, loss_min from windows").fetchall()) == listed
+
+
+def test_losses_are_those_of_the_captures(duckdb: DuckDBPyConnection) -> None:
+    lost = "select topic, partitions_lost, loss_min from loss_by_topic where proven > 0 order by topic"
+    assert duckdb.sql(lost).fetchall() == [("audit", 1, 30), ("ledger", 2, 140), ("t2", 1, 6)]
+    unclean = "select topic, sum(loss_min) from unclean_elections where verdict = 'proven' group by 1 order by 1"
+    assert duckdb.sql(unclean).fetchall() == [("audit", 30), ("ledger", 140), ("t2", 6)]
+
+
+def test_failovers_are_those_of_the_capture(job: Job, duckdb: DuckDBPyConnection) -> None:
+    query = "select controller from controller_failovers where cluster_id = ? order by metadata_offset"
+    found = duckdb.execute(query, [job.clusters["churn"]]).fetchall()
+    assert found == [(3001,), (3002,), (3000,), (3001,), (3000,), (3001,), (3002,)]
+
+
+def test_every_stretch_of_downtime_is_cut_into_two(duckdb: DuckDBPyConnection) -> None:
+    assert duckdb.sql("from broker_downtime where down_ms + starting_ms <> out_ms or down_ms < 0").fetchall() == []

@@ -1,0 +1,195 @@
+"""The views in DuckDB: they have the columns that they document, and give what their comments say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kraft_forensics
+from evidence.errors import KraftForensicsError
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from jobs.views.catalogue import needed, views
+from jobs.views.page import document
+from tests.support.paths import ROOT
+
+CLUSTER = "c1"
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    files = Lake(tmp_path_factory.mktemp("views") / "lake")
+    files.create()
+    put(files, "log_batches", [batch(0, 9, 1, 1_000, 9_500), batch(10, 20, 3, 12_000, 20_000)])
+    put(files, "partition_history", STATES)
+    put(files, "broker_history", BROKERS)
+    put(files, "quorum_history", [controller(0, 1, 3000, 1_000), controller(10, 3, 3001, 12_000)])
+    put(files, "log_end_offsets", LOG_ENDS)
+    return files
+
+
+def put(lake: Lake, name: str, rows: Sequence[Row]) -> None:
+    schema = TABLES[name].file_schema
+    lake.put(name, CLUSTER, pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema))
+
+
+def batch(base: int, last: int, epoch: int, from_ms: int, until_ms: int) -> Row:
+    times = {"base_timestamp_ms": from_ms, "max_timestamp_ms": until_ms}
+    return {"base_offset": base, "last_offset": last, "epoch": epoch, "crc": base, "commit_state": "committed", **times}
+
+
+def state(offset: int, at_ms: int, isr: list[int], leader: int, end: tuple[int, int] | None, epoch: int = 0) -> Row:
+    end_offset, end_ms = end or (None, None)
+    place = {"topic_id": "t", "topic": "orders", "partition": 0, "replicas": [1, 2, 3], "min_isr": 2}
+    moment = {"offset": offset, "timestamp_ms": at_ms, "end_offset": end_offset, "end_timestamp_ms": end_ms}
+    return {**place, **moment, "isr": isr, "leader": leader, "leader_epoch": epoch, "removed": False}
+
+
+STATES = [
+    state(2, 2_000, [1, 2, 3], 1, (4, 5_000)),
+    state(4, 5_000, [1], 1, (6, 9_000)),
+    state(6, 9_000, [], -1, (11, 12_500), epoch=1),
+    state(11, 12_500, [2, 3], 2, None, epoch=2),
+    {**state(3, 3_000, [1], 1, (5, 6_000)), "topic_id": "gone", "topic": "old"},
+    {**state(5, 6_000, [], -1, None), "topic_id": "gone", "topic": "old", "removed": True},
+]
+
+
+def session(offset: int, at_ms: int, process: str | None, fenced: bool | None, end_ms: int | None, **more: Any) -> Row:
+    ends = {"end_offset": None if end_ms is None else offset + 1, "end_timestamp_ms": end_ms, "origin": "log"}
+    of_broker = {"broker_id": 1, "incarnation_id": process, "fenced": fenced}
+    return {**of_broker, "offset": offset, "timestamp_ms": at_ms, **ends, **more}
+
+
+BROKERS = [
+    session(1, 1_000, "a", True, 1_200, restart_class="first"),
+    session(2, 1_200, "a", False, 4_000, in_controlled_shutdown=False),
+    session(3, 4_000, "a", False, 4_500, in_controlled_shutdown=True),
+    session(4, 4_500, "a", True, 7_000, in_controlled_shutdown=True),
+    session(5, 7_000, "b", True, 7_500, restart_class="clean"),
+    session(6, 7_500, "b", False, 8_000, in_controlled_shutdown=False),
+    session(7, 8_000, "b", True, 8_600, in_controlled_shutdown=False),
+    session(8, 8_600, "b", False, 13_000, in_controlled_shutdown=False),
+    session(9, 13_000, None, None, None),
+]
+
+
+def controller(offset: int, epoch: int, leader: int, at_ms: int) -> Row:
+    return {"offset": offset, "controller_epoch": epoch, "leader_id": leader, "timestamp_ms": at_ms}
+
+
+def log_end(source: str, read_ms: int | None, value: int, **more: Any) -> Row:
+    place = {"broker_id": 1, "topic": "orders", "partition": 0, "sha256": source, "path": source, "position": 0}
+    return {**place, "source": source, "captured_at_ms": read_ms, "log_end_offset": value, **more}
+
+
+LOG_ENDS = [
+    log_end("jmx_exporter", 4_000, 0, uncertainty_ms=500),
+    log_end("jmx_exporter", 6_000, 70, uncertainty_ms=500),
+    log_end("replica_segment", 6_000, 71, last_written_leader_epoch=3),
+    log_end("jmx_exporter", 8_000, 80, uncertainty_ms=500),
+    log_end("replica_segment", None, 90, topic=None, topic_id="t"),
+]
+
+
+def rows(lake: Lake, query: str) -> list[tuple[Any, ...]]:
+    with kraft_forensics.duckdb(lake.root) as connection:
+        return connection.sql(query).fetchall()
+
+
+def test_every_view_has_the_columns_that_it_documents(lake: Lake) -> None:
+    with kraft_forensics.duckdb(lake.root) as connection:
+        found = {name: connection.sql(f"select * from {name}").columns for name in views()}
+        comments = connection.sql("select view_name, comment from duckdb_views() where not internal").fetchall()
+    assert found == {name: list(view.columns) for name, view in views().items()}
+    assert dict(comments).items() >= {name: view.comment for name, view in views().items()}.items()
+    assert not views().keys() & TABLES.keys()
+
+
+def test_times_are_timestamps_in_utc_beside_ms(lake: Lake) -> None:
+    (found,) = rows(lake, "select from_at, from_ms, until_at, until_ms from captured_log")
+    first, last = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC)
+    assert found == (first, 1_000, last, 20_000)
+    for view in views().values():
+        for name in (name for name in view.columns if f"utc({name})" in view.sql):
+            assert name.endswith("_ms"), (view.name, name)
+
+
+def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    put(lake, "elections", [{"topic_id": "t", "partition": 0, "offset": 1, "leader": 1, "timestamp_ms": 2**63 - 1}])
+    assert rows(lake, "select changed_at, changed_ms from leader_changes") == [(None, 2**63 - 1)]
+
+
+def test_states_say_how_exposed_a_partition_is(lake: Lake) -> None:
+    query = "select {} from partition_states where topic_id = 't' order by metadata_offset"
+    assert rows(lake, query.format("metadata_offset, leader, is_leaderless, is_under_min_isr, has_one_replica")) == [
+        (2, 1, False, False, False),
+        (4, 1, False, True, True),
+        (6, None, True, True, False),
+        (11, 2, False, False, False),
+    ]
+    assert rows(lake, query.format("is_current, valid_to_ms, lasted_ms")) == [
+        (False, 5_000, 3_000),
+        (False, 9_000, 4_000),
+        (False, 12_500, 3_500),
+        (True, None, 7_500),
+    ]
+    assert rows(lake, "select topic, partition, leader, isr, since_ms from current_state") == [
+        ("orders", 0, 2, [2, 3], 12_500)
+    ]
+
+
+def test_exposure_adds_up_the_states(lake: Lake) -> None:
+    names = "topic, observed_ms, under_min_isr_ms, one_replica_ms, leaderless_ms, longest_under_min_isr_ms"
+    counts = "under_min_isr_stretches, leader_epochs, is_under_min_isr_now"
+    assert rows(lake, f"select {names}, {counts} from partition_exposure order by topic") == [
+        ("old", 3_000, 3_000, 3_000, 0, 3_000, 1, 1, False),
+        ("orders", 18_000, 7_500, 4_000, 3_500, 7_500, 1, 3, False),
+    ]
+
+
+def test_downtime_has_a_cause_and_two_parts(lake: Lake) -> None:
+    names = "cause, out_from_ms, out_to_ms, registered_ms, restart_class, out_ms, down_ms, starting_ms, is_out_now"
+    assert rows(lake, f"select {names} from broker_downtime order by out_from_ms") == [
+        ("first_start", 1_000, 1_200, 1_000, "first", 200, 0, 200, False),
+        ("controlled_shutdown", 4_500, 7_500, 7_000, "clean", 3_000, 2_500, 500, False),
+        ("fenced", 8_000, 8_600, None, None, 600, 0, 600, False),
+        ("unregistered", 13_000, None, None, None, 7_000, 7_000, 0, True),
+    ]
+
+
+def test_a_failover_has_the_time_without_a_controller(lake: Lake) -> None:
+    names = "previous_controller, controller, controller_epoch, epochs_skipped, without_controller_ms, until_ms"
+    assert rows(lake, f"select {names} from controller_failovers") == [(3000, 3001, 3, 1, 2_500, None)]
+
+
+def test_the_most_exact_log_end_of_each_time_is_taken(lake: Lake) -> None:
+    """A metric of 0 says nothing; a copied log counts more than a metric; a file without a time comes last."""
+    names = "read_ms, log_end_offset, source, next_read_ms, topic, topic_id"
+    assert rows(lake, f"select {names} from log_ends order by log_end_offset") == [
+        (6_000, 71, "replica_segment", 8_000, "orders", "t"),
+        (8_000, 80, "jmx_exporter", None, "orders", "t"),
+        (None, 90, "replica_segment", None, "orders", "t"),
+    ]
+
+
+def test_a_view_needs_the_tables_of_the_views_that_it_reads() -> None:
+    assert {"partition_history", "log_batches"} < needed({"current_state"})
+    assert needed({"findings"}) == {"findings"}
+
+
+def test_the_page_of_views_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "views.md").read_text(encoding="utf-8") == document()
+
+
+def test_without_a_lake_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KraftForensicsError, match="no lake here"):
+        kraft_forensics.duckdb(tmp_path / "nothing")
