@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from jobs.incident.focus import Focus
 from jobs.report import filters, partition_svg, sections, words
+from jobs.report.glossary import TERMS, term
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -140,6 +141,7 @@ def render_report(report: ReportInput) -> str:
             brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
             rules=words.rules_text(report.totals.groups),
             cited=_cited_files(cited),
+            glossary=TERMS,
             max_listed=MAX_LISTED,
             max_captures=MAX_CAPTURES,
         )
@@ -310,5 +312,6 @@ def _environment() -> Environment:
         "places_text": words.places_text,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
+        "glossary_term": term,
     }
     return made
