@@ -118,7 +118,7 @@ public class DrillClient {
             p.put("enable.idempotence", one ? "false" : "true");
             if (one) p.put("retries", "0");
             if (key.startsWith("tx")) p.put("transactional.id", key);
-            p.put("batch.size", "256");
+            p.put("batch.size", "64");
             p.put("linger.ms", "0");
             p.put("max.block.ms", "8000");
             p.put("request.timeout.ms", "4000");
@@ -169,11 +169,16 @@ public class DrillClient {
             // The next transaction begins with a new producer, which ends this one.
             KafkaProducer<String, String> broken = producers.remove(name);
             if (broken != null) broken.close(Duration.ZERO);
+            marker(topic, partition);  // and one that aborts it, perhaps
             throw error;
         } finally {
-            print("{\"marker\":{\"topic\":" + text(topic) + ",\"partition\":" + partition + ",\"sent_ms\":"
-                + System.currentTimeMillis() + "}}");
+            marker(topic, partition);
         }
+    }
+
+    static void marker(String topic, int partition) {
+        print("{\"marker\":{\"topic\":" + text(topic) + ",\"partition\":" + partition + ",\"sent_ms\":"
+            + System.currentTimeMillis() + "}}");
     }
 
     /** Sends a record to each partition, named topic-partition, every so many milliseconds. */

@@ -47,7 +47,9 @@ class Ledger:
                 self.markers_ms[place].append(told["sent_ms"])
                 return
             offset = told.get("offset")
-            record = Record(told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None)
+            record = Record(
+                told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None
+            )
             self.records[place].append(record)
 
     def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:

@@ -6,14 +6,15 @@ import base64
 import contextlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from signal import Signals
 
 from drill.errors import DrillError
 
@@ -83,17 +84,17 @@ class Node:
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: Signals) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
-    def end(self, number: signal.Signals, within_s: float) -> None:
+    def end(self, number: Signals, within_s: float) -> None:
         """Send a signal and wait. Errors: DrillError if the process goes on."""
         if self.process is None:
             return
         if self.frozen:
             self.thaw()
-        self.signal(number)
+        self.send(number)
         try:
             self.process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -101,11 +102,11 @@ class Node:
         self.process = None
 
     def freeze(self) -> None:
-        self.signal(signal.SIGSTOP)
+        self.send(Signals.SIGSTOP)
         self.frozen = True
 
     def thaw(self) -> None:
-        self.signal(signal.SIGCONT)
+        self.send(Signals.SIGCONT)
         self.frozen = False
 
     def lines(self) -> int:
@@ -122,7 +123,12 @@ class Cluster:
     jars: Path
     folder: Path
 
-    def start(self, ids: Iterable[int], wait: bool = True) -> None:
+    @property
+    def elr_known(self) -> bool:
+        """Whether the release has eligible leader replicas (Kafka 4.0)."""
+        return _knows_elr(self.jars)
+
+    def start(self, ids: Iterable[int]) -> None:
         """Start nodes at once; wait until each says that it has started."""
         begun = []
         for node in (self.nodes[i] for i in ids):
@@ -130,8 +136,8 @@ class Cluster:
                 raise DrillError(f"node {node.id} runs already")
             begun.append((node, node.lines()))
             node.process = self._process(node)
-        for node, before in begun if wait else ():
-            wait_for(f"node {node.id} starts", lambda n=node, b=before: n.lines() > b or self._died(n))
+        for node, before in begun:
+            wait_for(f"node {node.id} starts", partial(self._has_started, node, before))
 
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
@@ -143,11 +149,13 @@ class Cluster:
                 command, cwd=node.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
 
-    def _died(self, node: Node) -> bool:
+    @staticmethod
+    def _has_started(node: Node, before: int) -> bool:
+        """Whether its log says so more often than before. Errors: DrillError if the process has ended."""
         if not node.runs:
             last = (node.home / "out.log").read_text(errors="replace").strip().splitlines()[-1:]
             raise DrillError(f"node {node.id} ended while it started: {' '.join(last)}")
-        return False
+        return node.lines() > before
 
     def end(self) -> None:
         """Kill every process that still runs."""
@@ -207,7 +215,7 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
     first = nodes[CONTROLLERS[0]]
     words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
-    feature = [] if jars.name.startswith("3.") else ["--feature", f"{ELR_FEATURE}={int(elr)}"]
+    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
     done = subprocess.run([*java(jars, HEAP), *words, *feature], capture_output=True, text=True, check=False)
     if done.returncode:
         raise DrillError(f"formatting failed: {' '.join((done.stderr or done.stdout).split())[-400:]}")
@@ -218,6 +226,10 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
         text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
         text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
         (node.home / "data" / "meta.properties").write_text(text)
+
+
+def _knows_elr(jars: Path) -> bool:
+    return not jars.name.startswith("3.")
 
 
 def _kafka_uuid() -> str:
@@ -232,4 +244,3 @@ def _free_ports(count: int) -> list[int]:
     for probe in probes:
         probe.close()
     return ports
-

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from drill.chance import play_chance
 from drill.client import client
 from drill.errors import DrillError
 from drill.jars import fetch
@@ -23,6 +24,7 @@ from drill.score import Score, score
 from drill.steps import Drill
 
 Row = dict[str, Any]
+Say = Callable[[str], None]
 RESULT, RESULTS = "result.json", "results.jsonl"
 # A broker's session is much longer than what a busy machine delays; all other figures follow from small clusters.
 _CONFIGS = {
@@ -41,7 +43,9 @@ _CONFIGS = {
 }
 
 
-def run(scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say: Callable[[str], None]) -> Row:
+def play_and_score(
+    scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say: Callable[[str], None]
+) -> Row:
     """Play a scenario and score the verdicts. out: a new folder for captures, lakes, truth.json and result.json.
 
     Returns what result.json holds. Errors: DrillError; every process has ended then, too.
@@ -57,19 +61,20 @@ def run(scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say:
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
     scored = _score(drill, out)
-    result = _result(drill, scored, release, seed) | {"played_s": round(played_s), "scored_s": round(time.monotonic() - begun - played_s)}
+    scored_s = time.monotonic() - begun - played_s
+    result = {**_result(drill, scored, release, seed), "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Callable[[str], None]) -> Drill:
+def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
     configs = {"broker.session.timeout.ms": str(scenario.session_ms), **_CONFIGS, **scenario.configs}
     ledger = Ledger()
     with cluster(folder, jars, configs, scenario.elr) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, ledger, folder / "client.log") as asked:
-            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say)
+            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance)
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
                 drill.create(topic)
@@ -95,11 +100,11 @@ def _score(drill: Drill, out: Path) -> Score:
 
     bare = [_without_logs(capture, out / "without-logs") for capture in drill.captures]
     lakes = out / "lake", out / "lake-without-logs"
-    Pipeline(str(lakes[0]), [str(c) for c in drill.captures]).run()
-    without = Pipeline(str(lakes[1]), [str(c) for c in bare])
-    without.ingest()
-    without.replay()
-    without.detect()
+    for lake, captures in zip(lakes, (drill.captures, bare), strict=True):
+        pipeline = Pipeline(str(lake), [str(capture) for capture in captures])
+        pipeline.ingest()
+        pipeline.replay()
+        pipeline.detect()
     return score(*lakes, drill.ledger, drill.described)
 
 

@@ -59,17 +59,16 @@ class Step(_Strict):
     create: str | None = None
     wait: Partition | None = None
     fenced: Nodes | None = None
-    sleep: float | None = Field(None, ge=0, le=60)
+    sleep: float | None = Field(default=None, ge=0, le=60)
     describe: bool | None = None
     read: bool | None = None
     capture: bool | None = None
-    random: int | None = Field(None, ge=1, le=60)
+    random: int | None = Field(default=None, ge=1, le=60)
 
-    count: int = Field(10, ge=1, le=10_000)
+    count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
-    every_ms: int = Field(100, ge=5)
+    every_ms: int = Field(default=100, ge=5)
     commit: bool = True
-    bytes: int = Field(200, ge=1)
     topic: str | None = None
     broker: Broker | None = None
     type: Literal["UNCLEAN", "PREFERRED"] = "UNCLEAN"
@@ -82,7 +81,9 @@ class Step(_Strict):
     @model_validator(mode="after")
     def _one_action(self) -> Step:
         if len(self._actions()) != 1:
-            raise ValueError(f"a step has one action, of {', '.join(ACTIONS)}; this one has {self._actions() or 'none'}")
+            raise ValueError(
+                f"a step has one action, of {', '.join(ACTIONS)}; this one has {self._actions() or 'none'}"
+            )
         return self
 
     def _actions(self) -> list[str]:
@@ -114,7 +115,7 @@ class Scenario(_Strict):
     story: str
     elr: bool = True
     releases: str = "4.0"
-    session_ms: int = Field(6000, ge=3000)
+    session_ms: int = Field(default=6000, ge=3000)
     configs: dict[str, str] = {}
     topics: dict[str, Topic]
     steps: list[Step]

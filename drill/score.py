@@ -121,7 +121,10 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
         known = sum(sent < of[-1]["at_ms"] + GRACE_MS for sent in perhaps)
         least = sum(w["loss_min"] or 0 for w in of if w["verdict"] == "proven")
         if least > known:
-            yield (BOUNDS if known else PROVEN), f"at most {known} offsets were lost, not at least {least} ({_named(of)})"
+            yield (
+                (BOUNDS if known else PROVEN),
+                f"at most {known} offsets were lost, not at least {least} ({_named(of)})",
+            )
             break
     begins = [w["first_lost_offset"] for w in ordered if w["first_lost_offset"] is not None]
     offsets = [r.offset for r in lost if r.offset is not None]
@@ -158,7 +161,9 @@ def _state(row: Row) -> Row:
 def _windows(lake: Lake) -> list[Row]:
     """Judged windows, with the time of their election (at_ms; that of the window's begin if none is judged)."""
     rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == "hwm_regression"]
-    times = {r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID, ("offset", "timestamp_ms"))}
+    times = {
+        r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID, ("offset", "timestamp_ms"))
+    }
     return [{**r, "at_ms": times.get(r["election_offset"], r["start_timestamp_ms"])} for r in rows]
 
 

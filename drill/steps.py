@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import signal
@@ -24,10 +25,14 @@ Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
 
 
+def name_of(row: Row) -> str:
+    return f"{row['topic']}-{row['partition']}"
+
+
 @dataclass
 class Drill:
     """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
-    between which it was asked. journal: (time, what was done)."""
+    between which it was asked. journal: (time, what was done). chance: plays so many faults by chance."""
 
     scenario: Scenario
     cluster: Cluster
@@ -36,6 +41,7 @@ class Drill:
     rng: random.Random
     out: Path
     say: Callable[[str], None]
+    chance: Callable[[Drill, int], None]
     captures: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
@@ -68,9 +74,15 @@ class Drill:
             raise DrillError(f"{which}: the partition has no leader")
         return int(leader)
 
+    def partitions(self) -> list[Row]:
+        """What Kafka describes now; nothing while nobody can answer."""
+        try:
+            return list(self.client.ask("describe")["partitions"])
+        except ClientError:
+            return []
+
     def state(self, partition: str) -> Row:
-        of = (r for r in self.client.ask("describe")["partitions"] if f"{r['topic']}-{r['partition']}" == partition)
-        return next(of)
+        return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
 
     # Records.
 
@@ -128,7 +140,8 @@ class Drill:
             topics = [step.topic] if step.topic else list(self.scenario.topics)
             cut = {name: n for name, n in cut_tail(node.home / "data", topics, step.count).items() if n}
             node.boot_id = boot_id()
-            self.note(f"power loss of node {node.id}: {', '.join(f'{k} loses {n}' for k, n in cut.items()) or 'nothing'}")
+            losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
+            self.note(f"power loss of node {node.id}: {losses}")
 
     # Configs and administrators.
 
@@ -158,7 +171,7 @@ class Drill:
         self.note(f"delete topic {topic}")
         self.client.ask("delete", topic)
         gone = f"{topic} is deleted"
-        wait_for(gone, lambda: all(r["topic"] != topic for r in self.client.ask("describe")["partitions"]), _WAIT_S)
+        wait_for(gone, lambda: topic not in {r["topic"] for r in self.partitions() or [{"topic": topic}]}, _WAIT_S)
 
     def _create(self, step: Step, topic: str) -> None:
         self.note(f"create topic {topic}")
@@ -173,12 +186,10 @@ class Drill:
 
         def holds() -> bool:
             seen.update(self.state(partition))
-            return all(seen[key] == value for key, value in wanted.items())
+            return all(seen.get(key) == value for key, value in wanted.items())
 
         try:
             wait_for(partition, holds, _WAIT_S)
-        except ClientError:
-            raise
         except DrillError as error:
             raise DrillError(f"{partition} should have {wanted}, and has {seen}: {error}") from error
         self.note(f"{partition} has {', '.join(f'{key} {value}' for key, value in wanted.items())}")
@@ -198,14 +209,12 @@ class Drill:
         self.read_topics([topic for topic in self.scenario.topics if topic in self.ledger.ids])
 
     def _random(self, step: Step, count: int) -> None:
-        from drill.chance import play_chance
-
-        play_chance(self, count)
+        self.chance(self, count)
 
     def read_topics(self, topics: Iterable[str]) -> None:
         """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
         something reads again."""
-        here = {(r["topic"], r["partition"]): r["leader"] for r in self.client.ask("describe")["partitions"]}
+        here = {(r["topic"], r["partition"]): r["leader"] for r in self.partitions()}
         for topic in topics:
             for number in sorted(n for t, n in here if t == topic):
                 if here[topic, number] < 0:
@@ -247,14 +256,15 @@ class Drill:
             self.note(f"heal: start {', '.join(map(str, down))}")
             self.cluster.start([i for i in down if i in CONTROLLERS])
             self.cluster.start([i for i in down if i in BROKERS])
-        asked = time.monotonic() + 15
+        asked = time.monotonic() + 15  # before that, brokers that have just come back may be elected by rule
 
         def whole() -> bool:
-            rows = self.client.ask("describe")["partitions"]
-            dead = [f"{r['topic']}-{r['partition']}" for r in rows if r["leader"] < 0]
+            rows = self.partitions()
+            dead = [name_of(r) for r in rows if r["leader"] < 0]
             if dead and time.monotonic() > asked:
-                self._elect(Step(elect=dead), dead)
-            return not dead and all(r["isr"] == r["replicas"] for r in rows)
+                with contextlib.suppress(ClientError):
+                    self._elect(Step(elect=dead), dead)
+            return bool(rows) and not dead and all(r["isr"] == r["replicas"] for r in rows)
 
         wait_for("all replicas are in sync", whole, 120)
         self.note("healed: all replicas are in sync")

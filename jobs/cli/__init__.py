@@ -19,6 +19,7 @@ from jobs.cli import (
     alarm_commands,
     capture_commands,
     custody_commands,
+    drill_commands,
     listing_commands,
     question_commands,
     stage_commands,
@@ -57,6 +58,7 @@ COMMANDS = (
     tool_commands.conformance,
     tool_commands.doctor,
     tool_commands.bench,
+    drill_commands.drill,
 )
 
 app = typer.Typer(
