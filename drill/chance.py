@@ -14,19 +14,8 @@ from drill.steps import Drill, name_of
 
 # How likely each fault is: the more often it is here.
 FAULTS = (
-    *(
-        "cascade",
-        "cascade",
-        "cascade",
-        "kill",
-        "power loss",
-        "stop",
-        "start",
-        "start",
-        "produce",
-        "produce",
-        "transact",
-    ),
+    *("cascade", "cascade", "cascade", "cascade", "cascade"),
+    *("kill", "power loss", "stop", "start", "start", "produce", "produce", "transact"),
     *("freeze", "min isr", "elect", "reassign", "controller", "capture", "elr"),
 )
 # A pause in which a broker that died is fenced, beyond its session.
@@ -34,9 +23,9 @@ _FENCED_S = 2.0
 
 
 def play_chance(drill: Drill, count: int) -> None:
-    """Play so many faults, each followed by a pause of up to 6 s. What Kafka refuses is noted, and goes on."""
-    for _ in range(count):
-        fault = drill.rng.choice(FAULTS)
+    """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted, and goes on."""
+    for number in range(count):
+        fault = drill.rng.choice(FAULTS) if number else "cascade"
         try:
             _PLAY[fault](drill)
         except ClientError as error:

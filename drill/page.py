@@ -10,7 +10,7 @@ from typing import Any
 
 from drill.errors import DrillError
 from drill.scenario import Scenario
-from drill.score import BOUNDS, EXCLUDED, FIRST, MISMATCH, PROVEN, SILENT, STATE
+from drill.score import BOUNDS, EXCLUDED, FIRST, MISMATCH, PROVEN, STATE
 
 Row = dict[str, Any]
 _DECIDED = ("proven", "excluded")
@@ -85,9 +85,9 @@ def _line(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
         wrong.update(w["kind"] for w in result["wrong"])
         found += result["found"].values()
     proven = sum(verdict.startswith("proven") for verdict in found)
-    missed = sum(verdict in ("excluded", "no window") for verdict in found)
+    missed = sum(verdict.startswith(("excluded", "no window")) for verdict in found)
     figures = (len(results), verdicts.total(), _decided(verdicts), _decided(without), len(found), proven, missed)
-    claims = (wrong[PROVEN], wrong[EXCLUDED] + wrong[SILENT], wrong[BOUNDS] + wrong[FIRST], wrong[MISMATCH])
+    claims = (wrong[PROVEN], wrong[EXCLUDED], wrong[BOUNDS] + wrong[FIRST], wrong[MISMATCH])
     states = (sum(r["states"] for r in results), wrong[STATE])
     return [name, *map(str, (*figures, *claims, *states))]
 

@@ -79,7 +79,9 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             for topic in scenario.topics:
                 drill.create(topic)
             topics = set(scenario.topics)
-            wait_for("topics", lambda: {r["topic"] for r in asked.ask("describe")["partitions"]} >= topics)
+            wait_for(
+                "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
+            )
             drill.play(scenario.steps)
             drill.heal()
             drill.described.append(asked.ask("describe"))

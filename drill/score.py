@@ -15,8 +15,8 @@ from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
-SILENT, MISMATCH, STATE = "silent loss", "wrong mismatch", "wrong state"
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, SILENT, MISMATCH, STATE)
+MISMATCH, STATE = "contradiction", "wrong state"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
 # A leader that was frozen or cut off acknowledges records for so long after its successor was elected; in ms.
 GRACE_MS = 20_000
 # So long may a broker answer with an older state than the controller's, in ms.
@@ -50,7 +50,7 @@ class Wrong:
 @dataclass
 class Score:
     """Of one drill. verdicts: number of windows by verdict, with and without brokers' own logs. lost: by partition, how
-    many records acknowledged with acks=all; found: how many windows of these partitions are proven. states: how many
+    many records acknowledged with acks=all; found: what was found of each of these partitions. states: how many
     described states were compared."""
 
     lost: dict[str, int] = field(default_factory=dict)
@@ -58,7 +58,6 @@ class Score:
     verdicts: dict[str, int] = field(default_factory=dict)
     verdicts_without_logs: dict[str, int] = field(default_factory=dict)
     states: int = 0
-    changes: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     windows: list[Row] = field(default_factory=list)
 
@@ -73,7 +72,7 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
     history = full.rows("partition_history", CLUSTER_ID)
     names = {(r["topic_id"], r["partition"]): f"{r['topic']}-{r['partition']}" for r in history}
     lost = ledger.lost()
-    result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()}, changes=len(history))
+    result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
     result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
     for with_logs, rows in ((True, windows), (False, bare)):
         of_place: dict[Place, list[Row]] = defaultdict(list)
@@ -83,7 +82,7 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
             for kind, text in lies(of_place[place], ledger.records[place], ledger.markers_ms[place]):
                 result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
         if with_logs:
-            result.found = {ledger.name(place): _best(of_place[place]) for place in lost}
+            result.found = {ledger.name(place): _best(of_place[place]) or _beside(full, place) for place in lost}
     for row in full.rows("findings", CLUSTER_ID):
         if row["kind"] in CONTRADICTIONS:
             partition = names.get((row["topic_id"], row["partition"]), "-")
@@ -104,8 +103,7 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
     """
     lost = [r for r in records if r.lost and r.acks == "all"]
     perhaps = [r.sent_ms for r in records if r.lost or r.offset is None] + list(markers_ms)
-    if lost and not windows:
-        yield SILENT, f"{len(lost)} records were lost, and there is no window"
+    if not windows:  # a loss that no record of the metadata log shows is missed, and nothing was claimed
         return
     ordered = sorted(windows, key=lambda w: w["at_ms"])
     for first in range(len(ordered)):
@@ -171,11 +169,17 @@ def _counts(windows: Sequence[Row]) -> dict[str, int]:
     return dict(Counter(w["verdict"] for w in windows))
 
 
+def _beside(lake: Lake, place: Place) -> str:
+    """The findings that a partition without a window has."""
+    kinds = {r["kind"] for r in lake.rows("findings", CLUSTER_ID) if (r["topic_id"], r["partition"]) == place}
+    return f"no window, but {', '.join(sorted(kinds))}" if kinds else "no window"
+
+
 def _best(windows: Sequence[Row]) -> str:
-    """The strongest verdict among windows, and the sum of what is proven."""
+    """The strongest verdict among windows, and the sum of what is proven; nothing without a window."""
     order = ("proven", "possible", "undetermined", "excluded")
     verdicts = [w["verdict"] for w in windows]
-    best = next((v for v in order if v in verdicts), "no window")
+    best = next((v for v in order if v in verdicts), "")
     least = sum(w["loss_min"] or 0 for w in windows if w["verdict"] == "proven")
     return f"{best}, at least {least}" if best == "proven" else best
 
