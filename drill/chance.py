@@ -23,7 +23,7 @@ _FENCED_S = 2.0
 
 
 def play_chance(drill: Drill, count: int) -> None:
-    """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted, and goes on."""
+    """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
     for number in range(count):
         fault = drill.rng.choice(FAULTS) if number else "cascade"
         try:

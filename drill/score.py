@@ -84,7 +84,8 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
         if with_logs:
             result.found = {ledger.name(place): _best(of_place[place]) or _beside(full, place) for place in lost}
     for row in full.rows("findings", CLUSTER_ID):
-        if row["kind"] in CONTRADICTIONS:
+        # A change as a known bug of that release makes it is no contradiction: it is of medium severity.
+        if row["kind"] in CONTRADICTIONS and (row["kind"], row["severity"]) != ("rule_mismatch", "medium"):
             partition = names.get((row["topic_id"], row["partition"]), "-")
             result.wrong.append(Wrong(MISMATCH, partition, f"{row['kind']}: {row['explanation']}"))
     for text, partition in differing_states(history, described):
