@@ -12,7 +12,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -109,12 +109,28 @@ wheelhouse: wheel $(JARS)/.ready  ## put the wheel, every locked package and Del
 test-wheel: wheel $(JARS)/.ready  ## install the wheel with the locked requirements into an empty environment and run the demo there
 	$(BIN)/python -m pytest tests/wheel
 
+# RELEASE: of Kafka; SCENARIO: one or more of drill/scenarios/, or a TOML file.
+SEED ?= 1
+RUNS ?= 1
+RELEASE ?= $(lastword $(KAFKA_RELEASES))
+SCENARIO ?= unclean_by_config
+DRILL = $(BIN)/kraft-forensics drill --out drills --release $(RELEASE)
+drill: setup  ## break a real Kafka on this machine and score the verdicts (docs/drill.md): RELEASE=, SCENARIO=, SEED=, RUNS=
+	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
+
+# tests/kafka says what differs from what is known; then the drills run all the same.
+new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what is known, then break it: RELEASE=4.5.0
+	$(MAKE) $(KAFKA)/releases/$(RELEASE)/.ready && mkdir -p drills
+	-KAFKA_RELEASE=$(RELEASE) $(BIN)/python -m pytest tests/kafka/test_schemas.py tests/kafka/test_policies.py -k '$(RELEASE)' > drills/$(RELEASE).txt
+	cat drills/$(RELEASE).txt
+	-$(DRILL) $(filter-out random,$(basename $(notdir $(wildcard drill/scenarios/*.toml))))
+	$(DRILL) --runs 3 random
+
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
 
 LIVES ?= 100000
-SEED ?= 1
 simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk and written to .simulated
 	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
 
@@ -158,4 +174,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) drills .bench .simulated lake build dist *.egg-info spark-warehouse

@@ -19,6 +19,7 @@ from jobs.cli import (
     alarm_commands,
     capture_commands,
     custody_commands,
+    drill_commands,
     lake_commands,
     listing_commands,
     question_commands,
@@ -63,6 +64,7 @@ COMMANDS = (
     tool_commands.setup,
     tool_commands.doctor,
     tool_commands.bench,
+    drill_commands.drill,
 )
 
 app = typer.Typer(

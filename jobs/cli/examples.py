@@ -71,6 +71,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "doctor": ("kraft-forensics doctor --lake s3://bucket/lake",),
     "bench": ("kraft-forensics bench __cluster_metadata-0/00000000000000000000.log --runs 3",),
+    "drill": (
+        "kraft-forensics drill unclean_by_config --release 4.3.1",
+        "kraft-forensics drill random --seed 7 --runs 3 --out drills",
+    ),
     "config show": ("kraft-forensics config show --format json",),
 }
 

@@ -196,7 +196,7 @@ _ALL = (
         "boot_ids",
         "A reading of the boot id of a node's machine",
         evidence.BOOT_IDS,
-        _PLACE,
+        ("node_id", "captured_at_ms", *_PLACE),
         append_only=True,
     ),
     _table(

@@ -208,3 +208,18 @@ def test_a_task_writes_a_file_and_returns_little(captures: tuple[Path, Path, int
         known = lake.read(RECORDS, "c", TABLES[RECORDS].key)
         again = DecodingTask(lake.storage, RECORDS, "x", 4, "unknown", known=known)(work)
         assert (again.file, again.damage) == (None, done.damage)
+
+
+def test_the_same_boot_id_read_again_is_another_reading(tmp_path: Path) -> None:
+    """Two rounds of `collect` name its file alike: only the times of both show that the machine ran in between."""
+    lake = Lake(tmp_path / "lake")
+    for round_, at_ms in (("first", 1_000), ("second", 61_000)):
+        capture = segment(tmp_path / round_, 1, writer.batch([writer.no_op()], 0, 1))
+        home = capture / "controllers" / "1"
+        (home / "boot_id").write_text("0d7a5f5c-6b1c-4b2e-9c55-0d1f6b3a1c11\n")
+        (capture / "capture.json").write_text(f'{{"captured_at": {at_ms}}}')
+        for _ in range(2):  # the second time, nothing is new
+            ingested(lake, capture)
+    (cluster,) = lake.clusters()
+    readings = lake.rows("boot_ids", cluster, ("node_id", "captured_at_ms"))
+    assert sorted((r["node_id"], r["captured_at_ms"]) for r in readings) == [(1, 1_000), (1, 61_000)]

@@ -1,0 +1,176 @@
+"""Faults by chance, from a seed. With the same seed the same is tried; how long a cluster takes for it differs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from drill.client import ClientError
+from drill.nodes import BROKERS
+from drill.scenario import Step
+from drill.steps import Drill, name_of
+
+# How likely each fault is: the more often it is here.
+FAULTS = (
+    *("cascade", "cascade", "cascade", "cascade", "cascade"),
+    *("kill", "power loss", "stop", "start", "start", "produce", "produce", "transact"),
+    *("freeze", "min isr", "elect", "reassign", "controller", "capture", "elr"),
+)
+# A pause in which a broker that died is fenced, beyond its session.
+_FENCED_S = 2.0
+
+
+def play_chance(drill: Drill, count: int) -> None:
+    """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
+    for number in range(count):
+        fault = drill.rng.choice(FAULTS) if number else "cascade"
+        try:
+            _PLAY[fault](drill)
+        except ClientError as error:
+            drill.note(f"refused: {error}")
+        pause_s = drill.rng.choice((0, 1, 3, 6))
+        time.sleep(pause_s)
+        if drill.rng.random() < 0.3:
+            with contextlib.suppress(ClientError):
+                drill.play([Step(describe=True)])
+
+
+def _up(drill: Drill) -> list[int]:
+    return [i for i in BROKERS if drill.cluster.nodes[i].runs]
+
+
+def _partition(drill: Drill) -> str:
+    names = [f"{name}-{n}" for name, topic in drill.scenario.topics.items() for n in range(len(topic.replicas))]
+    return drill.rng.choice(names)
+
+
+def _down(action: str) -> Callable[[Drill], None]:
+    def play(drill: Drill) -> None:
+        broker, up = drill.rng.choice(BROKERS), _up(drill)
+        if broker in up and len(up) > 1:
+            drill.play([Step.model_validate({action: broker})])
+
+    return play
+
+
+def _power_loss(drill: Drill) -> None:
+    broker, count, up = drill.rng.choice(BROKERS), drill.rng.randint(1, 25), _up(drill)
+    if broker in up and len(up) > 1:
+        drill.play([Step(kill=[broker]), Step(cut=[broker], count=count)])
+
+
+def _start(drill: Drill) -> None:
+    down = [i for i in BROKERS if i not in _up(drill)]
+    broker = drill.rng.choice(BROKERS)
+    if down:
+        drill.play([Step(start=[broker if broker in down else down[0]])])
+
+
+def _cascade(drill: Drill) -> None:
+    """The replicas of a partition go down one after the other, the leader last, with records in between; then some of
+    them come back, the leader last or never."""
+    partition, rng = _partition(drill), drill.rng
+    ways = [rng.choice(("kill", "kill", "stop", "power loss")) for _ in range(3)]
+    elects, keeps_leader_down = rng.random() < 0.4, rng.random() < 0.5
+    state = drill.state(partition)
+    replicas = sorted(state.get("replicas", []), key=lambda b: (b == state["leader"], b))
+    went = [broker for broker, way in zip(replicas, ways, strict=False) if _goes_down(drill, broker, way, partition)]
+    for broker in went[: -1 if keeps_leader_down else None]:
+        drill.play([Step(start=[broker])])
+    if elects and drill.state(partition)["leader"] < 0:
+        drill.play([Step(elect=[partition])])
+    _write(drill, [partition], 6, "all")
+
+
+def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
+    count = drill.rng.randint(1, 25)
+    if broker not in _up(drill) or len(_up(drill)) == 1:
+        return False
+    if way == "stop":
+        drill.play([Step(stop=[broker])])
+    else:
+        drill.play([Step(kill=[broker])])
+        if way == "power loss":
+            drill.play([Step(cut=[broker], count=count)])
+        time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
+    _write(drill, [partition], 12, acks)
+    return True
+
+
+def _write(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["all", "1"]) -> None:
+    """Produce to those of the partitions that have a leader: to others it takes until the client gives up."""
+    led = {name_of(row) for row in drill.partitions() if row["leader"] >= 0}
+    if chosen := [name for name in partitions if name in led]:
+        drill.play([Step(produce=chosen, count=count, acks=acks)])
+
+
+def _produce(drill: Drill) -> None:
+    partitions = sorted({_partition(drill) for _ in range(4)})
+    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
+    _write(drill, partitions, drill.rng.randint(3, 30), acks)
+
+
+def _transact(drill: Drill) -> None:
+    partition, commit = _partition(drill), drill.rng.random() < 0.7
+    drill.play([Step(transact=[partition], count=drill.rng.randint(2, 8), commit=commit)])
+
+
+def _freeze(drill: Drill) -> None:
+    broker, seconds, up = drill.rng.choice(BROKERS), drill.rng.choice((2, 5, 9)), _up(drill)
+    if broker in up and len(up) > 1:
+        drill.play([Step(freeze=[broker]), Step(sleep=seconds), Step(thaw=[broker])])
+
+
+def _min_isr(drill: Drill) -> None:
+    topic, least = drill.rng.choice(list(drill.scenario.topics)), drill.rng.choice((1, 2))
+    drill.play([Step(set=f"min.insync.replicas={least}", topic=topic)])
+
+
+def _elect(drill: Drill) -> None:
+    dead = [name_of(row) for row in drill.partitions() if row["leader"] < 0]
+    if dead:
+        drill.play([Step(elect=dead)])
+
+
+def _reassign(drill: Drill) -> None:
+    partition = _partition(drill)
+    drill.play([Step(reassign=partition, to=drill.rng.sample(BROKERS, 3))])
+
+
+def _controller(drill: Drill) -> None:
+    node = drill.nodes(["controller"])[0].id
+    drill.play([Step(kill=["controller"])])
+    drill.note(f"start node {node}")
+    drill.cluster.start([node])
+
+
+def _capture(drill: Drill) -> None:
+    if len(drill.captures) < 3:
+        drill.capture()
+
+
+def _elr(drill: Drill) -> None:
+    on = drill.rng.random() < 0.6
+    if drill.cluster.elr_known:
+        drill.play([Step(elr=on)])
+
+
+_PLAY: dict[str, Callable[[Drill], None]] = {
+    "cascade": _cascade,
+    "kill": _down("kill"),
+    "stop": _down("stop"),
+    "power loss": _power_loss,
+    "start": _start,
+    "produce": _produce,
+    "transact": _transact,
+    "freeze": _freeze,
+    "min isr": _min_isr,
+    "elect": _elect,
+    "reassign": _reassign,
+    "controller": _controller,
+    "capture": _capture,
+    "elr": _elr,
+}

@@ -1,0 +1,83 @@
+"""What was acknowledged to the client, and what could be read afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Place = tuple[str, int]  # topic id, partition
+
+
+@dataclass
+class Record:
+    """offset: None if the client does not know what became of the record. at_ms: when it was acknowledged, or given up.
+    lost: acknowledged, and a later reader got something else at its offset, or nothing."""
+
+    value: str
+    acks: str
+    sent_ms: int
+    at_ms: int
+    offset: int | None = None
+    lost: bool = False
+
+
+@dataclass
+class Ledger:
+    """records: by topic id and partition. markers_ms: when transactions of a partition ended, each with a record that
+    no producer sees. ids: the topic id that a name means now; names: by topic id."""
+
+    records: dict[Place, list[Record]] = field(default_factory=lambda: defaultdict(list))
+    markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
+    ids: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def created(self, topic: str, topic_id: str) -> None:
+        self.ids[topic], self.names[topic_id] = topic_id, topic
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """A line of the client: of an acknowledged record, a failed one, or a marker."""
+        kind, told = next(iter(row.items()))
+        place = (self.ids[told["topic"]], told["partition"])
+        with self.lock:
+            if kind == "marker":
+                self.markers_ms[place].append(told["sent_ms"])
+                return
+            offset = told.get("offset")
+            record = Record(
+                told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None
+            )
+            self.records[place].append(record)
+
+    def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
+        """A reader got these records, and no others, up to the high watermark."""
+        held = dict(found)
+        with self.lock:
+            for record in self.records[self.ids[topic], partition]:
+                if record.offset is not None and held.get(record.offset) != record.value:
+                    record.lost = True
+
+    def missing(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> int:
+        """How many records acknowledged with acks=all such a reader misses."""
+        held = dict(found)
+        with self.lock:
+            of = self.records[self.ids[topic], partition]
+            return sum(r.acks == "all" and r.offset is not None and held.get(r.offset) != r.value for r in of)
+
+    def acknowledged(self) -> dict[str, int]:
+        """Number of records by acks, and of those whose fate is not known."""
+        counts: dict[str, int] = defaultdict(int)
+        for record in (r for records in self.records.values() for r in records):
+            counts["unknown" if record.offset is None else record.acks] += 1
+        return dict(counts)
+
+    def lost(self) -> dict[Place, list[Record]]:
+        """Acknowledged with acks=all, and lost."""
+        chosen = {p: [r for r in rs if r.lost and r.acks == "all"] for p, rs in self.records.items()}
+        return {place: records for place, records in chosen.items() if records}
+
+    def name(self, place: Place) -> str:
+        return f"{self.names[place[0]]}-{place[1]}"

@@ -1,0 +1,246 @@
+"""The nodes of a drill: three controllers and four brokers on loopback, each a process of its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from signal import Signals
+
+from drill.errors import DrillError
+
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
+CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
+ELR_FEATURE = "eligible.leader.replicas.version"
+HEAP = "256m"
+NEEDED_MIB = 4500
+WAIT_S = 120.0
+
+_LOGGING = """status=warn
+{appenders}rootLogger.level=INFO
+rootLogger.appenderRefs=f
+rootLogger.appenderRef.f.ref=server
+logger.s.name=state.change.logger
+logger.s.level=INFO
+logger.s.additivity=false
+logger.s.appenderRefs=s
+logger.s.appenderRef.s.ref=state-change
+logger.c.name=org.apache.kafka.controller
+logger.c.level=INFO
+logger.c.additivity=false
+logger.c.appenderRefs=c
+logger.c.appenderRef.c.ref=controller
+"""
+_APPENDER = """appender.{name}.type=File
+appender.{name}.name={name}
+appender.{name}.fileName=${{sys:kafka.logs.dir}}/{name}.log
+appender.{name}.layout.type=PatternLayout
+appender.{name}.layout.pattern=[%d] %p %m (%c)%n
+"""
+
+
+def check_memory() -> None:
+    """Errors: DrillError if the machine has not enough memory for eight JVMs now."""
+    found = re.search(r"^MemAvailable: +([0-9]+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    free = int(found[1]) // 1024 if found else 0
+    if free < NEEDED_MIB:
+        raise DrillError(f"a drill needs {NEEDED_MIB} MiB of memory, and {free} are available")
+
+
+def wait_for(what: str, happened: Callable[[], bool], within_s: float = WAIT_S) -> None:
+    """Errors: DrillError if it has not happened by then."""
+    deadline = time.monotonic() + within_s
+    while not happened():
+        if time.monotonic() > deadline:
+            raise DrillError(f"{what}: not within {within_s:.0f} s")
+        time.sleep(0.3)
+
+
+def boot_id() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass
+class Node:
+    """home: its folder, with server.properties, data/ and logs/. boot_id: of the machine that it is said to run on: a
+    new one after a power loss."""
+
+    id: int
+    home: Path
+    process: subprocess.Popen[bytes] | None = None
+    frozen: bool = False
+    boot_id: str = field(default_factory=boot_id)
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def send(self, number: Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def end(self, number: Signals, within_s: float) -> None:
+        """Send a signal and wait. Errors: DrillError if the process goes on."""
+        if self.process is None:
+            return
+        if self.frozen:
+            self.thaw()
+        self.send(number)
+        try:
+            self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise DrillError(f"node {self.id} did not end within {within_s:.0f} s") from None
+        self.process = None
+
+    def freeze(self) -> None:
+        self.send(Signals.SIGSTOP)
+        self.frozen = True
+
+    def thaw(self) -> None:
+        self.send(Signals.SIGCONT)
+        self.frozen = False
+
+    def lines(self) -> int:
+        log = self.home / "logs" / "server.log"
+        return log.read_bytes().count(b"Kafka Server started") if log.exists() else 0
+
+
+@dataclass
+class Cluster:
+    """nodes: by id. servers: the brokers' addresses. jars: the folder of one release."""
+
+    nodes: dict[int, Node]
+    servers: str
+    jars: Path
+    folder: Path
+
+    @property
+    def elr_known(self) -> bool:
+        """Whether the release has eligible leader replicas (Kafka 4.0)."""
+        return _knows_elr(self.jars)
+
+    def start(self, ids: Iterable[int]) -> None:
+        """Start nodes at once; wait until each says that it has started."""
+        begun = []
+        for node in (self.nodes[i] for i in ids):
+            if node.runs:
+                raise DrillError(f"node {node.id} runs already")
+            begun.append((node, node.lines()))
+            node.process = self._process(node)
+        for node, before in begun:
+            wait_for(f"node {node.id} starts", partial(self._has_started, node, before))
+
+    def _process(self, node: Node) -> subprocess.Popen[bytes]:
+        logs = node.home / "logs"
+        options = (f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}")
+        command = [*java(self.jars, HEAP), *options, "kafka.Kafka", "server.properties"]
+        with (node.home / "out.log").open("ab") as out:
+            # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
+            return subprocess.Popen(
+                command, cwd=node.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+
+    @staticmethod
+    def _has_started(node: Node, before: int) -> bool:
+        """Whether its log says so more often than before. Errors: DrillError if the process has ended."""
+        if not node.runs:
+            last = (node.home / "out.log").read_text(errors="replace").strip().splitlines()[-1:]
+            raise DrillError(f"node {node.id} ended while it started: {' '.join(last)}")
+        return node.lines() > before
+
+    def end(self) -> None:
+        """Kill every process that still runs."""
+        for node in self.nodes.values():
+            if node.process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    node.process.kill()
+        for node in self.nodes.values():
+            if node.process is not None:
+                node.process.wait()
+
+
+def java(jars: Path, heap: str) -> list[str]:
+    """The beginning of a command that runs a class of a folder of jars. Times in logs are in UTC."""
+    jvm = (f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC")
+    return ["java", *jvm, "-cp", f"{jars}:{jars}/*"]
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Iterator[Cluster]:
+    """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
+    made = _configured(folder, jars, configs, elr)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Cluster:
+    ids = (*CONTROLLERS, *BROKERS)
+    ports = dict(zip(ids, _free_ports(len(ids)), strict=True))
+    voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in CONTROLLERS)
+    appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
+    (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
+    nodes = {}
+    for node in ids:
+        home = folder / f"node-{node}"
+        (home / "logs").mkdir(parents=True)
+        role, listener = ("controller", "CONTROLLER") if node in CONTROLLERS else ("broker", "PLAINTEXT")
+        lines = {
+            "process.roles": role,
+            "node.id": str(node),
+            "controller.quorum.voters": voters,
+            "listeners": f"{listener}://127.0.0.1:{ports[node]}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(home / "data"),
+            **configs,
+        }
+        (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        nodes[node] = Node(node, home)
+    _format(nodes, jars, elr)
+    servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
+    return Cluster(nodes, servers, jars, folder)
+
+
+def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
+    """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
+    first = nodes[CONTROLLERS[0]]
+    words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
+    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
+    done = subprocess.run([*java(jars, HEAP), *words, *feature], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DrillError(f"formatting failed: {' '.join((done.stderr or done.stdout).split())[-400:]}")
+    template = (first.home / "data" / "meta.properties").read_text()
+    for node in nodes.values():
+        if node is not first:
+            shutil.copytree(first.home / "data", node.home / "data")
+        text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
+        text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
+        (node.home / "data" / "meta.properties").write_text(text)
+
+
+def _knows_elr(jars: Path) -> bool:
+    return not jars.name.startswith("3.")
+
+
+def _kafka_uuid() -> str:
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports

@@ -1,0 +1,173 @@
+"""Scenarios: small TOML files that say what is done to a cluster (docs/drill.md has the steps)."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from drill.errors import DrillError
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+
+Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9._]+-[0-9]+$")]
+Broker = Annotated[int, Field(ge=1, le=4)]
+# A broker by its id, or by what it is at the moment: `leader:orders-0`.
+Which = Broker | Annotated[str, Field(pattern=r"^(leader:[A-Za-z0-9._]+-[0-9]+|controller)$")]
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+Partitions = Annotated[list[Partition], BeforeValidator(_as_list)]
+Nodes = Annotated[list[Which], BeforeValidator(_as_list)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Topic(_Strict):
+    """replicas: of each partition, in order. configs: as Kafka's, all text."""
+
+    replicas: list[list[Broker]]
+    configs: dict[str, str] = {}
+
+
+class Step(_Strict):
+    """One step: exactly one action, and the words that belong to it."""
+
+    produce: Partitions | None = None
+    transact: Partitions | None = None
+    load: Partitions | None = None
+    unload: bool | None = None
+    stop: Nodes | None = None
+    kill: Nodes | None = None
+    freeze: Nodes | None = None
+    thaw: Nodes | None = None
+    start: Nodes | None = None
+    cut: Nodes | None = None
+    set: str | None = None
+    elect: Partitions | None = None
+    reassign: Partition | None = None
+    cancel: Partition | None = None
+    elr: bool | None = None
+    delete: str | None = None
+    create: str | None = None
+    wait: Partition | None = None
+    fenced: Nodes | None = None
+    sleep: float | None = Field(default=None, ge=0, le=60)
+    describe: bool | None = None
+    read: bool | None = None
+    capture: bool | None = None
+    random: int | None = Field(default=None, ge=1, le=60)
+
+    count: int = Field(default=10, ge=1, le=10_000)
+    acks: Literal["all", "1"] = "all"
+    every_ms: int = Field(default=100, ge=5)
+    commit: bool = True
+    topic: str | None = None
+    broker: Broker | None = None
+    type: Literal["UNCLEAN", "PREFERRED"] = "UNCLEAN"
+    to: list[Broker] = []
+    leader: int | None = None
+    isr: list[Broker] | None = None
+    in_elr: list[Broker] | None = None
+    last_known: list[Broker] | None = None
+
+    @model_validator(mode="after")
+    def _one_action(self) -> Step:
+        if len(self._actions()) != 1:
+            raise ValueError(
+                f"a step has one action, of {', '.join(ACTIONS)}; this one has {self._actions() or 'none'}"
+            )
+        return self
+
+    def _actions(self) -> list[str]:
+        return [name for name in ACTIONS if getattr(self, name) is not None]
+
+    @property
+    def action(self) -> str:
+        return self._actions()[0]
+
+
+# The fields of a step up to `random`; those after it are the actions' words.
+ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("random") + 1]
+
+
+class Expected(_Strict):
+    """lost: the partitions that lose records that were acknowledged with acks=all; all others lose none. any: losses
+    depend on the seed, and are not compared."""
+
+    lost: list[Partition] = []
+    any: bool = False
+
+
+class Scenario(_Strict):
+    """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
+    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, beside those that a drill needs."""
+
+    name: str
+    title: str
+    story: str
+    elr: bool = True
+    releases: str = "4.0"
+    session_ms: int = Field(default=6000, ge=3000)
+    configs: dict[str, str] = {}
+    topics: dict[str, Topic]
+    steps: list[Step]
+    expected: Expected = Expected()
+
+    @model_validator(mode="after")
+    def _known_topics(self) -> Scenario:
+        for step in self.steps:
+            for name in (step.topic, step.delete, step.create, *map(topic_of, step_partitions(step))):
+                if name is not None and name not in self.topics:
+                    raise ValueError(f"step {step.action!r} names {name!r}, which [topics] lacks")
+        return self
+
+    def runs_on(self, release: str) -> bool:
+        """releases: the oldest release that has what the scenario needs."""
+        return _version(release) >= _version(self.releases)
+
+
+def step_partitions(step: Step) -> list[str]:
+    """The partitions that a step names."""
+    lists = (step.produce, step.transact, step.load, step.elect, [step.reassign, step.cancel, step.wait])
+    return [name for names in lists for name in names or () if name]
+
+
+def topic_of(partition: str) -> str:
+    return partition.rpartition("-")[0]
+
+
+def number_of(partition: str) -> int:
+    return int(partition.rpartition("-")[2])
+
+
+def scenario_names() -> list[str]:
+    """The bundled scenarios."""
+    return sorted(path.stem for path in SCENARIOS.glob("*.toml"))
+
+
+def read_scenario(name: str) -> Scenario:
+    """A bundled scenario by name, or a file by path. Errors: DrillError naming the file and the entry."""
+    path = SCENARIOS / f"{name}.toml" if "/" not in name and not name.endswith(".toml") else Path(name)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Scenario.model_validate({**values, "name": path.stem})
+    except FileNotFoundError as error:
+        raise DrillError(f"{name}: no such scenario. Bundled are {', '.join(scenario_names())}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DrillError(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}") from error
+    except (OSError, ValueError) as error:
+        raise DrillError(f"{path}: the scenario cannot be read: {error}") from error
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))

@@ -1,0 +1,195 @@
+"""Verdicts compared with what the drill knows. A claim is wrong only if nothing that the drill saw allows it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from drill.ledger import Ledger, Place, Record
+from drill.nodes import CLUSTER_ID
+from jobs.lake.lake import Lake
+
+Row = dict[str, Any]
+PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
+MISMATCH, STATE = "contradiction", "wrong state"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
+# A leader that was frozen or cut off acknowledges records for so long after its successor was elected; in ms.
+GRACE_MS = 20_000
+# So long may a broker answer with an older state than the controller's, in ms.
+LAG_MS = 5_000
+# Findings that say that evidence contradicts itself, or that a controller did not follow the rules.
+CONTRADICTIONS = (
+    "rule_mismatch",
+    "invariant_violation",
+    "log_conflict",
+    "snapshot_mismatch",
+    "describe_mismatch",
+    "log_line_mismatch",
+    "broker_epoch_mismatch",
+    "unknown_broker",
+    "unknown_controller",
+    "unknown_topic",
+    "unknown_partition",
+)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A claim that is not true. kind: one of KINDS. logs: whether brokers' logs were read."""
+
+    kind: str
+    partition: str
+    text: str
+    logs: bool = True
+
+
+@dataclass
+class Score:
+    """Of one drill. verdicts: number of windows by verdict, with and without brokers' own logs. lost: by partition, how
+    many records acknowledged with acks=all; found: what was found of each of these partitions. states: how many
+    described states were compared."""
+
+    lost: dict[str, int] = field(default_factory=dict)
+    found: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, int] = field(default_factory=dict)
+    verdicts_without_logs: dict[str, int] = field(default_factory=dict)
+    states: int = 0
+    wrong: list[Wrong] = field(default_factory=list)
+    windows: list[Row] = field(default_factory=list)
+
+    def as_json(self) -> Row:
+        return asdict(self)
+
+
+def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
+    """Compare both lakes with the ledger, and the histories with what Kafka described."""
+    full = Lake(lake)
+    windows, bare = _windows(full), _windows(Lake(lake_without_logs))
+    history = full.rows("partition_history", CLUSTER_ID)
+    names = {(r["topic_id"], r["partition"]): f"{r['topic']}-{r['partition']}" for r in history}
+    lost = ledger.lost()
+    result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
+    result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
+    for with_logs, rows in ((True, windows), (False, bare)):
+        of_place: dict[Place, list[Row]] = defaultdict(list)
+        for row in rows:
+            of_place[row["topic_id"], row["partition"]].append(row)
+        for place in {*ledger.records, *lost}:
+            for kind, text in lies(of_place[place], ledger.records[place], ledger.markers_ms[place]):
+                result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
+        if with_logs:
+            result.found = {ledger.name(place): _best(of_place[place]) or _beside(full, place) for place in lost}
+    for row in full.rows("findings", CLUSTER_ID):
+        # A change as a known bug of that release makes it is no contradiction: it is of medium severity.
+        if row["kind"] in CONTRADICTIONS and (row["kind"], row["severity"]) != ("rule_mismatch", "medium"):
+            partition = names.get((row["topic_id"], row["partition"]), "-")
+            result.wrong.append(Wrong(MISMATCH, partition, f"{row['kind']}: {row['explanation']}"))
+    for text, partition in differing_states(history, described):
+        result.wrong.append(Wrong(STATE, partition, text))
+    result.states = sum(len(answer["partitions"]) for answer in described)
+    result.windows = [_shown(row, names) for row in windows]
+    return result
+
+
+def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """(kind, text) of each claim of one partition's windows that is not true.
+
+    A record that was acknowledged after an election cannot have been lost in it, and one that was sent after it
+    neither; GRACE_MS later, since leaders may not know yet that they were replaced. Which of the other windows lost it
+    is not known. So the windows from each one on are compared together, and those up to each one.
+    """
+    lost = [r for r in records if r.lost and r.acks == "all"]
+    perhaps = [r.sent_ms for r in records if r.lost or r.offset is None] + list(markers_ms)
+    if not windows:  # a loss that no record of the metadata log shows is missed, and nothing was claimed
+        return
+    ordered = sorted(windows, key=lambda w: w["at_ms"])
+    for first in range(len(ordered)):
+        after = -inf if first == 0 else ordered[first - 1]["at_ms"] + GRACE_MS
+        known, of = sum(r.at_ms > after for r in lost), ordered[first:]
+        most = sum(inf if w["loss_max"] is None else w["loss_max"] for w in of if w["verdict"] != "excluded")
+        if known > most:
+            kind = EXCLUDED if all(w["verdict"] == "excluded" for w in of) else BOUNDS
+            yield kind, f"{known} records were lost, not at most {most:.0f} ({_named(of)})"
+            break
+    for last in range(len(ordered)):
+        of = ordered[: last + 1]
+        known = sum(sent < of[-1]["at_ms"] + GRACE_MS for sent in perhaps)
+        least = sum(w["loss_min"] or 0 for w in of if w["verdict"] == "proven")
+        if least > known:
+            yield (
+                (BOUNDS if known else PROVEN),
+                f"at most {known} offsets were lost, not at least {least} ({_named(of)})",
+            )
+            break
+    begins = [w["first_lost_offset"] for w in ordered if w["first_lost_offset"] is not None]
+    offsets = [r.offset for r in lost if r.offset is not None]
+    if offsets and len(ordered) == 1 and begins and begins[0] > min(offsets):
+        yield FIRST, f"the first lost offset is {min(offsets)}, not {begins[0]}"
+
+
+def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """(text, partition) where no state around the time of the question is what Kafka answered."""
+    of_place: dict[Place, list[Row]] = defaultdict(list)
+    for row in history:
+        of_place[row["topic_id"], row["partition"]].append(row)
+    for answer in described:
+        for told in answer["partitions"]:
+            states = [
+                _state(row)
+                for row in of_place[told["topic_id"], told["partition"]]
+                if not row["removed"]
+                and row["timestamp_ms"] <= answer["after_ms"] + 1
+                and (row["end_timestamp_ms"] is None or row["end_timestamp_ms"] >= answer["before_ms"] - LAG_MS)
+            ]
+            wanted = {name: told[name] for name in ("leader", "replicas", "isr", "elr", "last_known_elr")}
+            wanted = {name: value or [] if name.endswith("elr") else value for name, value in wanted.items()}
+            if wanted not in states:
+                name = f"{told['topic']}-{told['partition']}"
+                yield f"described as {wanted} at {answer['before_ms']}, replayed as {states}", name
+
+
+def _state(row: Row) -> Row:
+    lists = {name: sorted(row[name] or []) for name in ("replicas", "isr", "elr", "last_known_elr")}
+    return {"leader": row["leader"], **lists}
+
+
+def _windows(lake: Lake) -> list[Row]:
+    """Judged windows, with the time of their election (at_ms; that of the window's begin if none is judged)."""
+    rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == "hwm_regression"]
+    times = {
+        r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID, ("offset", "timestamp_ms"))
+    }
+    return [{**r, "at_ms": times.get(r["election_offset"], r["start_timestamp_ms"])} for r in rows]
+
+
+def _counts(windows: Sequence[Row]) -> dict[str, int]:
+    return dict(Counter(w["verdict"] for w in windows))
+
+
+def _beside(lake: Lake, place: Place) -> str:
+    """The findings that a partition without a window has."""
+    kinds = {r["kind"] for r in lake.rows("findings", CLUSTER_ID) if (r["topic_id"], r["partition"]) == place}
+    return f"no window, but {', '.join(sorted(kinds))}" if kinds else "no window"
+
+
+def _best(windows: Sequence[Row]) -> str:
+    """The strongest verdict among windows, and the sum of what is proven; nothing without a window."""
+    order = ("proven", "possible", "undetermined", "excluded")
+    verdicts = [w["verdict"] for w in windows]
+    best = next((v for v in order if v in verdicts), "")
+    least = sum(w["loss_min"] or 0 for w in windows if w["verdict"] == "proven")
+    return f"{best}, at least {least}" if best == "proven" else best
+
+
+def _named(windows: Sequence[Row]) -> str:
+    spans = (f"{w['verdict']} {w['loss_min']} to {w['loss_max']} at {w['election_offset']}" for w in windows)
+    return "; ".join(spans)
+
+
+def _shown(row: Row, names: Mapping[Place, str]) -> Row:
+    kept = ("verdict", "loss_min", "loss_max", "first_lost_offset", "election_offset", "recorded_leader", "rule")
+    return {"partition": names.get((row["topic_id"], row["partition"]), "-"), **{name: row[name] for name in kept}}

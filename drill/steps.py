@@ -1,0 +1,275 @@
+"""What each step of a scenario does to the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from drill.client import Client, ClientError
+from drill.cut import cut_tail
+from drill.errors import DrillError
+from drill.ledger import Ledger
+from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, boot_id, wait_for
+from drill.scenario import Scenario, Step, number_of, topic_of
+from jobs.collect.stage import Wishes, collect
+from jobs.collect.targets import Target
+
+Row = dict[str, Any]
+_STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
+
+
+def name_of(row: Row) -> str:
+    return f"{row['topic']}-{row['partition']}"
+
+
+@dataclass
+class Drill:
+    """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
+    between which it was asked. journal: (time, what was done). chance: plays so many faults by chance."""
+
+    scenario: Scenario
+    cluster: Cluster
+    client: Client
+    ledger: Ledger
+    rng: random.Random
+    out: Path
+    say: Callable[[str], None]
+    chance: Callable[[Drill, int], None]
+    captures: list[Path] = field(default_factory=list)
+    described: list[Row] = field(default_factory=list)
+    journal: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.journal.append((int(time.time() * 1000), text))
+        self.say(text)
+
+    def create(self, name: str) -> None:
+        topic = self.scenario.topics[name]
+        assignment = "/".join(",".join(map(str, replicas)) for replicas in topic.replicas)
+        configs = [f"{key}={value}" for key, value in topic.configs.items()]
+        self.ledger.created(name, self.client.ask("create", name, assignment, *configs))
+
+    def play(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            value = getattr(step, step.action)
+            getattr(self, f"_{step.action}")(step, value)
+
+    def nodes(self, which: Iterable[int | str]) -> list[Node]:
+        return [self.cluster.nodes[self._id(one)] for one in which]
+
+    def _id(self, which: int | str) -> int:
+        if isinstance(which, int):
+            return which
+        if which == "controller":
+            return int(self.client.ask("quorum"))
+        leader = self.state(which.removeprefix("leader:"))["leader"]
+        if leader < 0:
+            raise DrillError(f"{which}: the partition has no leader")
+        return int(leader)
+
+    def partitions(self) -> list[Row]:
+        """What Kafka describes now; nothing while nobody can answer."""
+        try:
+            return list(self.client.ask("describe")["partitions"])
+        except ClientError:
+            return []
+
+    def state(self, partition: str) -> Row:
+        return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
+
+    # Records.
+
+    def _produce(self, step: Step, partitions: list[str]) -> None:
+        self.note(f"produce {step.count} records with acks={step.acks} to {', '.join(partitions)}")
+        for name in partitions:
+            self.client.ask("produce", topic_of(name), number_of(name), step.count, step.acks)
+
+    def _transact(self, step: Step, partitions: list[str]) -> None:
+        end = "commit" if step.commit else "abort"
+        self.note(f"a transaction of {step.count} records to {', '.join(partitions)}, {end}")
+        for name in partitions:
+            self.client.ask("transact", topic_of(name), number_of(name), step.count, end)
+
+    def _load(self, step: Step, partitions: list[str]) -> None:
+        self.note(f"a record every {step.every_ms} ms with acks={step.acks} to {', '.join(partitions)}")
+        self.client.ask("load", step.acks, step.every_ms, *partitions)
+
+    def _unload(self, step: Step, _: bool) -> None:
+        self.note("no more records")
+        self.client.ask("unload")
+
+    # Nodes.
+
+    def _stop(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"stop node {node.id}")
+            node.end(signal.SIGTERM, _STOP_S)
+
+    def _kill(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"kill node {node.id}")
+            node.end(signal.SIGKILL, _STOP_S)
+
+    def _freeze(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"freeze node {node.id}")
+            node.freeze()
+
+    def _thaw(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"thaw node {node.id}")
+            node.thaw()
+
+    def _start(self, step: Step, which: list[int | str]) -> None:
+        ids = [node.id for node in self.nodes(which)]
+        self.note(f"start node {', '.join(map(str, ids))}")
+        self.cluster.start(ids)
+
+    def _cut(self, step: Step, which: list[int | str]) -> None:
+        """A power loss: the broker's last records were not on its disk yet, and its machine boots anew."""
+        for node in self.nodes(which):
+            if node.runs:
+                raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
+            topics = [step.topic] if step.topic else list(self.scenario.topics)
+            cut = {name: n for name, n in cut_tail(node.home / "data", topics, step.count).items() if n}
+            node.boot_id = boot_id()
+            losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
+            self.note(f"power loss of node {node.id}: {losses}")
+
+    # Configs and administrators.
+
+    def _set(self, step: Step, setting: str) -> None:
+        kind, name = ("topic", step.topic) if step.topic else ("broker", str(step.broker) if step.broker else "-")
+        self.note(f"set {setting} for {kind} {name}".replace("broker -", "all brokers"))
+        self.client.ask("config", kind, str(name), setting)
+
+    def _elect(self, step: Step, partitions: list[str]) -> None:
+        self.note(f"{step.type.lower()} election of {', '.join(partitions)} by an administrator")
+        self.client.ask("elect", step.type, *partitions)
+
+    def _reassign(self, step: Step, partition: str) -> None:
+        self.note(f"reassign {partition} to {step.to}")
+        self.client.ask("reassign", topic_of(partition), number_of(partition), ",".join(map(str, step.to)))
+
+    def _cancel(self, step: Step, partition: str) -> None:
+        self.note(f"cancel the reassignment of {partition}")
+        self.client.ask("reassign", topic_of(partition), number_of(partition), "cancel")
+
+    def _elr(self, step: Step, on: bool) -> None:
+        self.note(f"switch ELR {'on' if on else 'off'}")
+        self.client.ask("feature", ELR_FEATURE, int(on))
+
+    def _delete(self, step: Step, topic: str) -> None:
+        self.read_topics([topic])
+        self.note(f"delete topic {topic}")
+        self.client.ask("delete", topic)
+        gone = f"{topic} is deleted"
+        wait_for(gone, lambda: topic not in {r["topic"] for r in self.partitions() or [{"topic": topic}]}, _WAIT_S)
+
+    def _create(self, step: Step, topic: str) -> None:
+        self.note(f"create topic {topic}")
+        self.create(topic)
+
+    # What is seen.
+
+    def _wait(self, step: Step, partition: str) -> None:
+        wanted = {"leader": step.leader, "isr": step.isr, "elr": step.in_elr, "last_known_elr": step.last_known}
+        wanted = {key: sorted(v) if isinstance(v, list) else v for key, v in wanted.items() if v is not None}
+        seen: Row = {}
+
+        def holds() -> bool:
+            seen.update(self.state(partition))
+            return all(seen.get(key) == value for key, value in wanted.items())
+
+        try:
+            wait_for(partition, holds, _WAIT_S)
+        except DrillError as error:
+            raise DrillError(f"{partition} should have {wanted}, and has {seen}: {error}") from error
+        self.note(f"{partition} has {', '.join(f'{key} {value}' for key, value in wanted.items())}")
+
+    def _fenced(self, step: Step, which: list[int | str]) -> None:
+        ids = {int(one) for one in which}
+        wait_for(f"brokers {ids} are fenced", lambda: not ids & set(self.client.ask("brokers")), _WAIT_S)
+        self.note(f"brokers {sorted(ids)} are fenced")
+
+    def _sleep(self, step: Step, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def _describe(self, step: Step, _: bool) -> None:
+        self.described.append(self.client.ask("describe"))
+
+    def _read(self, step: Step, _: bool) -> None:
+        self.read_topics([topic for topic in self.scenario.topics if topic in self.ledger.ids])
+
+    def _random(self, step: Step, count: int) -> None:
+        self.chance(self, count)
+
+    def read_topics(self, topics: Iterable[str]) -> None:
+        """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
+        something reads again."""
+        here = {(r["topic"], r["partition"]): r["leader"] for r in self.partitions()}
+        for topic in topics:
+            for number in sorted(n for t, n in here if t == topic):
+                if here[topic, number] < 0:
+                    continue
+                deadline = time.monotonic() + _SETTLE_S
+                while True:
+                    found = self.client.ask("read", topic, number)["records"]
+                    missing = self.ledger.missing(topic, number, found)
+                    if not missing or time.monotonic() > deadline:
+                        break
+                    time.sleep(1)
+                self.ledger.read(topic, number, found)
+                if missing:
+                    self.note(f"read {topic}-{number}: {missing} records acknowledged with acks=all are gone")
+
+    def _capture(self, step: Step, _: bool) -> None:
+        self.capture()
+
+    def capture(self) -> None:
+        path = self.out / f"capture-{len(self.captures) + 1}"
+        targets = [Target(id=node.id, at="local:", path=str(node.home)) for node in self.cluster.nodes.values()]
+        collect(targets, Wishes(), path, int(time.time() * 1000), lambda line: None)
+        # All nodes share this machine; the drill says what their own machines' boot ids would have been.
+        for node in self.cluster.nodes.values():
+            (path / f"node-{node.id}" / "boot_id").write_text(f"{node.boot_id}\n")
+        (path / "SHA256SUMS").unlink()
+        self.captures.append(path)
+        self.note(f"capture {path.name}")
+
+    def heal(self) -> None:
+        """All nodes run and every partition has a leader and all its replicas in sync; an administrator elects
+        uncleanly what has no leader otherwise."""
+        self.client.ask("unload")
+        for node in self.cluster.nodes.values():
+            if node.frozen:
+                self._thaw(Step(thaw=[]), [node.id]) if node.id in BROKERS else node.thaw()
+        down = [node.id for node in self.cluster.nodes.values() if not node.runs]
+        if down:
+            self.note(f"heal: start {', '.join(map(str, down))}")
+            self.cluster.start([i for i in down if i in CONTROLLERS])
+            self.cluster.start([i for i in down if i in BROKERS])
+        asked = time.monotonic() + 15  # before that, brokers that have just come back may be elected by rule
+
+        def whole() -> bool:
+            rows = self.partitions()
+            dead = [name_of(r) for r in rows if r["leader"] < 0]
+            if dead and time.monotonic() > asked:
+                with contextlib.suppress(ClientError):
+                    self._elect(Step(elect=dead), dead)
+            return bool(rows) and not dead and all(r["isr"] == r["replicas"] for r in rows)
+
+        wait_for("all replicas are in sync", whole, 120)
+        self.note("healed: all replicas are in sync")
+
+    def clean(self) -> None:
+        """Remove the nodes' own folders, which the captures do not need."""
+        for node in self.cluster.nodes.values():
+            shutil.rmtree(node.home, ignore_errors=True)

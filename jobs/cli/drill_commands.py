@@ -1,0 +1,70 @@
+"""`drill`: break a real Kafka and score the verdicts. Needs Java and Maven (docs/drill.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evidence.errors import KraftForensicsError
+from evidence.wire.schemas import RELEASE
+from jobs.console.log import ERROR, log
+from jobs.console.output import printable, show_message
+
+
+def drill(
+    scenarios: Annotated[
+        list[str] | None, typer.Argument(help="Bundled scenarios or TOML files; without any, the bundled ones' names.")
+    ] = None,
+    release: Annotated[str, typer.Option("--release", help="Kafka's release; Maven fetches its jars.")] = RELEASE,
+    seed: Annotated[int, typer.Option("--seed", help="Of faults by chance.")] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Drills of each scenario, each with the next seed.")] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for each drill's captures, lakes and page, and the results of all.")
+    ] = Path("drills"),
+    jars: Annotated[Path, typer.Option("--jars", help="Folder for Kafka's jars.")] = Path(".kafka/drill"),
+    page: Annotated[
+        Path | None, typer.Option("--page", help="A Markdown page whose tables are renewed from all results.")
+    ] = None,
+) -> None:
+    """Break a real Kafka cluster on this machine, capture it, and compare the verdicts with what was lost.
+
+    Starts three controllers and four brokers on loopback and ends them. Exit code 1 if a drill failed or a claim was
+    wrong.
+    """
+    from drill.errors import DrillError
+    from drill.page import page as page_of
+    from drill.page import renew
+    from drill.run import RESULTS, append, play_and_score, read_results
+    from drill.scenario import read_scenario, scenario_names
+
+    if not scenarios and page is None:
+        for name in scenario_names():
+            typer.echo(f"{name}: {read_scenario(name).title}")
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    for scenario in map(read_scenario, scenarios or ()):
+        for number in range(seed, seed + runs):
+            folder = out / f"{scenario.name}-{release}-{number}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+            try:
+                result = play_and_score(scenario, release, number, jars, folder, _say)
+            except DrillError as error:  # of this drill: the next one may succeed
+                log(str(error), ERROR)
+                bad += 1
+                continue
+            append(out / RESULTS, result)
+            (folder / "drill.md").write_text(page_of(result, scenario), encoding="utf-8")
+            wrong = len(result["wrong"]) + (not result["as_expected"])
+            bad += wrong
+            typer.echo(f"{folder / 'drill.md'}: {sum(result['lost'].values())} records lost, {wrong} wrong")
+    if page is not None:
+        renew(page, read_results(out / RESULTS))
+    if bad:
+        raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def _say(line: str) -> None:
+    show_message(printable(line))

@@ -1,0 +1,116 @@
+"""Scenarios: what a file may say, and the bundled ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drill.cut import cut_tail
+from drill.errors import DrillError
+from drill.page import league, page, renew, scenarios_table
+from drill.scenario import read_scenario, scenario_names
+from tests.support import writer
+
+HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_bundled_scenarios_can_be_read(name: str) -> None:
+    scenario = read_scenario(name)
+    assert (scenario.name, bool(scenario.title), bool(scenario.steps)) == (name, True, True)
+    assert set(scenario.expected.lost) <= {
+        f"{t}-{n}" for t, of in scenario.topics.items() for n in range(len(of.replicas))
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("[{ kill = 1, start = 2 }]", "a step has one action"),
+        ("[{ count = 3 }]", "this one has none"),
+        ("[{ kill = 9 }]", "steps.0.kill"),
+        ('[{ produce = "u-0" }]', "names 'u', which"),
+        ("[{ explode = 1 }]", "steps.0.explode"),
+        ('[{ kill = "leader" }]', "steps.0.kill"),
+    ],
+)
+def test_what_a_scenario_cannot_say(tmp_path: Path, steps: str, message: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f"{HEAD}steps = {steps}\n")
+    with pytest.raises(DrillError, match=message):
+        read_scenario(str(file))
+
+
+def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'{HEAD}releases = "4.1"\nsteps = [{{ kill = ["leader:t-0", 2] }}, {{ produce = "t-0" }}]\n')
+    scenario = read_scenario(str(file))
+    assert [step.action for step in scenario.steps] == ["kill", "produce"]
+    assert [scenario.runs_on(release) for release in ("4.0.2", "4.1.0", "4.10.0")] == [False, True, True]
+
+
+def test_an_unknown_scenario_names_the_others() -> None:
+    with pytest.raises(DrillError, match="unclean_by_config"):
+        read_scenario("no_such_scenario")
+
+
+@pytest.mark.parametrize(
+    ("count", "flushed", "left"), [(1, 0, 6), (3, 0, 4), (4, 0, 3), (9, 0, 0), (9, 4, 4), (9, 7, 7)]
+)
+def test_a_power_loss_cuts_whole_batches_that_were_not_flushed(
+    tmp_path: Path, count: int, flushed: int, left: int
+) -> None:
+    batches = [(0, 3), (3, 1), (4, 2), (6, 1)]  # first offset, records
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data = [writer.batch([writer.no_op()] * many, first, 1) for first, many in batches]
+    (folder / f"{0:020d}.log").write_bytes(b"".join(data))
+    (tmp_path / "recovery-point-offset-checkpoint").write_text(f"0\n1\nt 0 {flushed}\n")
+    assert cut_tail(tmp_path, ["t"], count) == {"t-0": 7 - left}
+    kept = sum(len(text) for text, (first, _) in zip(data, batches, strict=True) if first < left)
+    assert (folder / f"{0:020d}.log").stat().st_size == kept
+
+
+RESULT = {
+    "scenario": "unclean_by_config",
+    "release": "4.3.1",
+    "seed": 1,
+    "at": "2026-11-23T00:11Z",
+    "as_expected": True,
+    "records": {"all": 135},
+    "lost": {"ledger-0": 30},
+    "found": {"ledger-0": "proven, at least 30"},
+    "verdicts": {"proven": 1, "possible": 1},
+    "verdicts_without_logs": {"possible": 2},
+    "states": 6,
+    "wrong": [{"kind": "wrong bounds", "partition": "ledger-0", "text": "too many", "logs": False}],
+    "windows": [],
+    "journal": [(0, "kill node 1")],
+}
+
+
+def test_the_page_of_a_drill_has_what_was_done_lost_and_wrong() -> None:
+    text = page(RESULT, read_scenario("unclean_by_config"))
+    for line in (
+        "- 00:00:00 kill node 1",
+        "- ledger-0: 30 records acknowledged with acks=all are gone. Verdict: proven, at least 30",
+        "Decided: 50 % of the windows, 0 % without brokers' own logs.",
+        "- wrong bounds (without logs): ledger-0: too many",
+    ):
+        assert line in text
+
+
+def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
+    results = [{**RESULT, "release": release} for release in ("4.10.0", "4.3.1")]
+    lines = league(results).splitlines()[2:]
+    assert lines[0] == "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 6 | 0 |"
+    assert [line.split(" | ")[0] for line in lines] == ["| 4.3.1", "| 4.10.0", "| all"]
+    file = tmp_path / "page.md"
+    file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
+    for _ in range(2):
+        renew(file, results)
+        text = file.read_text()
+        assert league(results) in text
+        assert scenarios_table(results) in text
+        assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)

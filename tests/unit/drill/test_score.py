@@ -1,0 +1,104 @@
+"""The score of a drill: what counts as a wrong claim, and what the drill cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drill.ledger import Ledger, Record
+from drill.score import BOUNDS, EXCLUDED, FIRST, GRACE_MS, LAG_MS, PROVEN, differing_states, lies
+
+Row = dict[str, Any]
+AT = 1_000_000
+
+
+def window(verdict: str, low: int = 0, high: int | None = None, at_ms: int = AT, first: int | None = None) -> Row:
+    bounds = {"loss_min": low, "loss_max": high, "first_lost_offset": first}
+    return {"verdict": verdict, **bounds, "at_ms": at_ms, "election_offset": at_ms // 1000}
+
+
+def records(count: int, acks: str = "all", at_ms: int = AT - 100, lost: bool = True, offset: int = 50) -> list[Record]:
+    return [Record(f"v{n}", acks, at_ms, at_ms, offset + n, lost) for n in range(count)]
+
+
+def kinds(windows: list[Row], told: list[Record], markers_ms: tuple[int, ...] = ()) -> list[str]:
+    return [kind for kind, _ in lies(windows, told, markers_ms)]
+
+
+@pytest.mark.parametrize(
+    ("windows", "told"),
+    [
+        ([window("proven", 30, 30, first=50)], records(30)),
+        ([window("proven", 10)], records(30)),
+        ([window("possible", 0, 30)], records(30)),
+        ([window("undetermined")], records(30)),
+        ([window("excluded", 0, 0)], []),
+        ([window("excluded", 0, 0)], records(30, lost=False)),
+        # Which of two windows lost them is not known.
+        ([window("excluded", 0, 0), window("proven", 30, 30, AT + 60_000)], records(30)),
+        # Records acknowledged by the leader alone may be above the high watermark.
+        ([window("excluded", 0, 0)], records(30, acks="1")),
+        ([window("proven", 30)], records(30, acks="1")),
+        # A leader that does not know yet that it was replaced.
+        ([window("proven", 30, 30)], records(30, at_ms=AT + GRACE_MS - 1)),
+        # Nothing was claimed.
+        ([], records(30)),
+    ],
+)
+def test_claims_that_may_be_true(windows: list[Row], told: list[Record]) -> None:
+    assert kinds(windows, told) == []
+
+
+@pytest.mark.parametrize(
+    ("windows", "told", "kind"),
+    [
+        ([window("excluded", 0, 0)], records(1), EXCLUDED),
+        ([window("proven", 1)], records(30, lost=False), PROVEN),
+        ([window("proven", 31)], records(30), BOUNDS),
+        ([window("proven", 20, 29)], records(30), BOUNDS),
+        ([window("proven", 30, 30, first=51)], records(30), FIRST),
+        # They were acknowledged long after the only window that may have lost them.
+        ([window("proven", 5, None)], records(5, at_ms=AT + GRACE_MS + 1), PROVEN),
+        ([window("possible"), window("excluded", 0, 0, AT + 99_000)], records(5, at_ms=AT + 30_000), EXCLUDED),
+    ],
+)
+def test_wrong_claims(windows: list[Row], told: list[Record], kind: str) -> None:
+    assert kinds(windows, told) == [kind]
+
+
+def test_records_of_unknown_fate_and_markers_may_have_been_lost() -> None:
+    unknown = [Record("v", "all", AT - 1, AT, None)]
+    assert kinds([window("proven", 2)], unknown, (AT - 1,)) == []
+    assert kinds([window("proven", 3)], unknown, (AT - 1,)) == [BOUNDS]
+
+
+def test_the_ledger_knows_what_a_reader_misses() -> None:
+    ledger = Ledger()
+    ledger.created("a", "id-1")
+    for value, offset in (("v0", 0), ("v1", 1), ("v2", 2)):
+        told = {"topic": "a", "partition": 0, "value": value, "acks": "all", "sent_ms": 1, "at_ms": 2}
+        ledger.add({"ack": {**told, "offset": offset}})
+    ledger.add({"failed": {**told, "value": "v3"}})
+    ledger.read("a", 0, [(0, "v0"), (1, "another")])
+    assert {ledger.name(place): [r.value for r in lost] for place, lost in ledger.lost().items()} == {
+        "a-0": ["v1", "v2"]
+    }
+    # It is lost, even if it is there again later.
+    ledger.read("a", 0, [(0, "v0"), (1, "v1"), (2, "v2")])
+    assert len(ledger.lost()["id-1", 0]) == 2
+    assert ledger.acknowledged() == {"all": 3, "unknown": 1}
+
+
+def state(leader: int, at_ms: int, end_ms: int | None) -> Row:
+    lists: Row = {"replicas": [3, 1], "isr": [1], "elr": None, "last_known_elr": []}
+    place = {"topic_id": "id-1", "partition": 0, "removed": False}
+    return {**place, **lists, "leader": leader, "timestamp_ms": at_ms, "end_timestamp_ms": end_ms}
+
+
+@pytest.mark.parametrize(("leader", "asked_ms", "differs"), [(1, 500, False), (3, 500, True), (3, 600, False)])
+def test_a_broker_may_answer_late_but_not_early(leader: int, asked_ms: int, differs: bool) -> None:
+    history = [state(1, 0, 600 + LAG_MS), state(3, 600, None)]
+    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
+    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
+    assert bool(list(differing_states(history, [answer]))) == differs
