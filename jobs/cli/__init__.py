@@ -27,7 +27,7 @@ from jobs.cli import (
 from jobs.cli.examples import epilog
 from jobs.cli.log_options import with_log_options
 from jobs.console import run_log
-from jobs.console.failures import is_of_the_statement, one_line
+from jobs.console.failures import is_of_the_statement, of_files, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
@@ -97,8 +97,8 @@ def _library_of(error: Exception) -> str | None:
 
 
 def main() -> None:
-    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code; what Spark and
-    Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
+    """Entry point. Errors of this project, of files, Spark and Delta become one line on stderr and an exit code; what
+    Spark and Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
@@ -124,6 +124,9 @@ def main() -> None:
         # The reader (head, less) has closed the pipe: print nothing more, and leave nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
+    except OSError as error:
+        log(of_files(error), ERROR)
+        raise SystemExit(KraftForensicsError.exit_code) from error
     except Exception as error:
         library = _library_of(error)
         if library is None:
