@@ -12,7 +12,7 @@ _MOST_CHARACTERS = 300
 # Errors in the statement itself: their first line says all.
 _OF_THE_STATEMENT = ("ParseException", "AnalysisException")
 _QUERY = re.compile(r"\?[^\s\"']+")  # of a URL: it may be signed
-_ADVICE = "What was committed stays: run the command again to go on."
+AGAIN = "What was committed stays: run the command again to go on."
 
 
 def is_of_the_statement(error: BaseException | None) -> bool:
@@ -34,10 +34,10 @@ def one_line(error: Exception) -> str:
 def of_files(error: OSError) -> str:
     """One line for a file, disk or store that failed: what the system says, where, and that a run again goes on."""
     if error.errno is not None and error.filename is not None:
-        return f"{error.filename}: {error.strerror}. {_ADVICE}"
+        return f"{error.filename}: {error.strerror}. {AGAIN}"
     if error.errno is not None:
-        return f"{_shortened(error.strerror or str(error))}. {_ADVICE}"
-    return f"{_shortened(_QUERY.sub('?...', str(error))) or type(error).__name__} {_ADVICE}"
+        return f"{_shortened(error.strerror or str(error))}. {AGAIN}"
+    return f"{_shortened(_QUERY.sub('?...', str(error))) or type(error).__name__} {AGAIN}"
 
 
 def _shortened(text: str) -> str:
