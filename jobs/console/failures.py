@@ -12,6 +12,7 @@ _MOST_CHARACTERS = 300
 # Errors in the statement itself: their first line says all.
 _OF_THE_STATEMENT = ("ParseException", "AnalysisException")
 _QUERY = re.compile(r"\?[^\s\"']+")  # of a URL: it may be signed
+_CAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
 AGAIN = "What was committed stays: run the command again to go on."
 
 
@@ -35,12 +36,12 @@ def of_files(error: OSError) -> str:
     """One line for a file, disk or store that failed: what the system says, where, and that a run again goes on."""
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {error.strerror}. {AGAIN}"
-    if error.errno is not None:
-        return f"{_shortened(error.strerror or str(error))}. {AGAIN}"
-    return f"{_shortened(_QUERY.sub('?...', str(error))) or type(error).__name__} {AGAIN}"
+    text = (error.strerror if error.errno is not None else None) or _QUERY.sub("?...", str(error))
+    return f"{(_shortened(text) or type(error).__name__).rstrip('.')}. {AGAIN}"
 
 
 def _shortened(text: str) -> str:
-    """The first line that is not empty; empty if there is none."""
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """The first line that is not empty, with the causes that delta-rs writes below it; empty if there is none."""
+    lines = _CAUSE.sub(": ", text).splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
     return first if len(first) <= _MOST_CHARACTERS else f"{first[:_MOST_CHARACTERS]}..."
