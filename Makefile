@@ -12,7 +12,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -79,6 +79,7 @@ test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in
 	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
+	tests/faults/compiler.sh
 	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile
 
 test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing
@@ -125,6 +126,13 @@ new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what 
 	cat drills/$(RELEASE).txt
 	-$(DRILL) $(filter-out random,$(basename $(notdir $(wildcard drill/scenarios/*.toml))))
 	$(DRILL) --runs 3 random
+
+# Kills at random moments; ONLY: a part of a fault's name. It takes about 25 minutes on two cores.
+FAULTS ?= 200
+ONLY ?=
+test-faults: setup  ## try the faults of machines, disks, stores and clocks on real processes; writes the table of docs/reliability.md
+	tests/faults/compiler.sh
+	$(BIN)/python -m tests.faults --moments $(FAULTS) --seed $(SEED) --only '$(ONLY)'
 
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for

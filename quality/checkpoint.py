@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ def run_suites(
     """Validate what was found against the suite of each table, and write Data Docs to `docs` (docs/index.html).
 
     warns: as in `suite`. to_spark: makes a Spark DataFrame of one of pandas; None: pandas validates. Returns by full
-    name whether the expectation is met.
+    name whether the expectation is met. Errors: OSError for pages that cannot be written.
     """
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
@@ -59,5 +62,28 @@ def run_suites(
         for run in outcome.run_results.values():
             for result in run.results:
                 met[f"{table}.{result.expectation_config.kwargs['column']}"] = bool(result.success)
-    context.build_data_docs()
+    with _failures() as failed:
+        context.build_data_docs()
+    if failed:
+        raise failed[0]
     return met
+
+
+@contextmanager
+def _failures() -> Iterator[list[BaseException]]:
+    """Collect the errors of pages that cannot be written (a full disk): Great Expectations only logs them, and goes
+    on."""
+    failed: list[BaseException] = []
+
+    class Collected(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            failed.append(sys.exception() or RuntimeError(record.getMessage()))
+
+    logger, handler = logging.getLogger("great_expectations.render.renderer.site_builder"), Collected(logging.ERROR)
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield failed
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates

@@ -29,7 +29,7 @@ from jobs.cli import (
 from jobs.cli.examples import epilog
 from jobs.cli.log_options import with_log_options
 from jobs.console import run_log
-from jobs.console.failures import is_of_the_statement, one_line
+from jobs.console.failures import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
@@ -104,9 +104,19 @@ def _library_of(error: Exception) -> str | None:
     return "Delta" if delta and isinstance(error, delta.DeltaError) else None
 
 
+def _line_of(error: Exception) -> str | None:
+    """The line for an error of Spark, Delta, a file, a disk or a store; None for others, which are this program's."""
+    library, session = _library_of(error), sys.modules.get("jobs.spark.session")
+    if session and (library == "Spark" or isinstance(error, OSError)) and session.has_died():
+        return f"Spark: its JVM has ended, killed or without memory. {AGAIN} ({one_line(error)})"
+    if library:
+        return f"{library}: {one_line(error)}"
+    return of_files(error) if isinstance(error, OSError) else None
+
+
 def main() -> None:
-    """Entry point. Errors of this project, Spark and Delta become one line on stderr and an exit code; what Spark and
-    Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
+    """Entry point. Errors of this project, of files, Spark and Delta become one line on stderr and an exit code; what
+    Spark and Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
@@ -133,8 +143,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
     except Exception as error:
-        library = _library_of(error)
-        if library is None:
+        line = _line_of(error)
+        if line is None:
             raise
-        log(f"{library}: {one_line(error)}", ERROR)
+        log(line, ERROR)
         raise SystemExit(KraftForensicsError.exit_code) from error

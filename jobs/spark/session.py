@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -19,10 +22,11 @@ from pyspark.sql import SparkSession
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
-from jobs.console.run_log import run_log
+from jobs.console.run_log import append, run_log
 from jobs.spark.kraft_source import KraftDataSource
 
 _starting = Lock()
+_ENDING_S = 1.0
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -106,10 +110,41 @@ def build_context(settings: SparkSettings) -> SparkContext:
             with run_log().open("ab") as file:
                 gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+            _log_lost_connections()
         context = SparkContext.getOrCreate(conf)
+        context._accumulatorServer.handle_error = _log_error  # type: ignore[method-assign]
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)  # Spark's own handler would only cancel its jobs
     return context
+
+
+class _ToRunLog(logging.Handler):
+    """Writes to the run's log file."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            append(self.format(record) + "\n")
+
+
+def _log_lost_connections() -> None:
+    """py4j writes each connection that a dead JVM leaves, with a trace, to the root logger, which prints to stderr."""
+    if not logging.getLogger().handlers:
+        logging.getLogger().addHandler(_ToRunLog())
+
+
+def _log_error(*_: object) -> None:
+    """What the server does that gets the tasks' accumulators when the JVM has died; its own way is stderr."""
+    with suppress(OSError):
+        append(traceback.format_exc())
+
+
+def has_died() -> bool:
+    """Whether the JVM that this process started has ended."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        with suppress(subprocess.TimeoutExpired):  # its connections may end before it does
+            process.wait(_ENDING_S)
+    return process is not None and process.poll() is not None
 
 
 def build_session(settings: SparkSettings) -> SparkSession:

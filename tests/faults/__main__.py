@@ -1,0 +1,21 @@
+"""Try every fault, print the table, and write it to docs/reliability.md (`make test-faults`)."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def main() -> int:
+    from tests.faults.matrix import run
+
+    options = argparse.ArgumentParser(prog="tests.faults", description=__doc__)
+    options.add_argument("--moments", type=int, default=200, help="kills at random moments")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--only", default="", help="only faults whose name has this text; other rows of the page stay")
+    given = options.parse_args()
+    return run(given.moments, given.seed, given.only)
+
+
+# Every process that is forked reads this module: it imports nothing else before it is called.
+if __name__ == "__main__":
+    raise SystemExit(main())

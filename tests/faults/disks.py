@@ -1,0 +1,152 @@
+"""Full, read-only, broken and slow disks below the lake; a capture that cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
+from tests.faults.injector import Injection, Mode
+
+_FREE_KB = (40, 400)
+_QUOTA_BYTES = (2_000, 20_000)
+_SLOW_MS = 50
+
+
+def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
+    """(fault, where, trial). moments: number of random calls for each kind of error."""
+    if _may_mount():
+        for free in _FREE_KB:
+            yield "disk full", "tmpfs", _full(free)
+        yield "read-only lake", "bind mount", _read_only
+    else:
+        yield "read-only lake", "EROFS of each write (injector)", _always(errno.EROFS)
+    for size in _QUOTA_BYTES:
+        yield "quota", "EFBIG (RLIMIT_FSIZE)", quota(size)
+    source = random.Random(seed)
+    for _ in range(moments):
+        share = source.random()
+        yield "disk full", "ENOSPC from a random write on (injector)", error(errno.ENOSPC, share)
+        yield "quota", "EDQUOT from a random write on (injector)", error(errno.EDQUOT, share)
+        yield "EIO", "from a random write on (injector)", error(errno.EIO, share)
+        yield "EIO", "at one random write (injector)", error(errno.EIO, share, once=True)
+        yield "EIO", "from a random read of the lake on (injector)", error(errno.EIO, share, on_reads=True)
+        yield "EIO", "at one random read of the lake (injector)", error(errno.EIO, share, once=True, on_reads=True)
+        yield "EIO", "at a random read of the capture (injector)", _of_capture(share)
+    yield "slow disk", f"{_SLOW_MS} ms for each of 200 writes (injector)", _slow
+
+
+def _may_mount() -> bool:
+    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
+    return os.geteuid() == 0 and done.returncode == 0
+
+
+def _mount(*words: str | Path) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def _used_kb(folder: Path) -> int:
+    return sum(-(-file.stat().st_size // 4096) * 4 + 4 for file in folder.rglob("*"))
+
+
+def _full(free_kb: int) -> Trial:
+    """free_kb: what a small disk has left beside the lake."""
+
+    def go(ground: Ground) -> int:
+        place = ground.place()
+        disk = place / "disk"
+        disk.mkdir()
+        _mount("-t", "tmpfs", "-o", f"size={_used_kb(place / 'lake') + free_kb}k", "tmpfs", disk)
+        try:
+            subprocess.run(["cp", "-a", place / "lake", disk / "lake"], check=True)
+            ends_clearly(ground.run(disk).ended(), (1,))
+            ground.is_before_or_after(disk / "lake")
+            _mount("-o", "remount,size=1g", disk)
+            ground.converges(disk)
+        finally:
+            subprocess.run(["umount", "-l", disk], check=True)
+        removed(place)
+        return 1
+
+    return go
+
+
+def _read_only(ground: Ground) -> int:
+    place = ground.place()
+    lake = place / "lake"
+    _mount("--bind", lake, lake)
+    try:
+        _mount("-o", "remount,bind,ro", lake)
+        ends_clearly(ground.run(place).ended(), (1,))
+    finally:
+        subprocess.run(["umount", "-l", lake], check=True)
+    ground.is_before_or_after(lake)
+    ground.converges(place)
+    removed(place)
+    return 1
+
+
+def quota(size: int) -> Trial:
+    def go(ground: Ground) -> int:
+        place = ground.place()
+        ends_clearly(ground.run(place, file_bytes=size).ended(), (1,))
+        ground.is_before_or_after(place / "lake")
+        ground.converges(place)
+        removed(place)
+        return 1
+
+    return go
+
+
+def _always(number: int) -> Trial:
+    return error(number, 0.0)
+
+
+def error(number: int, share: float, once: bool = False, on_reads: bool = False) -> Trial:
+    """share: of the calls of a run. number: an errno."""
+
+    def go(ground: Ground) -> int:
+        place = ground.place()
+        first = 1 + int(share * (ground.reads if on_reads else ground.writes))
+        last = first if once else 2**62
+        injection = Injection(place / "lake", Mode.FAIL, first, last, number, on_reads)
+        _survives(ground, place, injection, 0 in _codes(once))
+        return 1
+
+    return go
+
+
+def _codes(once: bool) -> tuple[int, ...]:
+    return (0, 1) if once else (1,)
+
+
+def _of_capture(share: float) -> Trial:
+    def go(ground: Ground) -> int:
+        place = ground.place()
+        first = 1 + int(share * 1000)
+        _survives(ground, place, Injection(ground.capture, Mode.FAIL, first, first, errno.EIO, on_reads=True), True)
+        return 1
+
+    return go
+
+
+def _survives(ground: Ground, place: Path, injection: Injection, may_succeed: bool) -> None:
+    done = ends_clearly(ground.run(place, injection=injection).ended())
+    if done.code == 0 and not may_succeed and done.calls >= injection.first:
+        raise LostError(f"exit code 0, although writes failed: {done.said[-600:]}")
+    ground.is_before_or_after(place / "lake")
+    ground.converges(place)
+    removed(place)
+
+
+def _slow(ground: Ground) -> int:
+    place = ground.place()
+    injection = Injection(place / "lake", Mode.SLOW, 1, 200, _SLOW_MS)
+    ends_clearly(ground.run(place, injection=injection).ended(), (0,))
+    ground.is_after(place / "lake")
+    removed(place)
+    return 1
