@@ -24,6 +24,7 @@ from tests.support.stopping import PROGRAM, listening
 
 LONGEST_S = 1800  # a machine that does other work as well may be slow
 ALWAYS_SPARK = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": "0"}
+_NEVER_SPARK = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": str(10**9)}
 _POLL_S = 0.01
 
 _context = get_context("forkserver")
@@ -119,7 +120,7 @@ def started(
     temporary, stderr = folder / "tmp", folder / f"{uuid4().hex[:8]}.err"
     temporary.mkdir(parents=True, exist_ok=True)
     stderr.touch()
-    wanted = {**os.environ, "TMPDIR": str(temporary), **(settings or {})}
+    wanted = {**os.environ, **_NEVER_SPARK, "TMPDIR": str(temporary), **(settings or {})}
     environment = {name: value for name, value in wanted.items() if value is not None}
     process = _context.Process(target=_run, args=(list(arguments), stderr, environment, injection, file_bytes))
     process.start()

@@ -36,12 +36,13 @@ def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
 
 def _as_older_release(lake: Path) -> None:
     """Rewrite the tables as a release without marks left them: tables are missing, and so are columns of the others
-    that hold no value."""
+    that hold no value and identify no row."""
     opened = Lake(lake)
-    for name in TABLES:
+    for name, table in TABLES.items():
         rows = opened.read(name, None)
         shutil.rmtree(lake / name)
-        empty = [column for column in rows.column_names if rows[column].null_count == len(rows)]
+        kept = {CLUSTER_ID, *table.key, *table.topics}
+        empty = [c for c in rows.column_names if rows[c].null_count == len(rows) and c not in kept]
         for cluster in rows[CLUSTER_ID].unique().to_pylist():
             made = CommitProperties(custom_metadata={"userMetadata": json.dumps({CLUSTER_ID: cluster})})
             write_deltalake(
