@@ -8,7 +8,7 @@ from typing import Any
 from evidence import kinds
 from evidence.capture.accounts import provenance
 from evidence.capture.files import Capture
-from evidence.redaction import REDACTED, is_secret_config
+from evidence.redaction import config_value
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
@@ -39,4 +39,4 @@ def _from_manifest(capture: Capture) -> Iterator[Row]:
 
 
 def _row(node: int, name: str, value: str, place: dict[str, object]) -> Row:
-    return {"node_id": node, "name": name, "value": REDACTED if is_secret_config(name) else value, **place}
+    return {"node_id": node, "name": name, "value": config_value(name, value), **place}

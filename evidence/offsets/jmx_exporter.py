@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from evidence.redaction import reason_for
 from evidence.text_files import text_lines
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
@@ -92,7 +93,8 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Da
             if sample is not None:
                 samples.append(sample)
         except (ValueError, LookupError, ArithmeticError) as error:
-            damage.append(Damage(position, len(raw), None, "bad_metric", f"not a sample of {metric}: {error}"))
+            message = f"not a sample of {metric}: {reason_for(error, raw)}"
+            damage.append(Damage(position, len(raw), None, "bad_metric", message))
     not_led = {(s.topic, s.partition) for s in samples if s.field == IN_SYNC_REPLICAS_COUNT and s.value == 0}
     return [s for s in samples if s.field not in OF_LEADERS or (s.topic, s.partition) not in not_led], damage
 

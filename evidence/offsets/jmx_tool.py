@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.redaction import excerpt
+from evidence.redaction import excerpt, reason_for
 from evidence.text_files import text_lines
 
 _FIELDS = {"LogEndOffset": "log_end_offset", "LogStartOffset": "log_start_offset"}
@@ -100,7 +100,7 @@ def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
             elif raw and report is not None and not _TIME_LINE.fullmatch(raw):
                 samples += _read_value(raw, position, report)
         except ValueError as error:
-            message = f"not a line that JmxTool prints ({error}): {excerpt(raw)}"
+            message = f"not a line that JmxTool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
     return samples, damage
 

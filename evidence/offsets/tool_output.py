@@ -11,7 +11,7 @@ from typing import Any
 
 from evidence.errors import Damage, DecodeError
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.redaction import excerpt
+from evidence.redaction import excerpt, reason_for
 from evidence.strict_json import read_object
 from evidence.text_files import text_lines
 
@@ -111,7 +111,7 @@ def read_quorum_status(data: bytes) -> tuple[list[Row], list[Damage]]:
         try:
             row = _status(report, list_damage)
         except (KeyError, UnicodeDecodeError, _UnreadableError) as error:
-            message = f"not output of kafka-metadata-quorum: {error}"
+            message = f"not output of kafka-metadata-quorum: {reason_for(error, data[begin:end])}"
             damage.append(Damage(begin, end - begin, None, "bad_tool_output", message))
         else:
             damage += list_damage
@@ -153,7 +153,7 @@ def _status(report: _Report, list_damage: list[Damage]) -> Row:
             lists[name] = _ids(line.partition(b":")[2].strip()) if line else None
         except (DecodeError, _UnreadableError) as error:
             lists[name] = None
-            message = f"not a list of nodes ({error}): {excerpt(line)}"
+            message = f"not a list of nodes ({reason_for(error, line)}): {excerpt(line)}"
             list_damage.append(Damage(position, len(line), None, "bad_tool_output", message))
     high_watermark = named["HighWatermark"]
     return {
@@ -179,7 +179,7 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
                 raise _UnreadableError("the line does not end: its last number may lack digits")
             row = read(text)
         except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
-            message = f"not a line that the tool prints ({error}): {excerpt(raw)}"
+            message = f"not a line that the tool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
             continue
         if row is not None:

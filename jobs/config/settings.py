@@ -131,6 +131,12 @@ class CustodySettings(_Section):
     ingested_by: str = Field(max_length=200)
 
 
+class SecretSettings(_Section):
+    """[secrets]: how redacted values are shown."""
+
+    key_file: str
+
+
 class CounterfactualSettings(_Section):
     """[counterfactuals]: predictions for every window, in addition to the fixed policies."""
 
@@ -166,6 +172,7 @@ class Settings(BaseSettings):
     replay: ReplaySettings
     quality: QualitySettings
     custody: CustodySettings
+    secrets: SecretSettings
     counterfactuals: CounterfactualSettings
     metrics: MetricSettings
 

@@ -21,8 +21,9 @@ from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
 from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_ranges, read_byte_range, work_of
 from evidence.metadata_log.scan import DistinctBatch, Scanned
+from evidence.redaction import digests_by
 from evidence.wire.batches import Batch
-from jobs.config.settings import SparkSettings
+from jobs.config.settings import Settings, SparkSettings
 from jobs.ingest.log_batches import BatchKey, CommitStates, commit_column, updated_column
 from jobs.lake.lake import DataFile, Lake, write_file
 from jobs.lake.row_groups import slice_count
@@ -52,7 +53,8 @@ class Decoded:
 @dataclass(frozen=True)
 class DecodingTask:
     """The function of a task. usual_state: the commit state of all batches that are not in `states`. known: keys of
-    records in the lake that may be decoded again; None: there are none."""
+    records in the lake that may be decoded again; None: there are none. key_file: for
+    evidence/redaction.py."""
 
     storage: Storage
     table: str
@@ -61,9 +63,11 @@ class DecodingTask:
     usual_state: str = ""
     states: Mapping[BatchKey, str] = field(default_factory=dict)
     known: pa.Table | None = None
+    key_file: str = ""
 
     def __call__(self, work: Sequence[ByteRange]) -> Decoded:
-        rows = decoded(work, self.capture)
+        with digests_by(self.key_file):
+            rows = decoded(work, self.capture)
         is_damage = rows["damage"].is_valid()
         damage = _quarantined(rows.filter(is_damage)) if pc.any(is_damage).as_py() else []
         rows = rows.filter(pc.invert(is_damage)) if damage else rows
@@ -114,7 +118,7 @@ class Decodings:
     since: int
 
 
-def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: SparkSettings) -> Decodings:
+def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: Settings) -> Decodings:
     """Decode the snapshots that the lake does not hold. A snapshot with a record that cannot be decoded is not a
     complete state: its rows are left out."""
     since = lake.cluster_version(SNAPSHOTS, cluster)
@@ -124,8 +128,8 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     text = (w for w in ranges if w.kind == kinds.DUMP_LOG)
     items += [list(of_file) for _, of_file in groupby(text, lambda w: w.sha256)]
     rows = sum(s.batches[-1].last_offset + 1 for s in scanned.snapshots if s.batches)
-    task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows))
-    results = run_tasks(task, items, rows, settings)
+    task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows), key_file=settings.secrets.key_file)
+    results = run_tasks(task, items, rows, settings.spark)
     damage = [row for result in results for row in result.damage]
     broken = {row["sha256"] for row in damage if _is_loss(row)}
     files = []
@@ -200,21 +204,22 @@ def control_rows(plan: Plan, capture: str) -> pa.Table:
 
 
 def decode_records(
-    lake: Lake, cluster: str, capture: str, plan: Plan, states: CommitStates, settings: SparkSettings
+    lake: Lake, cluster: str, capture: str, plan: Plan, states: CommitStates, settings: Settings
 ) -> Decodings:
     """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
     slices = slice_count(plan.rows)
-    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
-    task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others)
+    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings.spark)), _LEAST_BYTES), _MOST_BYTES)
+    key = settings.secrets.key_file
+    task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key)
     items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
-    results = run_tasks(task, items, plan.rows, settings)
+    results = run_tasks(task, items, plan.rows, settings.spark)
     if plan.doubtful:
         known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
-    unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown")
+    unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown", key_file=key)
     results += [unplaced([work]) for work in plan.unplaced]
     files = [r.file for r in results if r.file]
-    removed, corrected = _corrected(lake, cluster, states, settings)
+    removed, corrected = _corrected(lake, cluster, states, settings.spark)
     damage = [row for result in results for row in result.damage]
     return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
 

@@ -24,6 +24,7 @@ from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
 from evidence.metadata_log.scan import Log, file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
+from evidence.redaction import digests_by
 from jobs.config.settings import Settings
 from jobs.ingest.archives import archive_mark, ingested_as
 from jobs.ingest.log_batches import merged_batches
@@ -79,7 +80,8 @@ def ingest_opened(
     """Ingest an open capture. about: what the last commit says, too. Errors: as `ingest`."""
     lake.create()
     write = _Writer(lake, {f.path: f.node_id for f in capture.files}, about or {})
-    return undisturbed(lambda: _ingest(write, capture, settings, progress))
+    with digests_by(settings.secrets.key_file):
+        return undisturbed(lambda: _ingest(write, capture, settings, progress))
 
 
 def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
@@ -114,11 +116,11 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     write.begin(cluster)
     write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])
     progress(f"{capture.name}: decoding records")
-    write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings.spark))
+    write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings))
     write.append("quorum_reports", offsets.quorum_reports)
     plan = plan_records(lake, cluster, scanned)
     states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name), plan.held)
-    write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings.spark))
+    write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings))
     if states.batches is not None:  # after the records: every batch in this table has its records
         lake.put("log_batches", cluster, states.batches, since=states.since)
     progress(f"{capture.name}: writing log-end offsets")

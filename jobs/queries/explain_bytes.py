@@ -18,7 +18,7 @@ from evidence.broker_logs.streams import lines_at
 from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.capture.remote import Location
 from evidence.errors import DecodeError
-from evidence.redaction import REDACTED, may_hold_secrets
+from evidence.redaction import is_redacted, may_hold_secrets
 from evidence.wire.batches import HEAD_BYTES, Batch, read_head
 from evidence.wire.schema import read_varint
 from jobs.config.settings import load_settings
@@ -175,7 +175,7 @@ def _stretch(row: Row, data: bytes) -> bytes:
 
 def _is_secret(row: Row, raw: bytes) -> bool:
     if row["record"]:
-        return REDACTED in row["record"]["payload"]
+        return is_redacted(row["record"]["payload"])
     is_known = row["table"] in _OPEN_TABLES and row["row"] is not None
     return not is_known and may_hold_secrets(raw)
 

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import hmac
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evidence.errors import Damage
 from evidence.metadata_log.inspect import inspect_file
 from evidence.metadata_log.rows import read_range, record_row
-from evidence.redaction import REDACTED, is_secret_config, redact
+from evidence.offsets.jmx_exporter import MetricNames, read_metrics
+from evidence.offsets.jmx_tool import read_jmx_tool
+from evidence.offsets.tool_output import read_topics
+from evidence.redaction import (
+    REDACTED,
+    KeyFileError,
+    digests_by,
+    is_redacted,
+    is_secret_config,
+    redact,
+    redact_text,
+    redacted,
+)
 from evidence.wire.batches import read_head
 from evidence.wire.records import Record
 from tests.support import writer
@@ -97,6 +113,77 @@ def test_only_the_value_of_a_secret_config_is_replaced() -> None:
     data = {"resourceType": 4, "resourceName": "1", "name": "ssl.key.password", "value": SECRET}
     assert redact("CONFIG_RECORD", data) == {**data, "value": REDACTED}
     assert data["value"] == SECRET
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://user:{}@host/topic", "https://user:[redacted]@host/topic"),
+        ("url=jdbc:x;password={};user=a", "url=jdbc:x;password=[redacted];user=a"),
+        ('org.x.PlainLoginModule required username="a" password="{}";', "[redacted]"),
+        ("SASL_SSL://host:9093,PLAINTEXT://:9092", "SASL_SSL://host:9093,PLAINTEXT://:9092"),
+    ],
+)
+def test_a_password_in_the_value_of_another_config_is_replaced(value: str, shown: str) -> None:
+    data = {"resourceType": 4, "resourceName": "1", "name": "my.plugin.url", "value": value.format(SECRET)}
+    assert redact("CONFIG_RECORD", data) == {**data, "value": shown}
+
+
+@pytest.mark.parametrize(
+    ("read", "line"),
+    [
+        (lambda data: read_metrics(data, MetricNames()), 'kafka_log_Log_LogEndOffset{{password="{}"\n'),
+        (read_jmx_tool, 'time:1\n"kafka.log:type=Log,name=LogEndOffset,password={}:Value"=x\n'),
+        (read_topics, "Topic: a\tPartition: 0\tLeader: {}\tpassword\n"),
+    ],
+)
+def test_the_reason_for_damage_quotes_no_secret(read: Callable[[bytes], tuple[Any, list[Damage]]], line: str) -> None:
+    _, damage = read(line.format(SECRET).encode())
+    assert damage
+    assert SECRET not in "".join(item.message for item in damage)
+    _, damage = read(line.format("plain").replace("password", "p").encode())
+    assert REDACTED not in "".join(item.message for item in damage)
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> str:
+    (tmp_path / "key").write_text("0123456789abcdef\n")
+    return str(tmp_path / "key")
+
+
+def test_equal_secrets_have_equal_digests_by_the_sites_key(key_file: str, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("another key of a site")
+
+    def shown(name: str, value: str) -> str:
+        return str(redact("CONFIG_RECORD", {"name": name, "value": value})["value"])
+
+    with digests_by(key_file):
+        one = shown("ssl.key.password", SECRET)
+        # RFC 2104, by hand.
+        expected = hmac.new(b"0123456789abcdef", SECRET.encode(), "sha256").hexdigest()[:16]
+        assert one == f"[redacted {expected}]" == shown("ssl.keystore.password", SECRET) != shown("x.token", "other")
+        assert redact_text(f"ssl.key.password = {SECRET}") == f"ssl.key.password = {one}"
+        assert redact_text(f"{{my.token='{SECRET}', a=1}}") == f"{{my.token={one}, a=1}}"
+        assert redact("USER_SCRAM_CREDENTIAL_RECORD", {"salt": SECRET, "name": "a"}) == {"salt": one, "name": "a"}
+        # What a node has redacted itself has no digest: it would be the same for all.
+        assert shown("ssl.key.password", REDACTED) == REDACTED
+        assert redacted(f"[redacted-{SECRET}") != f"[redacted-{SECRET}"
+        with digests_by(str(tmp_path / "other")):
+            assert shown("ssl.key.password", SECRET) not in (one, REDACTED)
+        assert shown("ssl.key.password", SECRET) == one
+    assert shown("ssl.key.password", SECRET) == REDACTED
+    assert is_redacted(one)
+    assert not is_redacted("[redacted by hand]")
+
+
+def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "short").write_text("0123456789abcde\n")
+    for name, why in (("short", "a key has at least 16 bytes"), ("missing", "cannot be read: No such file")):
+        with (
+            pytest.raises(KeyFileError, match=rf"setting secrets\.key_file: .*{name}: {why}"),
+            digests_by(str(tmp_path / name)),
+        ):
+            pass
 
 
 def test_records_without_secrets_are_not_touched() -> None:
