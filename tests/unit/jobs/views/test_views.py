@@ -181,6 +181,23 @@ def test_the_most_exact_log_end_of_each_time_is_taken(lake: Lake) -> None:
     ]
 
 
+def test_a_policy_that_always_waits_differs_in_no_window(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    put(lake, "counterfactuals", [{"finding_id": f"f{n}", "policy": "none", "outcome": "waits"} for n in range(2)])
+    names = "policy, windows, elected, waits, differs, loss_min, loss_max"
+    assert rows(lake, f"select {names} from loss_by_policy") == [("none", 2, 0, 2, 0, 0, 0)]
+
+
+def test_evidence_has_a_row_for_each_piece(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    pieces = [{"role": "before", "value": 7, "offset": None}, {"role": "election", "value": None, "offset": 9}]
+    put(lake, "findings", [{"finding_id": "f", "kind": "k", "evidence": pieces}, {"finding_id": "g", "evidence": []}])
+    found = rows(lake, "select finding_id, role, value, metadata_offset from finding_evidence order by role")
+    assert found == [("f", "before", 7, None), ("f", "election", None, 9)]
+
+
 def test_a_view_needs_the_tables_of_the_views_that_it_reads() -> None:
     assert {"partition_history", "log_batches"} < needed({"current_state"})
     assert needed({"findings"}) == {"findings"}
