@@ -116,9 +116,15 @@ def test_times_are_timestamps_in_utc_beside_ms(lake: Lake) -> None:
     (found,) = rows(lake, "select from_at, from_ms, until_at, until_ms from captured_log")
     first, last = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC)
     assert found == (first, 1_000, last, 20_000)
-    for view in views().values():
-        for name in (name for name in view.columns if f"utc({name})" in view.sql):
-            assert name.endswith("_ms"), (view.name, name)
+    with kraft_forensics.duckdb(lake.root) as connection:
+        for view in views().values():
+            found_types = connection.sql(f"select * from {view.name}").types
+            types = dict(zip(view.columns, map(str, found_types), strict=True))
+            times = {name for name, type_ in types.items() if type_ == "TIMESTAMP WITH TIME ZONE"}
+            for name in times:
+                assert {f"{name}_ms", f"{name.removesuffix('_at')}_ms"} & types.keys(), (view.name, name)
+            assert {name for name in types if name.endswith("_at")} <= times
+            assert "offset" not in types
 
 
 def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
