@@ -58,7 +58,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics whatif --lake lake --strategy balanced",
         "kraft-forensics whatif --lake lake --min-isr 2 --no-unclean --topic orders",
     ),
-    "sql": ("kraft-forensics sql \"select * from findings where verdict = 'proven'\" --lake lake",),
+    "sql": (
+        "kraft-forensics sql \"select * from findings where verdict = 'proven'\" --lake lake",
+        "kraft-forensics sql 'select * from loss_by_topic' --lake lake",
+    ),
     "inspect": ("kraft-forensics inspect __cluster_metadata-0/00000000000000000000.log | head",),
     "coordinator": (
         "kraft-forensics coordinator my-group --partitions 50",

@@ -166,7 +166,7 @@ def sql(
     lake: LakeOption = DEFAULT_LAKE,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Run Spark SQL on the tables, which have their names. Nothing can be changed."""
+    """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
     from jobs.queries.sql import ReadOnlySql, prompt
 
     statements = ReadOnlySql(lake)

@@ -27,7 +27,7 @@ from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
 
 Row = dict[str, Any]
-DATABASE = "default"  # of the session's catalog, which is in memory: the names end with the session
+DATABASE = "default"
 _PROMPT, _MORE = "sql> ", "...> "
 _END = ("quit", "exit")
 
@@ -54,6 +54,12 @@ class ReadOnlySql:
         forbid_reflection(session)
         return session
 
+    @property
+    def _database(self) -> str | None:
+        """Where tables and views get their names: a catalog that outlives the session has to stay as it is."""
+        catalog = self.spark.conf.get("spark.sql.catalogImplementation")
+        return DATABASE if catalog == "in-memory" else None
+
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
         """The columns and rows of one statement; a `;` may end it.
 
@@ -62,8 +68,9 @@ class ReadOnlySql:
         try:
             named = tables_of(self.spark, statement)
             wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
-            define_views(self.spark, self.lake, wanted, DATABASE)
-            self.defined |= wanted
+            if wanted:
+                define_views(self.spark, self.lake, wanted, self._database)
+                self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()
         except (PySparkException, Py4JError) as error:

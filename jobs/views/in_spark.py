@@ -10,7 +10,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.spark.tables import table_frame, table_query
 from jobs.spark.types import spark_schema
-from jobs.views.catalogue import needed, views
+from jobs.views.catalogue import views
 
 _TIMESTAMP = "timestamp_millis({ms})"
 
@@ -20,11 +20,12 @@ def define_views(
 ) -> None:
     """Give the lake's tables and views their names in a session.
 
-    names: those that are needed, with what they read (default: all; others are ignored). database: None: temporary
-    views, which end with the session and have comments of columns only; a name: views in that database of the session's
-    catalog, made if it is missing, with comments (`describe table extended`). They read the newest version of a table.
+    names: which (default: all; other names are ignored); what a view reads must have its name, too. database: None:
+    temporary views, which end with the session and have comments of columns only; a name: views in that database of the
+    session's catalog, made if it is missing, with comments (`describe table extended`). They read the newest version of
+    a table.
     """
-    wanted = None if names is None else needed(set(names))
+    wanted = TABLES.keys() | views().keys() if names is None else set(names)
     before = spark.catalog.currentDatabase()
     if database is not None:
         if not spark.catalog.databaseExists(database):
@@ -32,7 +33,7 @@ def define_views(
         spark.catalog.setCurrentDatabase(database)
     try:
         for table in TABLES.values():
-            if wanted is not None and table.name not in wanted:
+            if table.name not in wanted:
                 continue
             if database is None:
                 table_frame(spark, lake, table.name).createOrReplaceTempView(table.name)
@@ -40,7 +41,7 @@ def define_views(
             comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
             spark.sql(_definition(table.name, table.comment, comments, table_query(lake, table.name)))
         for view in views().values():
-            if wanted is None or view.name in wanted:
+            if view.name in wanted:
                 spark.sql(
                     _definition(
                         view.name, view.comment, view.columns, view.query(_TIMESTAMP), is_temporary=database is None

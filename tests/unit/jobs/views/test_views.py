@@ -116,9 +116,15 @@ def test_times_are_timestamps_in_utc_beside_ms(lake: Lake) -> None:
     (found,) = rows(lake, "select from_at, from_ms, until_at, until_ms from captured_log")
     first, last = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC)
     assert found == (first, 1_000, last, 20_000)
-    for view in views().values():
-        for name in (name for name in view.columns if f"utc({name})" in view.sql):
-            assert name.endswith("_ms"), (view.name, name)
+    with kraft_forensics.duckdb(lake.root) as connection:
+        for view in views().values():
+            found_types = connection.sql(f"select * from {view.name}").types
+            types = dict(zip(view.columns, map(str, found_types), strict=True))
+            times = {name for name, type_ in types.items() if type_ == "TIMESTAMP WITH TIME ZONE"}
+            for name in times:
+                assert {f"{name}_ms", f"{name.removesuffix('_at')}_ms"} & types.keys(), (view.name, name)
+            assert {name for name in types if name.endswith("_at")} <= times
+            assert "offset" not in types
 
 
 def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
@@ -179,6 +185,23 @@ def test_the_most_exact_log_end_of_each_time_is_taken(lake: Lake) -> None:
         (8_000, 80, "jmx_exporter", None, "orders", "t"),
         (None, 90, "replica_segment", None, "orders", "t"),
     ]
+
+
+def test_a_policy_that_always_waits_differs_in_no_window(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    put(lake, "counterfactuals", [{"finding_id": f"f{n}", "policy": "none", "outcome": "waits"} for n in range(2)])
+    names = "policy, windows, elected, waits, differs, loss_min, loss_max"
+    assert rows(lake, f"select {names} from loss_by_policy") == [("none", 2, 0, 2, 0, 0, 0)]
+
+
+def test_evidence_has_a_row_for_each_piece(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    pieces = [{"role": "before", "value": 7, "offset": None}, {"role": "election", "value": None, "offset": 9}]
+    put(lake, "findings", [{"finding_id": "f", "kind": "k", "evidence": pieces}, {"finding_id": "g", "evidence": []}])
+    found = rows(lake, "select finding_id, role, value, metadata_offset from finding_evidence order by role")
+    assert found == [("f", "before", 7, None), ("f", "election", None, 9)]
 
 
 def test_a_view_needs_the_tables_of_the_views_that_it_reads() -> None:
