@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
+DOCS_VENV := .venv-docs
 JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
@@ -11,7 +12,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka fuzz simulate bench lint format types imports check clean
+.PHONY: help setup jars jars-s3 demo docs test test-airflow test-slow test-browser test-kafka fuzz simulate bench lint format types imports check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -29,6 +30,11 @@ $(JARS)/.ready: conf/pom.xml
 $(AIRFLOW_VENV)/.ready: requirements/airflow.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
 	$(AIRFLOW_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/airflow.txt
+	touch $@
+
+$(DOCS_VENV)/.ready: requirements/docs.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	touch $@
 
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
@@ -59,6 +65,13 @@ $(JARS)-s3/.ready: conf/s3-pom.xml
 
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
 	$(BIN)/kraft-forensics run $(CAPTURE) --lake $(DEMO)/lake --report $(DEMO)/report.html
+
+docs: setup $(DOCS_VENV)/.ready  ## build the documentation site in .site/html, strictly; executes the notebook
+	$(BIN)/kraft-forensics run --quiet $(CAPTURE) --lake .site/lake > /dev/null
+	$(BIN)/python -m docs_site.pages .site
+	LAKE=.site/lake $(DOCS_VENV)/bin/python -m docs_site.notebook .site/pages
+	$(DOCS_VENV)/bin/zensical build --strict --clean --config-file .site/mkdocs.yml
+	$(BIN)/python -m docs_site.offline .site/html
 
 test: setup  ## run the tests in two processes, first those without Spark, then those with it
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
@@ -108,4 +121,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(DOCS_VENV) .site $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) .bench .simulated lake build dist *.egg-info spark-warehouse
