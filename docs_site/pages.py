@@ -27,7 +27,7 @@ OUTSIDE = {
     "examples/incident.ipynb": "incident.md",
 }
 # Pages that the nav has and docs/ may lack.
-OPTIONAL = {"api.md", "cookbook.md", "operations.md", "views.md"}
+OPTIONAL = {"api.md", "cookbook.md", "cookbook-engines.md", "licences.md", "operations.md", "views.md"}
 MADE = {"conf/defaults.toml", "examples/incident.ipynb"}
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
