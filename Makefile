@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 TOOLS_VENV := .venv-tools
+DOCS_VENV := .venv-docs
 JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
@@ -12,7 +13,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,6 +44,11 @@ $(TOOLS_VENV)/.ready: requirements/tools.txt
 	$(TOOLS_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/tools.txt
 	touch $@
 
+$(DOCS_VENV)/.ready: requirements/docs.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	touch $@
+
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
 	rm -rf $(KAFKA) && mkdir -p $(KAFKA)
 	mvn --quiet --batch-mode -f tests/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)
@@ -70,6 +76,14 @@ $(JARS)-s3/.ready: conf/s3-pom.xml conf/jars-s3.sha256 | $(VENV)/.ready
 
 demo: setup  ## run the whole job on the bundled real capture and show the flagged windows
 	$(BIN)/kraft-forensics run $(CAPTURE) --lake $(DEMO)/lake --report $(DEMO)/report.html
+
+docs: setup $(DOCS_VENV)/.ready  ## build the documentation site in .site/html, strictly; executes the notebook
+	rm -rf .site
+	$(BIN)/kraft-forensics run --quiet $(CAPTURE) --lake .site/lake > /dev/null
+	$(BIN)/python -m docs_site.pages .site
+	LAKE=.site/lake $(DOCS_VENV)/bin/python -m docs_site.notebook .site/pages
+	$(DOCS_VENV)/bin/zensical build --strict --clean --config-file .site/mkdocs.yml
+	$(BIN)/python -m docs_site.offline .site/html
 
 test: setup  ## run the tests in two processes, first those without Spark, then those with it
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
@@ -182,4 +196,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) drills .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(DOCS_VENV) .site $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) drills .bench .simulated lake build dist *.egg-info spark-warehouse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -48,8 +49,11 @@ def _section(name: str, command: click.Command) -> str:
 
 
 def _row(parameter: click.Parameter, context: click.Context) -> str:
-    found = parameter.get_help_record(context) or (parameter.human_readable_name, getattr(parameter, "help", "") or "")
-    return f"| `{_cell(found[0])}` | {_text(_cell(found[1]))} |"
+    names, does = parameter.get_help_record(context) or (parameter.human_readable_name, "")
+    choices = re.search(r" <(\S+\|\S+)>$", names)
+    if choices:
+        names, does = names[: choices.start()], f"{does} One of: {', '.join(choices[1].split('|'))}."
+    return f"| `{_cell(names)}` | {_text(_cell(does))} |"
 
 
 def _cell(text: str) -> str:

@@ -1,18 +1,20 @@
 """Execute examples/incident.ipynb on a lake and write it, with its outputs, as a page of the site.
 
-`LAKE=.site/lake python -m docs_site.notebook .site/pages`. A cell that fails, fails the build. Runs in .venv-docs: it needs
-nbconvert, and what the notebook imports.
+`LAKE=.site/lake python -m docs_site.notebook .site/pages`. A cell that fails, fails the build. Runs in .venv-docs: it
+needs nbconvert, and what the notebook imports.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "examples" / "incident.ipynb"
@@ -22,7 +24,9 @@ CELL_TIMEOUT_S = 120
 def write_notebook(folder: Path) -> None:
     """incident.md, and its pictures in incident/."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3").execute()
+    with tempfile.TemporaryDirectory() as sockets:  # not ports, which other users of the machine could reach
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}})
+        NotebookClient(notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", config=config).execute()
     text, resources = MarkdownExporter().from_notebook_node(
         notebook, resources={"unique_key": "incident", "output_files_dir": "incident"}
     )

@@ -1,6 +1,7 @@
 """Gather the pages of the site: those of docs/ and of the repository's root, and those made from code.
 
-`python -m docs_site.pages .site/pages`. A link to a file of the repository that is no page becomes plain text.
+`python -m docs_site.pages .site` writes .site/pages and .site/mkdocs.yml. A link to a file of the repository that is no
+page becomes plain text. The notebook's page is made by docs_site/notebook.py.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import posixpath
 import re
 import shutil
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 from docs_site.cli_page import cli_page
@@ -24,14 +26,17 @@ OUTSIDE = {
     "conf/defaults.toml": "settings.md",
     "examples/incident.ipynb": "incident.md",
 }
+# Pages that the nav has and docs/ may lack.
+OPTIONAL = {"api.md", "cookbook.md", "cookbook-engines.md", "licences.md", "operations.md", "views.md"}
 MADE = {"conf/defaults.toml", "examples/incident.ipynb"}
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
 MERMAID = re.compile(r"^```mermaid\n.*?^```", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"^(?P<indent> *)- (?P<title>[^:\n]+): (?P<page>\S+\.md)\n", re.MULTILINE)
 SETTINGS = """# Settings
 
-The file `conf/defaults.toml` has all settings with their defaults. `kraft-forensics config show` prints the ones in force and
-where each comes from.
+The file `conf/defaults.toml` has all settings with their defaults. `kraft-forensics config show` prints the ones in
+force and where each comes from.
 
 ```toml
 {text}```
@@ -69,8 +74,33 @@ def page(path: str) -> str:
     return with_links(text, path)
 
 
-def gather(folder: Path) -> None:
-    """Write all pages but the notebook's into an empty folder."""
+def nav(config: str, pages: set[str]) -> str:
+    """mkdocs.yml with the nav of these pages: without optional ones that are missing, and with a line for each page
+    that adr/*.md names. Errors: ValueError for a page that the nav lacks, or an entry without a page."""
+    named = set()
+
+    def entry(found: re.Match[str]) -> str:
+        page_ = found["page"]
+        if "*" in page_:
+            own = sorted(each for each in pages if fnmatch(each, page_))
+            named.update(own)
+            return f"{found['indent']}- {found['title']}:\n" + "".join(
+                f"{found['indent']}    - {each}\n" for each in own
+            )
+        if page_ in OPTIONAL - pages:
+            return ""
+        named.add(page_)
+        return found[0]
+
+    filled = ENTRY.sub(entry, config)
+    if named != pages:
+        raise ValueError(f"docs_site/mkdocs.yml: nav and pages differ: {sorted(named ^ pages)}")
+    return filled
+
+
+def gather(site: Path) -> None:
+    """Write all pages but the notebook's, and mkdocs.yml. What was there before is removed."""
+    folder = site / "pages"
     shutil.rmtree(folder, ignore_errors=True)
     sources = [p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "docs").rglob("*.*"))]
     for path in [*sources, *(OUTSIDE.keys() - MADE)]:
@@ -84,6 +114,9 @@ def gather(folder: Path) -> None:
     (folder / "settings.md").write_text(SETTINGS.format(text=defaults), encoding="utf-8")
     (folder / "cli.md").write_text(cli_page(), encoding="utf-8")
     shutil.copyfile(ROOT / "docs_site" / "site.css", folder / "site.css")
+    pages = {p.relative_to(folder).as_posix() for p in folder.rglob("*.md")} | {OUTSIDE["examples/incident.ipynb"]}
+    config = (ROOT / "docs_site" / "mkdocs.yml").read_text(encoding="utf-8")
+    (site / "mkdocs.yml").write_text(nav(config, pages), encoding="utf-8")
 
 
 if __name__ == "__main__":

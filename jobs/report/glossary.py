@@ -166,11 +166,6 @@ TERMS = (
         "One of the brokers that keep a copy of a partition.",
     ),
     Term(
-        "undetermined",
-        "A verdict: nothing bounds the loss, in either direction.",
-        "findings.md#verdicts",
-    ),
-    Term(
         "unclean election",
         "An election of a replica from outside ISR and ELR. It may lack acknowledged records.",
     ),
@@ -179,6 +174,11 @@ TERMS = (
         "KIP-966's election when ISR and ELR cannot give a leader: ask the replicas how long their logs are, "
         "and elect the longest. No release of Kafka has it yet.",
         "whatif.md",
+    ),
+    Term(
+        "undetermined",
+        "A verdict: nothing bounds the loss, in either direction.",
+        "findings.md#verdicts",
     ),
     Term(
         "verdict",

@@ -24,12 +24,36 @@ STYLE = """
 text { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1b2230 }
 .small { font-size: 11px; fill: #565f6e } .bold { font-weight: 600 } .gone { fill: #9aa3b0 }
 .paper { fill: #ffffff } .stripe { fill: #f5f7fa }
-.safe { fill: #bcd6f0; stroke: #2f6fb0 } .open { fill: #eef1f6; stroke: #8b95a5 } .lost { fill: #fdecea; stroke: #b42318 }
+.safe { fill: #bcd6f0; stroke: #2f6fb0 } .open { fill: #eef1f6; stroke: #8b95a5 }
+.lost { fill: #fdecea; stroke: #b42318 }
 .epoch { font-size: 10px; fill: #33405a } .red { fill: #b42318 }
 .mark { stroke: #14213d; stroke-width: 2.5 } .arrow { stroke: #565f6e; stroke-width: 1.5 }
-.leads { fill: #14213d } .isr { fill: #1f5fa8 } .elr { fill: #8a5a00 } .known { fill: #6d28d9 } .badge { fill: #ffffff; font-size: 11px }
+.leads { fill: #14213d } .isr { fill: #1f5fa8 } .elr { fill: #8a5a00 } .known { fill: #6d28d9 }
+.badge { fill: #ffffff; font-size: 11px }
 .window { fill: #b42318 } .room { fill: #f5f7fa; stroke: #8b95a5 } .axis { stroke: #8b95a5 }
 """
+
+FLOW = {
+    "evidence/ reads": (
+        "open, hash, classify files",
+        "frame batches",
+        "decode records",
+        "log ends, high watermarks",
+    ),
+    "replay/ concludes": (
+        "which log counts",
+        "states, elections, windows",
+        "what Kafka's rules predict",
+        "bounds and verdicts",
+        "findings with evidence",
+    ),
+    "jobs/ runs and keeps": (
+        "ingest, range by range",
+        "replay, bucket by bucket",
+        "detect, bucket by bucket",
+        "quality, report, queries",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +236,8 @@ def _bounds(title: str, judged: dict[str, Any], floor: int, end: int, top: float
 
 def data_flow() -> str:
     """How data moves through the program, for docs/architecture.md."""
-    columns = [
-        ("evidence/ reads", ["open, hash, classify files", "frame batches", "decode records", "log ends, high watermarks"]),
-        ("replay/ concludes", ["which log counts", "states, elections, windows", "what Kafka's rules predict", "bounds and verdicts", "findings with evidence"]),
-        ("jobs/ runs and keeps", ["ingest, range by range", "replay, bucket by bucket", "detect, bucket by bucket", "quality, report, queries"]),
-    ]  # fmt: skip
     shapes: list[Markup] = []
-    for number, (title, boxes) in enumerate(columns):
+    for number, (title, boxes) in enumerate(FLOW.items()):
         x = 20 + number * 260
         shapes += [rect("room", x, 20, 224, 232, Markup(' rx="4"')), words("bold", x + 14, 44, title)]
         for row, text in enumerate(boxes):
@@ -251,14 +270,15 @@ def svg(title: str, width: float, height: float, shapes: Sequence[Markup]) -> st
 def drawings() -> dict[str, str]:
     """File name -> drawing."""
     loss, kept = play("last_replica_standing_before_elr"), play("last_replica_standing_with_elr")
+    waits = play("nobody_left_phase_1")
     return {
         "replicas.svg": strip("A partition with three replicas", loss[:1]),
         "loss.svg": strip("How acknowledged records are lost", loss[:-1], window=True),
         "elr.svg": strip("The same with eligible leader replicas", kept[:-1]),
-        "last_known_leader.svg": strip("The last known leader", [*play("nobody_left_phase_1")[:2], play("nobody_left_phase_1")[3]]),
+        "last_known_leader.svg": strip("The last known leader", [*waits[:2], waits[3]]),
         "verdicts.svg": verdicts(),
         "data_flow.svg": data_flow(),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

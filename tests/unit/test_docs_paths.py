@@ -15,10 +15,10 @@ from tests.support.paths import ROOT
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for pattern in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/adr/*.md")
+    for pattern in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/howto/*.md", "docs/adr/*.md")
     for path in ROOT.glob(pattern)
 )
-FOLDERS = "airflow_dags|bench|conf|docs|drill|evidence|examples|jobs|kraft_forensics|quality|replay|requirements|tests"
+FOLDERS = "airflow_dags|bench|conf|docs|docs_site|drill|evidence|examples|jobs|kraft_forensics|quality|replay|requirements|tests"
 # A path from the repository's root; after one or two colons a name that the file defines. <what> and * stand for
 # anything.
 CODE_PATH = re.compile(rf"(?<![\w/.~-])(?P<path>(?:{FOLDERS})/[\w.*/<>-]*)(?:::?(?P<name>[A-Za-z_]\w*))?")
