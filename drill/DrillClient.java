@@ -34,6 +34,7 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.ElectionNotNeededException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -264,7 +265,8 @@ public class DrillClient {
     static void elect(String type, List<String> partitions) throws Exception {
         Set<TopicPartition> of = partitions.stream().map(DrillClient::partition).collect(Collectors.toSet());
         for (Optional<Throwable> failure : admin.electLeaders(ElectionType.valueOf(type), of).partitions().get().values())
-            if (failure.isPresent()) throw new IllegalStateException(failure.get());
+            if (failure.isPresent() && !(failure.get() instanceof ElectionNotNeededException))
+                throw new IllegalStateException(failure.get());
     }
 
     static void reassign(String topic, int partition, String replicas) throws Exception {

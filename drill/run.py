@@ -90,7 +90,11 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             drill.capture()
     truth = {
         "journal": drill.journal,
-        "acknowledged": {ledger.name(p): [asdict(r) for r in rs] for p, rs in ledger.records.items()},
+        "records": [
+            {"topic_id": topic_id, "partition": ledger.name((topic_id, number)), **asdict(record)}
+            for (topic_id, number), records in ledger.records.items()
+            for record in records
+        ],
         "described": drill.described,
     }
     (out / "truth.json").write_text(json.dumps(truth) + "\n", encoding="utf-8")

@@ -214,21 +214,23 @@ class Drill:
     def read_topics(self, topics: Iterable[str]) -> None:
         """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
         something reads again."""
-        here = {(r["topic"], r["partition"]): r["leader"] for r in self.partitions()}
-        for topic in topics:
-            for number in sorted(n for t, n in here if t == topic):
-                if here[topic, number] < 0:
+        wanted = set(topics)
+        of = [r for r in self.partitions() if r["topic"] in wanted and r["leader"] >= 0]
+        left = [(row["topic"], row["partition"]) for row in of]
+        deadline = time.monotonic() + _SETTLE_S
+        while left:
+            again = []
+            for topic, number in left:
+                found = self.client.ask("read", topic, number)["records"]
+                missing = self.ledger.missing(topic, number, found)
+                if missing and time.monotonic() < deadline:
+                    again.append((topic, number))
                     continue
-                deadline = time.monotonic() + _SETTLE_S
-                while True:
-                    found = self.client.ask("read", topic, number)["records"]
-                    missing = self.ledger.missing(topic, number, found)
-                    if not missing or time.monotonic() > deadline:
-                        break
-                    time.sleep(1)
                 self.ledger.read(topic, number, found)
                 if missing:
                     self.note(f"read {topic}-{number}: {missing} records acknowledged with acks=all are gone")
+            left = again
+            time.sleep(1 if left else 0)
 
     def _capture(self, step: Step, _: bool) -> None:
         self.capture()
