@@ -46,7 +46,7 @@ $(TOOLS_VENV)/.ready: requirements/tools.txt
 
 $(DOCS_VENV)/.ready: requirements/docs.txt
 	$(PYTHON) -m venv $(DOCS_VENV)
-	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	$(DOCS_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/docs.txt
 	touch $@
 
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java

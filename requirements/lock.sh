@@ -14,5 +14,6 @@ lock() {  # lock OUTPUT INPUT OPTION...
 lock build.txt build.in "$@"
 lock dev.txt ../pyproject.toml --extra dev "$@"
 lock run.txt ../pyproject.toml --extra s3 --constraint dev.txt
+lock docs.txt docs.in "$@"
 lock airflow.txt airflow.in "$@"
 lock tools.txt tools.in "$@"

@@ -18,7 +18,10 @@ PAGES = sorted(
     for pattern in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/howto/*.md", "docs/adr/*.md")
     for path in ROOT.glob(pattern)
 )
-FOLDERS = "airflow_dags|bench|conf|docs|docs_site|drill|evidence|examples|jobs|kraft_forensics|quality|replay|requirements|tests"
+FOLDERS = (
+    "airflow_dags|bench|conf|docs|docs_site|drill|evidence|examples|"
+    "jobs|kraft_forensics|quality|replay|requirements|tests"
+)
 # A path from the repository's root; after one or two colons a name that the file defines. <what> and * stand for
 # anything.
 CODE_PATH = re.compile(rf"(?<![\w/.~-])(?P<path>(?:{FOLDERS})/[\w.*/<>-]*)(?:::?(?P<name>[A-Za-z_]\w*))?")
