@@ -23,7 +23,12 @@ def verify(
         bool, typer.Option("--all", help="Derive every row again: decode all files, replay and judge the evidence.")
     ] = False,
     sample: Annotated[
-        int, typer.Option("--sample", min=0, help="Files of a capture's metadata log to decode again, at random.")
+        int,
+        typer.Option(
+            "--sample",
+            min=0,
+            help="Buckets of topics to replay, and files of a capture's log to decode, at random.",
+        ),
     ] = 2,
     signed: Annotated[
         Path | None, typer.Option("--signed", help="A signed file (manifest, verdict.json), with its .sig beside it.")
@@ -38,9 +43,9 @@ def verify(
     from evidence.capture.remote import location
     from jobs.config.settings import load_settings
     from jobs.custody.captures import check_capture
-    from jobs.custody.histories import check_histories
+    from jobs.custody.histories import check_histories, check_sample
     from jobs.custody.manifest import check_signature
-    from jobs.custody.tables import Difference, check_tables
+    from jobs.custody.tables import Difference, can_be_replayed, check_tables
     from jobs.lake.lake import Lake
 
     if (signed is None) != (allowed_signers is None):
@@ -50,11 +55,12 @@ def verify(
     settings = load_settings()
     found: list[Difference] = []
     for name in [files.one_cluster(cluster)] if cluster else files.clusters():
-        found += check_tables(files, name)
+        found += (of_tables := list(check_tables(files, name)))
         for given in capture or ():
             found += check_capture(files, name, location(given), settings, None if every else sample)
-        if every and all(difference.is_note for difference in found):
-            found += check_histories(files, name, settings)
+        if can_be_replayed(of_tables):
+            replayed = check_histories(files, name, settings) if every else check_sample(files, name, settings, sample)
+            found += replayed
     if signed is not None and allowed_signers is not None:
         show_message(f"{signed}: good signature of {check_signature(signed, allowed_signers)}")
     if found or form is not Format.TABLE:

@@ -1,21 +1,27 @@
-"""Replay a lake's evidence again, and compare with what the lake has."""
+"""Replay a lake's evidence again, all of it or a sample, and compare with what the lake has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 from pyarrow.fs import copy_files
 
 from jobs.config.settings import Settings
 from jobs.custody.tables import MOST_ROWS, Difference, key_of
 from jobs.detect.stage import run_detect
+from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.lake import Lake
 from jobs.lake.row_digests import RowSet, rows_with, table_rows
 from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, TABLES
-from jobs.replay.cluster_state import LogConflictError, replayed_from
+from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_history
+from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay
+from jobs.replay.task import reduced
 
 
 def check_histories(lake: Lake, cluster: str, settings: Settings) -> Iterator[Difference]:
@@ -36,12 +42,36 @@ def check_histories(lake: Lake, cluster: str, settings: Settings) -> Iterator[Di
             yield from _compare(lake, again, cluster, name)
 
 
+def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> Iterator[Difference]:
+    """Rows of partition_history that a replay of some buckets, at random, does not give. sample: how many of them.
+    Reads the evidence where it is."""
+    try:
+        state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
+    except LogConflictError:
+        return
+    files = BucketFiles(lake, cluster, (RECORDS, SNAPSHOTS, HISTORY))
+    found = buckets(lake, cluster, settings, state, files.rows(RECORDS, HISTORY))
+    for bucket in random.sample(found, min(sample, len(found))):
+        parts = files.parts(bucket)
+        tables = [
+            [read_history(lake.storage, parts[HISTORY], bucket)],
+            [reduced(read_changes(lake.storage, parts, bucket, state), state)],
+        ]
+        yield from _differences(HISTORY, *(partial(iter, each) for each in tables))
+
+
 def _compare(lake: Lake, again: Lake, cluster: str, name: str) -> Iterator[Difference]:
     columns = TABLES[name].file_schema.names
-    stored, derived = (RowSet(table_rows(where.parts(name, cluster, columns))) for where in (lake, again))
-    if stored.same_as(derived):
+    yield from _differences(name, *(partial(where.parts, name, cluster, columns) for where in (lake, again)))
+
+
+def _differences(
+    name: str, stored: Callable[[], Iterable[pa.Table]], derived: Callable[[], Iterable[pa.Table]]
+) -> Iterator[Difference]:
+    has, gives = RowSet(table_rows(stored())), RowSet(table_rows(derived()))
+    if has.same_as(gives):
         return
-    for row in rows_with(table_rows(lake.parts(name, cluster, columns)), stored.without(derived), MOST_ROWS):
+    for row in rows_with(table_rows(stored()), has.without(gives), MOST_ROWS):
         yield Difference(name, "row_not_replayed", "the evidence does not give this row", key=key_of(name, row))
-    for row in rows_with(table_rows(again.parts(name, cluster, columns)), derived.without(stored), MOST_ROWS):
+    for row in rows_with(table_rows(derived()), gives.without(has), MOST_ROWS):
         yield Difference(name, "row_missing", "the evidence gives a row that the table lacks", key=key_of(name, row))

@@ -14,11 +14,12 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from jobs.lake import chain
+from jobs.lake.chain import stage_of
 from jobs.lake.fingerprint import is_older
 from jobs.lake.lake import Lake
 from jobs.lake.rewritten import Replaced, expected_files, file_sha256, replaced
 from jobs.lake.row_digests import RowSet, rows_with
-from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
 
 Row = dict[str, Any]
 MOST_ROWS = 10  # of each kind that are named
@@ -50,6 +51,15 @@ def check_tables(lake: Lake, cluster: str) -> Iterator[Difference]:
     for tables in STAGES.values():
         if tables[-1] in heads:
             yield from _older(lake, cluster, tables[-1], heads)
+
+
+def can_be_replayed(found: Iterable[Difference]) -> bool:
+    """Whether a replay can be compared with the derived tables: all tables can be read, and the evidence is what was
+    ingested."""
+    return not any(
+        difference.what in ("unreadable", "file_changed") or (difference.table in INGESTED and not difference.is_note)
+        for difference in found
+    )
 
 
 def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
@@ -103,8 +113,7 @@ def _compare_rows(other: Replaced) -> Iterator[Difference]:
     """The rows that differ between the files that the commits name and those that the table has instead."""
     name, gone, new = other.table, other.gone, [file.path for file in other.new]
     if other.lost:
-        text = f"{len(new)} files of another program, and what they replace is gone: rows cannot be compared"
-        yield Difference(name, "not_comparable", text, other.lost[0])
+        yield Difference(name, "not_comparable", f"{_counts(other)}. {_other_ways(name)}", other.lost[0])
         return
     old, found = RowSet(other.old_rows()), RowSet(other.new_rows())
     if old.same_as(found):
@@ -119,6 +128,21 @@ def _compare_rows(other: Replaced) -> Iterator[Difference]:
         yield Difference(name, "row_added", "a row that was not written", new[0], key_of(name, row))
     text = f"{len(missing)} rows that were written are missing, {len(added)} were not written"
     yield Difference(name, "rows_changed", text, (new or gone)[0])
+
+
+def _counts(other: Replaced) -> str:
+    """What is still known of the rows that were written."""
+    new = f"{len(other.new)} files of another program with {sum(file.rows for file in other.new)} rows"
+    written = other.written_rows()
+    known = "whose number is not known" if written is None else f"{written} rows"
+    return f"{new} instead of {len(other.gone)} files with {known}, which are gone: their rows cannot be compared"
+
+
+def _other_ways(table: str) -> str:
+    """What the rows can be compared with although the files are gone."""
+    if table not in INGESTED:
+        return f"`kraft-forensics verify --all` compares them with a replay; `{stage_of(table)}` makes them again"
+    return "`kraft-forensics verify --all --capture` compares them with the rows that a capture gives"
 
 
 def key_of(table: str, row: Row) -> str:

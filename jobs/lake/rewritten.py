@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
 
 from jobs.lake import chain
 from jobs.lake.chain import Head
-from jobs.lake.data_files import DataFile
+from jobs.lake.data_files import DataFile, listed
 from jobs.lake.lake import Lake
 from jobs.lake.row_digests import RowSet, file_rows
 from jobs.lake.tables import CLUSTER_ID, TABLES
@@ -35,6 +36,22 @@ class Replaced:
 
     def new_rows(self) -> Iterator[list[Row]]:
         return self._rows(file.path for file in self.new)
+
+    def written_rows(self) -> int | None:
+        """How many rows the files that are gone had, by the table's log before they were replaced; None if it has no
+        version with all of them."""
+        for commit in self.lake.commits(self.table):
+            if not chain.metadata_of(commit):
+                continue
+            table = self.lake.delta(self.table)
+            try:
+                table.load_as_version(commit["version"])
+            except DeltaError:
+                return None
+            rows = {row["path"]: row["num_records"] for row in listed(table)}
+            known = [rows.get(name) for name in self.gone]
+            return None if None in known else sum(filter(None, known))
+        return None
 
     def _rows(self, files: Iterable[str]) -> Iterator[list[Row]]:
         columns = TABLES[self.table].file_schema.names

@@ -62,7 +62,7 @@ class ReplayTask:
         if self.from_offset is None:
             changes = read_changes(self.storage, item.parts, item.bucket, self.state)
             self._check(changes)
-            history = _reduced(changes, self.state)
+            history = reduced(changes, self.state)
             new, is_changed = len(history), True
         else:
             history, new, is_changed = self._extended(item, self.from_offset)
@@ -105,7 +105,7 @@ class ReplayTask:
         )
         valid = pc.and_(pc.is_null(history["end_offset"]), pc.invert(history["removed"]))
         base = history.filter(pc.and_(valid, pc.is_in(history["topic_id"], touched)))
-        added = news(_reduced(pa.concat_tables([as_base(base), changes]), self.later), offset)
+        added = news(reduced(pa.concat_tables([as_base(base), changes]), self.later), offset)
         at = matches(history, added, KEY)
         new = np.ones(len(added), dtype=bool)
         new[at[at >= 0]] = False
@@ -116,7 +116,8 @@ class ReplayTask:
         return pa.concat_tables([history, added.filter(pa.array(new))]), int(new.sum()), bool(len(added))
 
 
-def _reduced(changes: pa.Table, state: ClusterState) -> pa.Table:
+def reduced(changes: pa.Table, state: ClusterState) -> pa.Table:
+    """The history (schemas.PARTITION_HISTORY) of a bucket's partition records, as `read_changes` gives them."""
     counted = changes_that_count(changes, state)
     history = build_history(counted, state.topic_events, state.configs).table
     return clip_validity(history, state.shape.runs, state.shape.log_end)

@@ -18,6 +18,7 @@ from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
+from jobs.lake.made_from import made_from
 from jobs.lake.tables import TABLES
 from jobs.report.rows import (
     ELECTION_COLUMNS,
@@ -57,6 +58,11 @@ _STATE_KEY = ("topic_id", "partition", "offset")
 _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 
+def _made_from(lake: Lake, cluster: str) -> Row:
+    found = made_from(lake, cluster)
+    return {**found, "tables": {name: at for name, at in found["tables"].items() if name in TABLES_SHOWN}}
+
+
 def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL) -> ReportInput:
     """Load the rows that a report shows. focus: what its findings are narrowed to."""
     keys = _keys(lake, cluster, focus)
@@ -78,6 +84,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
+        made_from=_made_from(lake, cluster),
         focus=focus,
         events=load_events(lake, cluster, keys, focus),
         policies=_policies(lake, cluster, keys, focus),

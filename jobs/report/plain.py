@@ -48,6 +48,7 @@ def as_json(report: ReportInput) -> str:
         "quality": report.quality,
         "quarantine": [{name: value for name, value in row.items() if name != "raw"} for row in report.quarantine],
         "rows": report.counts,
+        "made_from": report.made_from,
     }
     return json.dumps(plain(document), indent=1) + "\n"
 

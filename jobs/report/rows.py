@@ -106,7 +106,7 @@ class ReportInput:
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
     focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see totals.py;
-    captured: what the evidence consists of.
+    captured: what the evidence consists of; made_from: see jobs/lake/made_from.py, of the tables that are shown.
     """
 
     cluster_id: str
@@ -128,6 +128,7 @@ class ReportInput:
     policies: Sequence[Row] = ()
     exposure_groups: Sequence[Row] = ()
     captured: Captured = field(default_factory=Captured)
+    made_from: Row = field(default_factory=dict)
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:

@@ -75,6 +75,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     (root / "tmp").mkdir()
     (root / "key").write_text("the key of this site is longer than that")
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{root}/events"}
+    conf["spark.eventLog.compress"] = "false"
     settings = {
         "PYTHONPATH": str(ROOT),
         "TMPDIR": str(root / "tmp"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from hashlib import sha256
@@ -21,6 +22,7 @@ from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
 from jobs.lake.made_from import made_from
+from jobs.report.stage import ReportFormat, write_report
 from tests.unit.jobs.custody.conftest import remake
 
 
@@ -104,6 +106,16 @@ def test_the_manifest_has_who_with_what_when_and_every_file(lake: Lake, cluster:
     assert made_from(lake, cluster)["captures"] == {"unclean": ingest["digest"]}
     remake(lake, cluster)
     assert made_from(lake, cluster)["tables"]["findings"]["version"] == 1
+    # The report shows the same, of the tables that it is made from.
+    page, document = capture.with_name("page.html"), capture.with_name("report.json")
+    write_report(lake, cluster, page, lambda _: None)
+    write_report(lake, cluster, document, lambda _: None, ReportFormat.JSON)
+    shown, of_page = json.loads(document.read_text())["made_from"], page.read_text()
+    assert shown["captures"] == made_from(lake, cluster)["captures"]
+    assert shown["tables"].items() <= made_from(lake, cluster)["tables"].items()
+    assert {"findings", "partition_history", "metadata_records"} <= set(shown["tables"])
+    digests = [ingest["digest"], *(table["digest"] for table in shown["tables"].values())]
+    assert all(f">{digest}</code>" in of_page for digest in digests)
 
 
 @pytest.mark.parametrize(("pattern", "has"), [("", None), ("SRE on call", "SRE on call"), ("{host}", os.uname()[1])])
