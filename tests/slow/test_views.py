@@ -83,7 +83,7 @@ def test_losses_by_policy_are_those_of_the_report(job: Job, duckdb: DuckDBPyConn
     for cluster in job.clusters.values():
         of_report = policy_totals(job.lake.read("counterfactuals", cluster))
         query = "select * exclude (cluster_id) from loss_by_policy where cluster_id = ?"
-        found = duckdb.execute(query, [cluster]).to_arrow_table().to_pylist()
+        found = duckdb.sql(query, params=[cluster]).to_arrow_table().to_pylist()
         assert sorted(found, key=repr) == sorted(of_report, key=repr)
 
 
@@ -101,7 +101,7 @@ def test_losses_are_those_of_the_captures(duckdb: DuckDBPyConnection) -> None:
 
 def test_failovers_are_those_of_the_capture(job: Job, duckdb: DuckDBPyConnection) -> None:
     query = "select controller from controller_failovers where cluster_id = ? order by metadata_offset"
-    found = duckdb.execute(query, [job.clusters["churn"]]).fetchall()
+    found = duckdb.sql(query, params=[job.clusters["churn"]]).fetchall()
     assert found == [(3001,), (3002,), (3000,), (3001,), (3000,), (3001,), (3002,)]
 
 
