@@ -55,23 +55,16 @@ def moment(text: str) -> datetime:
 def prepare() -> dict[str, Any]:
     """The run's two commands: {run, report, path}."""
     params = run_params(PARAMS)
-    since, until = moment(params["incident_from"]), moment(params["incident_to"])
-    if since >= until:
+    times = [moment(params[name]) for name in ("incident_from", "incident_to")]
+    if times[0] >= times[1]:
         raise AirflowFailException("incident_from must be before incident_to")
+    span = "..".join(time.isoformat() for time in times)
     run_id = re.sub(r"[^A-Za-z0-9._-]", "_", get_current_context()["run_id"])
     folder = f"{params['folder'].rstrip('/')}/{run_id}"
     lake, path = f"{folder}/lake", f"{folder}/report.html"
     return {
         "run": ["run", "--lake", lake, "--", *params["captures"]],
-        "report": [
-            "report",
-            "--lake",
-            lake,
-            "--incident",
-            f"{since:%Y-%m-%dT%H:%M:%S.%fZ}..{until:%Y-%m-%dT%H:%M:%S.%fZ}",
-            "--output",
-            path,
-        ],
+        "report": ["report", "--lake", lake, "--incident", span, "--output", path],
         "path": path,
     }
 
