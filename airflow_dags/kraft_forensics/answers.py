@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
 from kraft_forensics.command import CommandError, printable, run_command
 from kraft_forensics.settings import setting
 
-MOST_CHARACTERS = 240  # of a note: Airflow shows 250
+MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column
 LINKS = {"report": "report.html", "verdict": "verdict.json"}
 
 
@@ -28,8 +29,8 @@ def answer_of(name: str, lake: str, findings: bool) -> dict[str, Any]:
         loss = {key: found["loss"][key] for key in ("acks_all_min", "acks_all_max")}
         known = {key: found["status"][key] for key in ("new", "known", "acknowledged")}
         answer = {"cluster": name, "valid": found["valid"], "text": text, "loss": loss, "status": known}
-        note = f"{name}: {text[0]}"
+        note = textwrap.shorten(f"{name}: {text[0]}", MOST_CHARACTERS, placeholder=" ...")
     except (ValueError, TypeError, LookupError) as error:
         raise CommandError(f"kraft-forensics verdict: not the document of docs/verdict.md: {error!r}") from error
     links = {key: link(lake, name, file) for key, file in LINKS.items()}
-    return answer | links | {"findings": findings, "lake": lake, "note": note[:MOST_CHARACTERS]}
+    return answer | links | {"findings": findings, "lake": lake, "note": note}

@@ -13,7 +13,7 @@ from airflow.dag_processing.dagbag import DagBag
 def test_a_night_with_findings(
     airflow_db: None, kraft_forensics: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """spark-submit ends with exit code 3, and the task well. What looks like a template in a capture's name stays it."""
+    """spark-submit ends with exit code 3, and the task well. A template in a capture's name stays text."""
     programs = Path(kraft_forensics).parent
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
