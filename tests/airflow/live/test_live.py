@@ -1,10 +1,11 @@
 """The DAGs end to end, by Airflow's own scheduler: a backfill with a killed task and a late capture, two runs at once,
-a postmortem, maintenance. In the order of this file; later tests read what earlier ones wrote."""
+a postmortem, maintenance."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,18 +13,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from airflow.sdk import timezone
 from running import REPOSITORY, WAIT_S, Live
 
 NIGHTLY, POSTMORTEM, MAINTENANCE = [f"kraft_forensics_{name}" for name in ("nightly", "postmortem", "maintenance")]
+CLUSTERS = ("alpha", "beta", "gamma")
+ARRIVALS = [
+    ("alpha", "2026-03-01", "alpha-controllers"),
+    ("alpha", "2026-03-02", "alpha-brokers"),
+    ("beta", "2026-03-01T04", "beta"),
+    ("gamma", "2026-03-02", "gamma-controllers"),
+    ("gamma", "2026-03-01", "gamma-brokers"),  # late
+]
 Parts = dict[str, Callable[[Path], None]]
 
 
-def add(live: Live, parts: Parts, cluster: str, date: str, part: str) -> None:
-    """A capture that arrives: complete, or not at all."""
+def arrives(live: Live, complete: Path, cluster: str, date: str) -> None:
+    """A capture is in the folder at once, or not at all."""
     (live.captures / cluster).mkdir(exist_ok=True)
-    parts[part](live.folder / part)
-    (live.folder / part).rename(live.captures / cluster / date)
+    shutil.copytree(complete / cluster / date, live.folder / "arriving")
+    (live.folder / "arriving").rename(live.captures / cluster / date)
 
 
 def unpause(live: Live, dag: str) -> None:
@@ -52,22 +62,32 @@ def digests(kraft_forensics: str, *lakes: Path) -> list[dict[str, Any]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def single_run(kraft_forensics: str, live: Live, cluster: str) -> Path:
-    """The lake of one run of the command over all captures of a cluster."""
-    lake = live.folder / "single" / cluster
-    captures = sorted(map(str, (live.captures / cluster).iterdir()))
-    command = [kraft_forensics, "run", "--lake", str(lake), "--", *captures]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
-    assert done.returncode == 0, done.stderr
-    return lake
+@pytest.fixture(scope="session")
+def complete(live: Live, parts: Parts) -> Path:
+    """A folder with every capture of the three clusters."""
+    folder = live.folder / "complete"
+    for cluster, date, part in ARRIVALS:
+        parts[part](folder / cluster / date)
+    return folder
 
 
-def test_a_backfill_of_three_days(live: Live, parts: Parts, kraft_forensics: str) -> None:
+@pytest.fixture(scope="session")
+def single(live: Live, complete: Path, kraft_forensics: str) -> Path:
+    """A folder with the lakes of three runs of the command, each over all captures of a cluster."""
+    lakes = live.folder / "single"
+    for cluster in CLUSTERS:
+        captures = sorted(map(str, (complete / cluster).iterdir()))
+        command = [kraft_forensics, "run", "--lake", str(lakes / cluster), "--", *captures]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
+        assert done.returncode == 0, done.stderr
+    return lakes
+
+
+def test_a_backfill_of_three_days(live: Live, complete: Path, single: Path, kraft_forensics: str) -> None:
     """The first day's run of one cluster is killed, and a capture of the first day arrives on the second."""
-    add(live, parts, "alpha", "2026-03-01", "alpha-controllers")
-    add(live, parts, "alpha", "2026-03-02", "alpha-brokers")
-    add(live, parts, "beta", "2026-03-01T04", "beta")
-    add(live, parts, "gamma", "2026-03-02", "gamma-controllers")
+    *on_time, late = [(cluster, date) for cluster, date, _ in ARRIVALS]
+    for cluster, date in on_time:
+        arrives(live, complete, cluster, date)
     unpause(live, NIGHTLY)
     days = {"from_date": "2026-03-01T00:00:00Z", "to_date": "2026-03-03T00:00:00Z", "max_active_runs": 1}
     live.api("backfills", {"dag_id": NIGHTLY, **days, "run_backwards": False, "dag_run_conf": {}})
@@ -81,7 +101,7 @@ def test_a_backfill_of_three_days(live: Live, parts: Parts, kraft_forensics: str
     runs = f"dags/{NIGHTLY}/dagRuns?run_type=backfill&order_by=logical_date"
     first, second, third = [run["dag_run_id"] for run in live.api(runs)["dag_runs"]]
     live.wait("the second day's list", lambda: _state(live, second, "discover") == "success")
-    add(live, parts, "gamma", "2026-03-01", "gamma-brokers")
+    arrives(live, complete, *late)
 
     tasks = live.ended(NIGHTLY, first)
     assert tasks["cluster.run[0]"]["try_number"] == 2  # the killed one
@@ -116,9 +136,10 @@ def test_a_backfill_of_three_days(live: Live, parts: Parts, kraft_forensics: str
     nights = [event["extra"]["clusters"] for event in seen if event["name"] == "kraft_forensics/nightly"]
     assert sorted(nights) == [["alpha", "beta"], ["alpha", "beta", "gamma"], ["alpha", "beta", "gamma"]]
 
-    lakes = [live.lakes / name for name in ("alpha", "beta", "gamma")]
-    alone = [single_run(kraft_forensics, live, name) for name in ("alpha", "beta", "gamma")]
-    found = digests(kraft_forensics, *lakes, *alone)
+    places = [folder / name for folder in (live.lakes, single) for name in CLUSTERS]
+    found = digests(kraft_forensics, *places)
+    for tables in found:
+        del tables["finding_first_seen"]  # it keeps what earlier days had found
     assert found[:3] == found[3:]
 
 
@@ -137,13 +158,14 @@ def _captures(live: Live, run_id: str) -> dict[str, list[str]]:
     return {one["name"]: [Path(place).name for place in one["arguments"][6:]] for one in found}
 
 
-def test_two_runs_at_once_into_one_lake(live: Live, kraft_forensics: str) -> None:
-    conf = {"clusters": {"alpha": str(live.captures / "alpha")}, "lakes": str(live.folder / "shared")}
+def test_two_runs_at_once_into_one_lake(live: Live, complete: Path, single: Path, kraft_forensics: str) -> None:
+    unpause(live, NIGHTLY)
+    conf = {"clusters": {"alpha": str(complete / "alpha")}, "lakes": str(live.folder / "shared")}
     for run_id in ("one", "two"):
         live.trigger(NIGHTLY, run_id, conf)
     first, second = (_span(live.ended(NIGHTLY, run_id)["cluster.run[0]"]) for run_id in ("one", "two"))
     assert max(first[0], second[0]) < min(first[1], second[1])  # they overlapped
-    shared, alone = digests(kraft_forensics, live.folder / "shared" / "alpha", live.folder / "single" / "alpha")
+    shared, alone = digests(kraft_forensics, live.folder / "shared" / "alpha", single / "alpha")
     assert shared == alone
 
 
@@ -163,15 +185,15 @@ def test_a_postmortem(live: Live) -> None:
     assert "LOST" in report.read_text()
 
 
-def test_maintenance_changes_no_row(live: Live, kraft_forensics: str) -> None:
-    lakes = [live.lakes / name for name in ("alpha", "beta", "gamma")]
-    captured = sorted(path for path in live.captures.rglob("*"))
+def test_maintenance_changes_no_row(live: Live, complete: Path, single: Path, kraft_forensics: str) -> None:
+    lakes = [single / name for name in CLUSTERS]
+    captured = sorted(complete.rglob("*"))
     before = digests(kraft_forensics, *lakes)
     unpause(live, MAINTENANCE)
-    live.trigger(MAINTENANCE, "weekly", {})
+    live.trigger(MAINTENANCE, "weekly", {"lakes": str(single)})
     tasks = live.ended(MAINTENANCE, "weekly")
     wanted = {f"lake.{command}[{index}]" for command in ("maintain", "verify") for index in range(3)}
     assert set(tasks) == {"discover"} | wanted
-    assert {task["rendered_map_index"] for name, task in tasks.items() if name in wanted} == {"alpha", "beta", "gamma"}
+    assert {tasks[name]["rendered_map_index"] for name in wanted} == set(CLUSTERS)
     assert digests(kraft_forensics, *lakes) == before
-    assert sorted(path for path in live.captures.rglob("*")) == captured
+    assert sorted(complete.rglob("*")) == captured
