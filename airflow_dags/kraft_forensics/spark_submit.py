@@ -27,10 +27,13 @@ class SubmitCommand(SparkSubmitOperator):
         try:
             super().execute(context)
         except AirflowException as error:
-            code = self._hook._submit_sp.returncode
-            if not code:
-                raise
-            return ended(command, code, [str(error)])
+            process = getattr(self._hook, "_submit_sp", None)
+            if process is None or not process.returncode:
+                raise  # it has not even started
+            return ended(command, process.returncode, [str(error)])
+        finally:
+            if process := getattr(self._hook, "_submit_sp", None):
+                process.stdout.close()  # the hook leaves it open
         return ended(command, 0, [])
 
 

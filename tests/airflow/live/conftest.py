@@ -66,8 +66,9 @@ def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPa
         "KRAFT_FORENSICS_DAG_LAKES": str(airflow.lakes),
         "KRAFT_FORENSICS_DAG_POSTMORTEMS": str(folder / "postmortems"),
         "KRAFT_FORENSICS_DAG_HOOK": "live_hook:keep",
+        "KRAFT_FORENSICS_DAG_MAINTENANCE_SCHEDULE": "none",
         "KRAFT_FORENSICS_DAG_PARALLEL": "2",
-        "KRAFT_FORENSICS_DAG_RUNS": "2",
+        "KRAFT_FORENSICS_DAG_RUNS": "3",
     }
     commands = {
         "api-server": ["api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
