@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 STOP_S = 30
 # Longest wait for one event. All of them together take 3 minutes on two quiet cores.
 WAIT_S = 900
+BUSY = 503  # SQLite has one writer; this is Airflow's answer while it is another process
 
 
 class Live:
@@ -37,9 +39,16 @@ class Live:
                 self._token = json.load(answer)["access_token"]
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/api/v2/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+        until = time.monotonic() + WAIT_S
+        while True:
+            request = urllib.request.Request(f"{self.url}/api/v2/{path}", data, headers, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.3)
 
     def wait(self, what: str, found: Callable[[], Any]) -> Any:
         """The first true value of `found`. Fails when it takes too long, or a process of Airflow has ended."""
