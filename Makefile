@@ -13,10 +13,10 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 # Everything is installed with the SHA-256 that requirements/ lists, what builds packages included.
 INSTALL := pip install --quiet --disable-pip-version-check
@@ -34,9 +34,11 @@ $(JARS)/.ready: conf/pom.xml conf/jars.sha256 | $(VENV)/.ready
 	$(FETCH_JARS)
 	touch $@
 
-$(AIRFLOW_VENV)/.ready: requirements/airflow.txt
+# SparkSubmitOperator without what it needs for other things (Spark Connect): spark-submit is the job's.
+$(AIRFLOW_VENV)/.ready: requirements/airflow.txt requirements/airflow-spark.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
 	$(AIRFLOW_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/airflow.txt
+	$(AIRFLOW_VENV)/bin/$(INSTALL) --no-deps -r requirements/airflow-spark.txt
 	touch $@
 
 $(TOOLS_VENV)/.ready: requirements/tools.txt
@@ -89,8 +91,13 @@ test: setup  ## run the tests in two processes, first those without Spark, then 
 	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test-airflow: setup $(AIRFLOW_VENV)/.ready  ## run the DAG on a real Airflow, in its own virtual environment
-	KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini tests/airflow
+AIRFLOW_TESTS = KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini
+
+test-airflow: setup $(AIRFLOW_VENV)/.ready  ## test the DAGs in a real Airflow, in its own virtual environment
+	$(AIRFLOW_TESTS) tests/airflow --ignore tests/airflow/live
+
+test-airflow-live: setup $(AIRFLOW_VENV)/.ready  ## run the DAGs by Airflow's own scheduler: a backfill, a killed task, two runs at once
+	$(AIRFLOW_TESTS) tests/airflow/live
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	tests/faults/compiler.sh

@@ -1,0 +1,63 @@
+"""Which captures a run reads: the clusters' folders, and the dates in the names of their captures."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kraft_forensics.params import CLUSTER_PATTERN
+
+log = logging.getLogger("kraft_forensics.dag")
+
+# 2026-11-21, 2026-11-21.tar.xz, 2026-11-21T04, 2026-11-21T0440Z-controllers.tar.gz, 2026-11-21T04:40:12
+_DATED = re.compile(
+    r"(?P<day>\d{4}-\d{2}-\d{2})"
+    r"(?:T(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2})(?:[:-]?\d{2})?)?(?![0-9])|(?![0-9T]))"
+)
+
+
+def folder_at(place: str) -> Any:
+    """A folder, or a prefix in an object store (its Airflow provider must be installed, e.g. `amazon` with s3fs)."""
+    if "://" not in place:
+        return Path(place)
+    from airflow.sdk import ObjectStoragePath
+
+    return ObjectStoragePath(place)
+
+
+def folders_of(root: str) -> dict[str, str]:
+    """name -> path or URL of every folder in `root`, by name. Other entries are logged and left out.
+    Errors: OSError, without such a folder."""
+    found = {}
+    for entry in folder_at(root).iterdir():
+        if re.fullmatch(CLUSTER_PATTERN, entry.name) and entry.is_dir():
+            found[entry.name] = str(entry)
+        else:
+            log.warning("not a cluster's folder, left out: %r", entry.name)
+    return dict(sorted(found.items()))
+
+
+def moment_of(name: str) -> datetime | None:
+    """The time at the start of a capture's name (UTC); None without a valid one."""
+    found = _DATED.match(name)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found['day']}T{found['hour'] or '00'}:{found['minute'] or '00'}+00:00")
+    except ValueError:
+        return None
+
+
+def captures_of(folder: str, start: datetime | None, end: datetime | None, late: timedelta) -> list[str]:
+    """Paths or URLs of a cluster's captures of [start - late, end), the oldest first. start, end: None is no bound."""
+    chosen = []
+    for entry in folder_at(folder).iterdir():
+        moment = moment_of(entry.name)
+        if moment is None:
+            log.warning("no date at the start of its name, left out: %r", entry.name)
+        elif (start is None or start - late <= moment) and (end is None or moment < end):
+            chosen.append((moment, str(entry)))
+    return [place for _, place in sorted(chosen)]

@@ -1,0 +1,38 @@
+"""The command in a pod of its own: Airflow's KubernetesPodOperator.
+
+Needs the package apache-airflow-providers-cncf-kubernetes. KRAFT_FORENSICS_DAG_OPERATOR has the operator's own
+arguments, as JSON: `image` (with `kraft-forensics` on PATH), `namespace`, `env_from` and so on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
+
+from kraft_forensics.settings import json_value
+
+# Findings (3) end the pod well; its exit code becomes the task's result.
+SCRIPT = """
+kraft-forensics "$@"; code=$?
+if [ $code = 3 ]; then findings=true; else findings=false; fi
+mkdir -p /airflow/xcom
+printf '{"command": "%s", "exit_code": %d, "findings": %s}' "$1" $code $findings > /airflow/xcom/return.json
+[ $code = 3 ] || exit $code
+"""
+
+
+def pod(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
+    """A task that runs the command in a pod, as `launch` describes it."""
+    own = json_value("OPERATOR", "{}", dict)
+    operator = KubernetesPodOperator(
+        task_id=task_id,
+        cmds=["sh", "-c", SCRIPT, "kraft-forensics"],
+        arguments=arguments,
+        name=f"kraft-forensics-{task_id}",
+        labels={"cluster": label},
+        do_xcom_push=True,
+        map_index_template="{{ task.labels.cluster }}",
+        **(own | options),
+    )
+    return operator.output

@@ -1,0 +1,50 @@
+"""Schemas that the DAGs' parameters share. Airflow checks a run's conf against them before the run starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Param, get_current_context
+from airflow.sdk.exceptions import AirflowFailException
+
+# Not empty, no NUL (it ends an argument), and not an option.
+PATH_PATTERN = r"^(?!-)[^\u0000]+$"
+# A folder's name that is safe in a path and as an argument.
+CLUSTER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+# The levels of --fail-on: verdicts and severities, of all findings or of new ones.
+LEVELS = [
+    "none",
+    "unknown",
+    "possible",
+    "proven",
+    "critical",
+    "high",
+    "medium",
+    "low",
+    "info",
+    "new-unknown",
+    "new-possible",
+    "new-proven",
+    "new-critical",
+    "new-high",
+    "new-medium",
+    "new-low",
+    "new-info",
+]
+
+
+def path_param(default: str, description: str) -> Param:
+    """A path as the worker sees it, or a URL."""
+    return Param(default, description, type="string", pattern=PATH_PATTERN)
+
+
+def run_params(schema: dict[str, Param]) -> dict[str, Any]:
+    """The parameters of the current run. An unknown key fails the task without a retry.
+
+    Airflow accepts any additional key in a run's conf, so a misspelt key would silently leave the default.
+    """
+    params = dict(get_current_context()["params"])
+    if unknown := sorted(params.keys() - schema.keys()):
+        raise AirflowFailException(f"unknown key in the run's conf: {unknown}; it takes {sorted(schema)}")
+    return params

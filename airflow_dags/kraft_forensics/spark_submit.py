@@ -1,0 +1,53 @@
+"""The command as a Spark application: Airflow's SparkSubmitOperator, in client mode so that its exit code arrives.
+
+Needs the package apache-airflow-providers-apache-spark and a `spark-submit`. KRAFT_FORENSICS_DAG_OPERATOR has the
+operator's own arguments, as JSON: `conn_id`, `conf`, `archives`, `env_vars` and so on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
+
+from kraft_forensics.command import ended
+from kraft_forensics.settings import json_value
+
+DRIVER = Path(__file__).with_name("driver.py")
+
+
+class SubmitCommand(SparkSubmitOperator):
+    """spark-submit of one command. Returns what a local command returns."""
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        context["label"] = self.name
+        command = str(self.application_args[0])
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            process = getattr(self._hook, "_submit_sp", None)
+            if process is None or not process.returncode:
+                raise  # it has not even started
+            return ended(command, process.returncode, [str(error)])
+        finally:
+            if process := getattr(self._hook, "_submit_sp", None):
+                process.stdout.close()  # the hook leaves it open
+        return ended(command, 0, [])
+
+
+def submit(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
+    """A task that submits the command, as `launch` describes it."""
+    own = json_value("OPERATOR", "{}", dict)
+    # The name is the label of a mapped task and of the application in Spark's own pages.
+    operator = SubmitCommand(
+        task_id=task_id,
+        application=str(DRIVER),
+        application_args=arguments,
+        name=label,
+        deploy_mode="client",
+        map_index_template="{{ label }}",
+        **(own | options),
+    )
+    return operator.output

@@ -1,0 +1,63 @@
+"""Every week: compact the tables of every lake, delete files that no commit needs, and verify the tables.
+
+`discover >> lake[name]: maintain >> verify`
+
+No row changes, and captures are not touched. `airflow_dags/README.md` describes parameters and settings.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, task, task_group
+from kraft_forensics.captures import folders_of
+from kraft_forensics.hook import on_failure
+from kraft_forensics.launch import launch
+from kraft_forensics.params import path_param, run_params
+from kraft_forensics.settings import ROOT, application_limits, number, schedule, setting, task_defaults
+
+PARAMS = {
+    "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),
+    "retention_days": Param(
+        number("RETENTION_DAYS", 7, least=1),
+        "Files that no commit needs are deleted after this many days.",
+        type="integer",
+        minimum=1,
+    ),
+}
+
+
+@task(multiple_outputs=False)
+def discover() -> list[dict[str, Any]]:
+    """One {name, maintain, verify} for each lake: the arguments of its two commands."""
+    params = run_params(PARAMS)
+    days = str(params["retention_days"])
+    return [
+        {"name": name, "maintain": ["maintain", lake, "--retention-days", days], "verify": ["verify", "--lake", lake]}
+        for name, lake in folders_of(params["lakes"]).items()
+    ]
+
+
+@task_group
+def lake(name: str, maintain: list[str], verify: list[str]) -> None:
+    """What is done with one lake."""
+    limits = application_limits()
+    launch("maintain", maintain, name, **limits) >> launch("verify", verify, name, **limits)
+
+
+_SCHEDULE = schedule("MAINTENANCE_SCHEDULE", "@weekly")
+
+with DAG(
+    "kraft_forensics_maintenance",
+    description="Compact and verify the tables of every lake",
+    doc_md=__doc__,
+    schedule=None if _SCHEDULE is None else CronDataIntervalTimetable(_SCHEDULE, timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    params=PARAMS,
+    default_args=task_defaults() | {"on_failure_callback": on_failure},
+    tags=["kafka", "kraft", "forensics"],
+) as dag:
+    lake.expand_kwargs(discover())

@@ -1,0 +1,117 @@
+"""Every night: read the new captures of every cluster, and report what is new.
+
+`discover >> cluster[name]: run >> answer`, then `summary`
+
+* `discover` finds the clusters and chooses their captures by the run's data interval, late ones included.
+* `run` is one application for each cluster: `kraft-forensics run`, into the cluster's own lake.
+* `answer` returns verdict, loss and links, and calls the hook if there are findings at or above `fail_on`.
+* `summary` returns the answers of all clusters in short; it fails if a cluster failed.
+
+`airflow_dags/README.md` describes parameters, settings, backfill and the hook.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, task, task_group
+from kraft_forensics.answers import answer_of
+from kraft_forensics.assets import NIGHT, OF_TABLES
+from kraft_forensics.captures import captures_of, folders_of
+from kraft_forensics.command import log
+from kraft_forensics.hook import on_failure, on_findings
+from kraft_forensics.launch import launch
+from kraft_forensics.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
+from kraft_forensics.settings import ROOT, application_limits, json_value, number, schedule, setting, task_defaults
+
+PARAMS = {
+    "captures": path_param(
+        setting("CAPTURES", f"{ROOT}/captures"),
+        "Folder or prefix with a folder for each cluster; in it captures whose names begin with their date.",
+    ),
+    "clusters": Param(
+        json_value("CLUSTERS", "{}", dict),
+        "Instead of all folders of `captures`: an object, cluster to folder or prefix with its captures.",
+        type="object",
+        propertyNames={"pattern": CLUSTER_PATTERN},
+        additionalProperties={"type": "string", "pattern": PATH_PATTERN},
+    ),
+    "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),
+    "fail_on": Param(
+        setting("FAIL_ON", "new-proven"),
+        "Lowest verdict or severity of a finding that calls the hook; with new-, only of new findings.",
+        type="string",
+        enum=LEVELS,
+    ),
+    "late_days": Param(
+        number("LATE_DAYS", 7),
+        "Captures dated up to this many days before the data interval are read, too, if they arrived late.",
+        type="integer",
+        minimum=0,
+        maximum=10_000,
+    ),
+}
+
+
+@task(multiple_outputs=False)
+def discover() -> list[dict[str, Any]]:
+    """One {name, lake, arguments} for each cluster with captures for this run."""
+    params, context = run_params(PARAMS), get_current_context()
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    late, found = timedelta(days=params["late_days"]), []
+    for name, folder in (params["clusters"] or folders_of(params["captures"])).items():
+        chosen = captures_of(folder, start, end, late)
+        log.info("%s: %d captures from %s until %s", name, len(chosen), start, end)
+        if chosen:
+            lake = f"{params['lakes'].rstrip('/')}/{name}"
+            command = ["run", "--lake", lake, "--fail-on", params["fail_on"], "--", *chosen]
+            found.append({"name": name, "lake": lake, "arguments": command})
+    return found
+
+
+@task(multiple_outputs=False, map_index_template="{{ note }}", outlets=OF_TABLES)
+def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
+    """Verdict, loss and links of a cluster. The note is the task's label in Airflow's pages."""
+    context = get_current_context()
+    found = answer_of(name, lake, ended["findings"])
+    context["note"] = found["note"]
+    for asset in OF_TABLES:
+        context["outlet_events"][asset].extra = {"cluster": name, "lake": lake}
+    if found["findings"]:
+        on_findings(found)
+    return found
+
+
+@task(multiple_outputs=False, outlets=[NIGHT], trigger_rule="none_failed_min_one_success")
+def summary(answers: Any) -> list[dict[str, Any]]:
+    """What the clusters' answers say: rows {cluster, valid, loss, findings, report, note}."""
+    every = [answers] if isinstance(answers, dict) else answers  # Airflow gives the answer of a single cluster as such
+    found = [{key: one[key] for key in ("cluster", "valid", "loss", "findings", "report", "note")} for one in every]
+    for row in found:
+        log.info("%s", row["note"])
+    get_current_context()["outlet_events"][NIGHT].extra = {"clusters": [row["cluster"] for row in found]}
+    return found
+
+
+@task_group
+def cluster(name: str, lake: str, arguments: list[str]) -> Any:
+    """One cluster's application, and what it says."""
+    return answer(name, lake, launch("run", arguments, name, **application_limits()))
+
+
+_SCHEDULE = schedule("SCHEDULE", "@daily")
+
+with DAG(
+    "kraft_forensics_nightly",
+    description="Replay the metadata log of every Kafka cluster and report lost records that are new",
+    doc_md=__doc__,
+    schedule=None if _SCHEDULE is None else CronDataIntervalTimetable(_SCHEDULE, timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=number("RUNS", 1, least=1),
+    params=PARAMS,
+    default_args=task_defaults() | {"on_failure_callback": on_failure},
+    tags=["kafka", "kraft", "forensics"],
+) as dag:
+    summary(cluster.expand_kwargs(discover()))

@@ -1,0 +1,101 @@
+"""A running Airflow on loopback: scheduler with LocalExecutor, DAG processor, API server, a SQLite database."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from running import REPOSITORY, Live, stop
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _part(source: str, folder: Path, wanted: Callable[[str], bool]) -> None:
+    """A capture with the wanted files of a bundled one."""
+    with tarfile.open(REPOSITORY / source) as tar:
+        members = [member for member in tar if member.isreg() and wanted(member.name)]
+        assert members
+        tar.extractall(folder, members=members, filter="data")
+
+
+@pytest.fixture(scope="session")
+def parts() -> dict[str, Callable[[Path], None]]:
+    """name -> what writes that capture into a folder. Three clusters; two of them in two parts."""
+    unclean, diverge = "examples/unclean.tar.xz", "tests/captures/diverge.tar.xz"
+    return {
+        "alpha-controllers": lambda folder: _part(unclean, folder, lambda name: "/controllers/" in name),
+        "alpha-brokers": lambda folder: _part(unclean, folder, lambda name: "/controllers/" not in name),
+        "beta": lambda folder: _part("tests/captures/jbod-4.1.1.tar.xz", folder, lambda _: True),
+        "gamma-brokers": lambda folder: _part(diverge, folder, lambda name: "/controllers/" not in name),
+        "gamma-controllers": lambda folder: _part(diverge, folder, lambda name: "/controllers/" in name),
+    }
+
+
+@pytest.fixture(scope="session")
+def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Airflow, started once for all tests, ended by process groups that this fixture made."""
+    folder, port = tmp_path_factory.mktemp("live"), _free_port()
+    airflow = Live(folder, port)
+    for each in (airflow.captures, airflow.lakes):
+        each.mkdir()
+    (folder / "plugins").mkdir()
+    hook = f"import json\ndef keep(event):\n    open({str(airflow.events)!r}, 'a').write(json.dumps(event) + '\\n')\n"
+    (folder / "plugins" / "live_hook.py").write_text(hook)
+    environment = os.environ | {
+        "AIRFLOW__API__BASE_URL": airflow.url,
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow.url}/execution/",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "3",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "plugins"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "KRAFT_FORENSICS_BIN": kraft_forensics,
+        "KRAFT_FORENSICS_DAG_CAPTURES": str(airflow.captures),
+        "KRAFT_FORENSICS_DAG_LAKES": str(airflow.lakes),
+        "KRAFT_FORENSICS_DAG_POSTMORTEMS": str(folder / "postmortems"),
+        "KRAFT_FORENSICS_DAG_HOOK": "live_hook:keep",
+        "KRAFT_FORENSICS_DAG_MAINTENANCE_SCHEDULE": "none",
+        "KRAFT_FORENSICS_DAG_PARALLEL": "2",
+        "KRAFT_FORENSICS_DAG_RUNS": "3",
+    }
+    commands = {
+        "api-server": ["api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
+        "dag-processor": ["dag-processor"],
+        "scheduler": ["scheduler", "--skip-serve-logs"],
+    }
+    try:
+        for name, arguments in commands.items():
+            with (folder / f"{name}.log").open("wb") as log:
+                airflow.processes[name] = subprocess.Popen(
+                    [sys.executable, "-m", "airflow", *arguments],
+                    env=environment,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        airflow.wait("the API server and the DAGs", lambda: _knows_dags(airflow))
+        yield airflow
+    finally:
+        for process in airflow.processes.values():
+            stop(process)
+
+
+def _knows_dags(airflow: Live) -> bool:
+    try:
+        return int(airflow.api("dags?limit=10")["total_entries"]) == 3
+    except OSError:
+        return False
