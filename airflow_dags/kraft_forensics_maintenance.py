@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, task, task_group
-from kraft_forensics.captures import folders_of
-from kraft_forensics.hook import on_failure
-from kraft_forensics.launch import launch
-from kraft_forensics.params import path_param, run_params
-from kraft_forensics.settings import ROOT, application_limits, number, schedule, setting, task_defaults
+from kraft_forensics_dags.captures import folders_of
+from kraft_forensics_dags.hook import on_failure
+from kraft_forensics_dags.launch import launch
+from kraft_forensics_dags.params import path_param, run_params
+from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting, task_defaults
 
 PARAMS = {
     "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),

@@ -16,14 +16,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, task, task_group
-from kraft_forensics.answers import answer_of
-from kraft_forensics.assets import NIGHT, OF_TABLES
-from kraft_forensics.captures import captures_of, folders_of
-from kraft_forensics.command import log
-from kraft_forensics.hook import on_failure, on_findings
-from kraft_forensics.launch import launch
-from kraft_forensics.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
-from kraft_forensics.settings import ROOT, application_limits, json_value, number, schedule, setting, task_defaults
+from kraft_forensics_dags.answers import answer_of
+from kraft_forensics_dags.assets import NIGHT, OF_TABLES
+from kraft_forensics_dags.captures import captures_of, folders_of
+from kraft_forensics_dags.command import log
+from kraft_forensics_dags.hook import on_failure, on_findings
+from kraft_forensics_dags.launch import launch
+from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, application_limits, json_value, number, schedule, setting, task_defaults
 
 PARAMS = {
     "captures": path_param(

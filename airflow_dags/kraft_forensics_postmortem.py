@@ -13,10 +13,10 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_forensics.hook import on_failure
-from kraft_forensics.launch import launch
-from kraft_forensics.params import PATH_PATTERN, path_param, run_params
-from kraft_forensics.settings import ROOT, setting, task_defaults
+from kraft_forensics_dags.hook import on_failure
+from kraft_forensics_dags.launch import launch
+from kraft_forensics_dags.params import PATH_PATTERN, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, setting, task_defaults
 
 # Airflow's form offers a date picker for this format; without a package of its own it does not check it.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?$"

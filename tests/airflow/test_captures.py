@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kraft_forensics.captures import captures_of, folders_of, moment_of
+from kraft_forensics_dags.captures import captures_of, folders_of, moment_of
 
 
 def day(number: int) -> datetime:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_forensics import command
+from kraft_forensics_dags import command
 
 LOGGER = "kraft_forensics.dag"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
-from kraft_forensics.params import LEVELS
+from kraft_forensics_dags.params import LEVELS
 
 NIGHTLY, POSTMORTEM, MAINTENANCE = DAGS = [f"kraft_forensics_{n}" for n in ("nightly", "postmortem", "maintenance")]
 LOGGER = "kraft_forensics.dag"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kraft_forensics import hook
+from kraft_forensics_dags import hook
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -49,7 +49,7 @@ def test_without_a_hook_nothing_happens() -> None:
 
 
 def test_the_webhook_gets_a_failure_as_json(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics.webhook:post")
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics_dags.webhook:post")
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/hook")
     hook.on_failure(CONTEXT)
     assert server.events == [{"event": "failure", **PLACE, "text": "last words"}]  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def test_the_webhook_gets_a_failure_as_json(server: HTTPServer, monkeypatch: pyt
 
 def test_a_refused_event_is_an_error(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the task that reports findings is tried again."""
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics.webhook:post")
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics_dags.webhook:post")
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/refuse")
     with pytest.raises(urllib.error.HTTPError):
         hook.call_hook("findings", CONTEXT, cluster="alpha")

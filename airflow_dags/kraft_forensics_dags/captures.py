@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kraft_forensics.params import CLUSTER_PATTERN
+from kraft_forensics_dags.params import CLUSTER_PATTERN
 
 log = logging.getLogger("kraft_forensics.dag")
 

@@ -6,8 +6,8 @@ import json
 import textwrap
 from typing import Any
 
-from kraft_forensics.command import CommandError, printable, run_command
-from kraft_forensics.settings import setting
+from kraft_forensics_dags.command import CommandError, printable, run_command
+from kraft_forensics_dags.settings import setting
 
 MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column
 LINKS = {"report": "report.html", "verdict": "verdict.json"}

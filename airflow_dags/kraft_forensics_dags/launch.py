@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow.sdk import get_current_context, task
 
-from kraft_forensics.command import run_command
-from kraft_forensics.settings import choice
+from kraft_forensics_dags.command import run_command
+from kraft_forensics_dags.settings import choice
 
 LOCAL, SPARK_SUBMIT, KUBERNETES = LAUNCHERS = ("local", "spark-submit", "kubernetes")
 
@@ -28,11 +28,11 @@ def launch(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     """
     launcher = choice("LAUNCHER", LAUNCHERS)
     if launcher == SPARK_SUBMIT:
-        from kraft_forensics.spark_submit import submit
+        from kraft_forensics_dags.spark_submit import submit
 
         return submit(task_id, arguments, label, **options)
     if launcher == KUBERNETES:
-        from kraft_forensics.kubernetes_pod import pod
+        from kraft_forensics_dags.kubernetes_pod import pod
 
         return pod(task_id, arguments, label, **options)
     return local.override(task_id=task_id, **options)(arguments, label)

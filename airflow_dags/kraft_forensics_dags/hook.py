@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import get_current_context
 
-from kraft_forensics.settings import hook_name
+from kraft_forensics_dags.settings import hook_name
 
 
 def call_hook(event: str, context: Any, **details: Any) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
-from kraft_forensics.command import ended
-from kraft_forensics.settings import json_value
+from kraft_forensics_dags.command import ended
+from kraft_forensics_dags.settings import json_value
 
 DRIVER = Path(__file__).with_name("driver.py")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
-from kraft_forensics.settings import json_value
+from kraft_forensics_dags.settings import json_value
 
 # Findings (3) end the pod well; its exit code becomes the task's result.
 SCRIPT = """

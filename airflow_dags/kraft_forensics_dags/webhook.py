@@ -1,4 +1,7 @@
-"""An example of a hook: post each event as JSON to a URL (KRAFT_FORENSICS_DAG_HOOK=kraft_forensics.webhook:post)."""
+"""An example of a hook: post each event as JSON to a URL.
+
+`KRAFT_FORENSICS_DAG_HOOK=kraft_forensics_dags.webhook:post`
+"""
 
 from __future__ import annotations
 
