@@ -78,7 +78,7 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	$(BIN)/python -m pytest tests/kafka
 
-# Kills at random moments; ONLY: a part of a fault's name. It takes about 25 minutes on two cores.
+# Kills at random moments; ONLY: a part of a fault's name.
 FAULTS ?= 200
 ONLY ?=
 test-faults: setup  ## try the faults of machines, disks, stores and clocks on real processes; writes the table of docs/reliability.md
