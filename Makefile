@@ -148,7 +148,7 @@ new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what 
 	-$(DRILL) $(filter-out random,$(basename $(notdir $(wildcard drill/scenarios/*.toml))))
 	$(DRILL) --runs 3 random
 
-# Kills at random moments; ONLY: a part of a fault's name. It takes about 25 minutes on two cores.
+# Kills at random moments; ONLY: a part of a fault's name.
 FAULTS ?= 200
 ONLY ?=
 test-faults: setup  ## try the faults of machines, disks, stores and clocks on real processes; writes the table of docs/reliability.md
