@@ -205,6 +205,14 @@ def test_assigning_a_directory_emptied_the_elr_before_4_3(release: str) -> None:
     assert bool(differences(kept, around(running(1, 2, 3), release))) == (release == "4.1.1")
 
 
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.0", "4.1.1", "4.3.1"])
+def test_a_reassignment_to_the_same_replicas_in_another_order_is_no_mismatch(release: str) -> None:
+    """Found by a drill on 4.0.2: the record has the replicas and their directories, and nothing else."""
+    begun = "10 replicas=4,1,3 isr=1,3,4 leader=1 dirs=d4,d1,d3"
+    history = states(begun, "20 replicas=3,4,1 dirs=d3,d4,d1")
+    assert differences(history, around(running(1, 3, 4), release)) == []
+
+
 def test_a_reassignment_that_waits_for_a_replica_that_stays_is_kafka_19975() -> None:
     """Broker 2 is to be replaced by 4 and broker 3 is out of sync: 4.1.1 waits for it, 4.3 ends the reassignment."""
     begun = "10 replicas=1,3,4,2 isr=1,2 adding=4 removing=2 leader=1"
