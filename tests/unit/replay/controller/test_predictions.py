@@ -278,4 +278,4 @@ def test_more_replicas_than_directories_are_compared_like_any_other_state() -> N
     """A history in which no state has as many directories as replicas: a damaged log, or one that was altered."""
     history = states("10 isr=1,2,3 leader=1 dirs=d1,d2", "20 replicas=3,2,1 isr=1,2,3 dirs=d1,d2")
     (found,) = differences(history, around(running(1, 2, 3)))
-    assert (found["offset"], found["differs_in"]) == (20, ["replicas", "record"])
+    assert (found["offset"], found["differs_in"]) == (20, ["directories"])
