@@ -26,8 +26,6 @@ OUTSIDE = {
     "conf/defaults.toml": "settings.md",
     "examples/incident.ipynb": "incident.md",
 }
-# Pages that the nav has and docs/ may lack.
-OPTIONAL = {"api.md", "cookbook.md", "cookbook-engines.md", "licences.md", "operations.md", "views.md"}
 MADE = {"conf/defaults.toml", "examples/incident.ipynb"}
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
@@ -75,8 +73,8 @@ def page(path: str) -> str:
 
 
 def nav(config: str, pages: set[str]) -> str:
-    """mkdocs.yml with the nav of these pages: without optional ones that are missing, and with a line for each page
-    that adr/*.md names. Errors: ValueError for a page that the nav lacks, or an entry without a page."""
+    """mkdocs.yml with the nav of these pages: with a line for each page that adr/*.md
+    names. Errors: ValueError for a page that the nav lacks, or an entry without a page."""
     named = set()
 
     def entry(found: re.Match[str]) -> str:
@@ -87,8 +85,6 @@ def nav(config: str, pages: set[str]) -> str:
             return f"{found['indent']}- {found['title']}:\n" + "".join(
                 f"{found['indent']}    - {each}\n" for each in own
             )
-        if page_ in OPTIONAL - pages:
-            return ""
         named.add(page_)
         return found[0]
 
