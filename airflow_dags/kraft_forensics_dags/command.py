@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowFailException
 log = logging.getLogger("kraft_forensics.dag")
 
 BINARY_VARIABLE = "KRAFT_FORENSICS_BIN"
-OK, ERROR, USAGE, FINDINGS, QUALITY = range(5)  # the exit codes of kraft-forensics
+OK, ERROR, USAGE, FINDINGS, QUALITY, NEWER_LAKE = range(6)  # the exit codes of kraft-forensics
 WITH_FINDINGS = ("run", "detect")  # commands that may return FINDINGS
 
 TAIL_LINES = 20  # of standard error, repeated in the exception that fails a task
@@ -120,9 +120,10 @@ def ended(command: str, code: int, tail: list[str]) -> dict[str, Any]:
         USAGE: "usage error; the same command cannot succeed",
         FINDINGS: f"exit code of findings, which only {' and '.join(WITH_FINDINGS)} may return",
         QUALITY: "quality failed: see the table quality_results",
+        NEWER_LAKE: "the lake is of a newer release",
     }.get(code, f"killed by signal {-code}" if code < 0 else "unknown exit code")
     message = "\n".join([f"kraft-forensics {command}: exit code {code} ({why})", *tail])
-    raise (AirflowFailException if code in (USAGE, FINDINGS, QUALITY) else CommandError)(message)
+    raise (AirflowFailException if code in (USAGE, FINDINGS, QUALITY, NEWER_LAKE) else CommandError)(message)
 
 
 def run_command(command: str, *arguments: str, quiet: bool = False) -> tuple[dict[str, Any], str]:

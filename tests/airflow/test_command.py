@@ -32,6 +32,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
         ("verify", 1, command.CommandError),
         ("verify", 3, AirflowFailException),
         ("run", 4, AirflowFailException),
+        ("run", 5, AirflowFailException),
         ("run", -9, command.CommandError),
         ("report", 77, command.CommandError),
     ],
