@@ -38,7 +38,7 @@ $(JARS)/.ready: conf/pom.xml conf/jars.sha256 | $(VENV)/.ready
 $(AIRFLOW_VENV)/.ready: requirements/airflow.txt requirements/airflow-spark.txt
 	$(PYTHON) -m venv $(AIRFLOW_VENV)
 	$(AIRFLOW_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/airflow.txt
-	$(AIRFLOW_VENV)/bin/$(INSTALL) --no-deps -r requirements/airflow-spark.txt
+	$(AIRFLOW_VENV)/bin/$(LOCKED) --no-deps --only-binary :all: -r requirements/airflow-spark.txt
 	touch $@
 
 $(TOOLS_VENV)/.ready: requirements/tools.txt

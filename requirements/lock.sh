@@ -16,4 +16,5 @@ lock dev.txt ../pyproject.toml --extra dev "$@"
 lock run.txt ../pyproject.toml --extra s3 --constraint dev.txt
 lock docs.txt docs.in "$@"
 lock airflow.txt airflow.in "$@"
+lock airflow-spark.txt airflow-spark.in --no-deps "$@"
 lock tools.txt tools.in "$@"

@@ -38,7 +38,7 @@ def test_a_drawing_replaces_what_needs_a_script() -> None:
 
 
 def test_the_nav_names_every_page() -> None:
-    config = "nav:\n  - Home: index.md\n  - More:\n      - Views: views.md\n      - Decisions: adr/*.md\n"
+    config = "nav:\n  - Home: index.md\n  - More:\n      - Decisions: adr/*.md\n"
     filled = nav(config, {"index.md", "adr/2.md", "adr/1.md"})
     assert filled == (
         "nav:\n  - Home: index.md\n  - More:\n      - Decisions:\n          - adr/1.md\n          - adr/2.md\n"

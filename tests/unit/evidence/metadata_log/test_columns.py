@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
+from evidence.limits import MAX_TIME_MS
 from evidence.metadata_log import batch_kernel, columns, compiled_reader
 from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
 from evidence.metadata_log.rows import ByteRange, work_of
@@ -300,7 +301,7 @@ def test_batches_of_other_kinds_stand_between() -> None:
         batch([change, change], 1),
         batch([change], 3, codec="gzip"),
         batch([change], 4, attributes=0x08, max_timestamp_ms=writer.TIMESTAMP_MS + 9),
-        batch([change], 5, timestamp_ms=(1 << 63) - 1),
+        batch([change], 5, timestamp_ms=MAX_TIME_MS),
         batch([], 6, records=b"", count=1, codec="zstd"),
         batch([change] * 60, 7),
     ]

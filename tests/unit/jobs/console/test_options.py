@@ -33,6 +33,6 @@ def test_a_level_includes_what_is_worse(given: str, levels: set[str]) -> None:
 
 def test_the_dags_take_the_same_levels() -> None:
     """The DAGs import nothing of the job, so that their schema repeats them."""
-    tree = ast.parse((ROOT / "airflow_dags" / "kraft_forensics" / "params.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "airflow_dags" / "kraft_forensics_dags" / "params.py").read_text(encoding="utf-8"))
     assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     assert ast.literal_eval(assigned["LEVELS"]) == [str(level) for level in FailOn]
