@@ -26,7 +26,7 @@ from tests.support.small_captures import diverged
 STEPS = ("opening", "framing", "decoding", "resolving", "replaying", "judging", "checking", "writing the report")
 ALLOWED = (0, 1)  # 1: an error that is named in one line
 # Tables whose rows depend on how many runs there were, and when.
-_OF_RUNS = ("quality_results", "finding_first_seen")
+_OF_RUNS = ("quality_results", "finding_first_seen", "runs")
 
 
 class LostError(AssertionError):

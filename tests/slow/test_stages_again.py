@@ -23,10 +23,9 @@ def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_pa
     opened = begins == "with a leader change"
     control = writer.control_batch(2, writer.leader_change()) if opened else b""
     base = 1 if opened else 0
-    segment = tmp_path / f"{0:020d}.log"
-    segment.write_bytes(control + writer.batch([writer.topic("orders"), writer.no_op()], base_offset=base))
+    begun = control + writer.batch([writer.topic("orders"), writer.no_op()], base_offset=base)
     lake, settings = SparkLake(job.lake.spark, tmp_path / "lake"), load_settings()
-    cluster = ingest(lake, segment, settings, lambda _: None).cluster_id
+    cluster = ingest(lake, _capture(tmp_path / "begun", 0, begun), settings, lambda _: None).cluster_id
     for topic in ("first", "second"):
         found = [replay(lake, cluster, settings, lambda _: None).up_to_date for _ in range(2)]
         assert found == [False, True], topic
@@ -37,10 +36,17 @@ def test_a_stage_that_had_nothing_to_write_is_done_all_the_same(job: Job, tmp_pa
         assert lake.table("quorum_history").count() == (1 if opened else 0), topic
         # Another file of the same log: the stages have to look again.
         offset = base + (2 if topic == "first" else 3)
-        further = tmp_path / topic / f"{offset:020d}.log"
-        further.parent.mkdir()
-        further.write_bytes(writer.batch([writer.no_op()], base_offset=offset))
-        ingest(lake, further, settings, lambda _: None)
+        further = _capture(tmp_path / topic, offset, writer.batch([writer.no_op()], base_offset=offset))
+        assert ingest(lake, further, settings, lambda _: None).cluster_id == cluster
+
+
+def _capture(folder: Path, offset: int, data: bytes) -> Path:
+    """A capture of one segment of a controller of the cluster `again`."""
+    log = folder / "__cluster_metadata-0"
+    log.mkdir(parents=True)
+    (folder / "meta.properties").write_text("version=1\ncluster.id=again\nnode.id=3000\n", encoding="utf-8")
+    (log / f"{offset:020d}.log").write_bytes(data)
+    return folder
 
 
 def test_a_lake_of_an_earlier_release_gets_the_tables_that_it_lacks(job: Job, tmp_path: Path) -> None:
