@@ -43,6 +43,9 @@ def wheel() -> Path:
     return file
 
 
+PACKAGES = ("bench", "drill", "evidence", "jobs", "kraft_forensics", "quality", "replay")
+
+
 def environment(**more: str) -> dict[str, str]:
     """Nothing of the checkout or of its virtual environment."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "KRAFT_", "SPARK_"))}
@@ -93,13 +96,12 @@ def test_the_wheel_has_the_data_that_the_code_reads_and_no_tests() -> None:
         files = {file.name for file in (ROOT / folder).iterdir() if file.is_file() and file.suffix != ".pyc"}
         assert {name for name in files if f"{place}/{name}" not in names} == set()
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"bench", "evidence", "jobs", "kraft_forensics-0.1.0.dist-info", "quality", "replay"}
+    assert tops == {*PACKAGES, "kraft_forensics-0.1.0.dist-info"}
 
 
 def test_every_module_of_the_checkout_is_in_the_wheel() -> None:
     names = set(zipfile.ZipFile(wheel()).namelist())
-    packages = ("bench", "evidence", "jobs", "quality", "replay")
-    modules = {file.relative_to(ROOT).as_posix() for package in packages for file in (ROOT / package).rglob("*.py")}
+    modules = {file.relative_to(ROOT).as_posix() for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
     assert modules - names == set()
 
 
