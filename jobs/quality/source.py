@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,7 +64,10 @@ class LakeSource:
     def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
         rows = sum(file.rows for name in _LARGE for file in self._lake.files(name, self._cluster))
         parts = [*self._topics(checks, rows), *self._tables(checks), *self._files(checks)]
-        return run_tasks(function, parts, rows, self._spark)
+        # A task for each core: most parts take less time than starting a task does.
+        most = min(cores(rows, self._spark), len(parts))
+        shares = run_tasks(partial(_of_each, function), [parts[at::most] for at in range(most)], rows, self._spark)
+        return chain.from_iterable(shares)
 
     def _files(self, checks: Sequence[Check]) -> Iterator[Part]:
         """The files of each table, for checks of rows."""
@@ -88,6 +93,10 @@ class LakeSource:
         for table, names in names_by_table(checks, Scope.CLUSTER).items():
             for of_part in [[name] for name in names] if table in _LARGE else [names]:
                 yield _Whole(self._lake, self._cluster, of_part)
+
+
+def _of_each(function: Callable[[Part], Outcomes], parts: Sequence[Part]) -> list[Outcomes]:
+    return [function(part) for part in parts]
 
 
 @dataclass(frozen=True)
