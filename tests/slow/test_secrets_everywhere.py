@@ -124,6 +124,18 @@ def _spelled(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
+def test_the_commands_worked(outputs: dict[str, bytes]) -> None:
+    codes = {name: code for name, code in outputs.items() if name.startswith("exit code")}
+    # Damaged records do not meet all expectations of quality.
+    assert codes["exit code of run"] == b"4", outputs["stderr of run"].decode()[-3000:]
+    assert codes["exit code of ingest"] == b"0", outputs["stderr of ingest"].decode()[-3000:]
+    assert codes["exit code of verify"] == b"0", outputs["stdout of verify"].decode()[-3000:]
+    assert codes["exit code of manifest"] == codes["exit code of verdict"] == b"0"
+    assert any(name.startswith("events/") and b"SparkListenerTaskEnd" in data for name, data in outputs.items())
+    assert any(name.startswith("verdict") and name.endswith(".json") for name in outputs)
+    assert "lake/report.html" in outputs
+
+
 def test_nothing_has_a_secret(outputs: dict[str, bytes]) -> None:
     searched = [form for number in SECRETS for form in forms(planted(number))]
     leaks = [(name, form) for name, data in outputs.items() for form in searched if form in data]
