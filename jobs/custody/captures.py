@@ -105,7 +105,9 @@ def _rows(parts: Iterable[pa.Table]) -> Iterator[Row]:
 
 
 def _key(row: Row, key: Sequence[str]) -> int:
-    return hash(tuple(row[name] for name in key))
+    """A record of a text that does not say where it was in the log is identified by where it is in the text."""
+    where = (row["sha256"], row["position"]) if "offset" in key and row["offset"] is None else ()
+    return hash((*(row[name] for name in key), *where))
 
 
 def _digest(row: Row, columns: Sequence[str]) -> int:

@@ -41,6 +41,21 @@ def test_a_capture_gives_the_lakes_rows_and_is_not_touched(lake: Lake, cluster: 
     assert state_of(capture) == before
 
 
+def test_records_of_a_text_without_offsets_are_compared_by_their_place(tmp_path: Path) -> None:
+    """Payloads alone, as people cut them out of kafka-dump-log's output."""
+    given = tmp_path / "capture"
+    given.mkdir()
+    configs = [{"resourceType": 4, "resourceName": "", "name": f"log.{n}", "value": "1"} for n in range(3)]
+    records = [{"type": "CONFIG_RECORD", "version": 0, "data": data} for data in configs]
+    lines = [json.dumps(record, separators=(",", ":")) for record in records]
+    (given / "payloads.txt").write_text("\n".join([*lines, ""]))
+    lake = Lake(tmp_path / "lake")
+    with open_capture(given) as opened:
+        cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
+    assert [row["offset"] for row in lake.rows("metadata_records", cluster)] == [None] * 3
+    assert compared(lake, cluster, given) == []
+
+
 def test_ingest_does_not_touch_its_source(capture: Path, tmp_path: Path) -> None:
     for file in capture.rglob("*"):
         os.chmod(file, 0o555 if file.is_dir() else 0o444)
