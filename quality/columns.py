@@ -151,12 +151,9 @@ def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Array, int]:
         return _int_codes(
             pa.chunked_array([c for column in columns for c in column.cast(pa.int64()).chunks], pa.int64())
         )
-    chunks = [c for column in columns for c in encoded(column).chunks]
-    if not chunks:
-        return np.zeros(0, dtype=np.int64), 1
-    both = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
-    if isinstance(both, pa.ChunkedArray):
-        return np.zeros(0, dtype=np.int64), 1
+    found = [encoded(column) for column in columns]
+    chunks = [chunk for column in found for chunk in column.chunks]
+    both = pa.chunked_array(chunks, found[0].type).unify_dictionaries().combine_chunks()
     null = len(both.dictionary)
     return pc.fill_null(both.indices, null).to_numpy().astype(np.int64), null + 1
 

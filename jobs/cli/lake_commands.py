@@ -103,8 +103,8 @@ def forget(
         return
     with recorded("forget", files.root) as record:
         record.ingested(plan.cluster_id, capture, digest_of(files, plan.cluster_id, capture), plan.rows)
-        places = check_given(plan, [location(place) for place in again or ()])
         pipeline = Pipeline(files.root, (), record)
+        places = check_given(plan, [location(place) for place in again or ()], pipeline.settings)
         with progress_steps(1) as (describe, _):
             forget(files, plan, places, pipeline.settings, describe)
         if clusters := files.clusters():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from evidence.capture.archive import is_archive
 from evidence.capture.files import capture_name, sha256_of
 from evidence.capture.remote import Location
 from evidence.errors import CaptureError
+from jobs.lake.chain import metadata_of
 from jobs.lake.lake import Lake
 
 _SHA256, _CAPTURE = "archive_sha256", "capture"
@@ -31,7 +31,7 @@ def ingested_as(lake: Lake, mark: dict[str, str]) -> str | None:
         return None
     forgotten = set()
     for commit in lake.commits("evidence_files"):
-        made = json.loads(commit.get("userMetadata") or "{}")
+        made = metadata_of(commit)
         forgotten |= {(made["cluster_id"], name) for name in made.get("forgotten", {}).get("removed", ())}
         if mark.items() <= made.items():
             found = str(made["cluster_id"])

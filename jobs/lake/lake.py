@@ -78,10 +78,11 @@ class Lake:
 
     def exists(self) -> bool:
         """Errors: NewerLakeError."""
-        for name in ("evidence_files", "runs"):  # the newest commit of a newer release is in one of them
-            if self.has(name):
-                refuse_newer(self.root, self.commits(name))
-        return self.has("evidence_files")
+        # The newest commit of a newer release is in one of these.
+        found = [name for name in ("evidence_files", "runs") if self.has(name)]
+        for name in found:
+            refuse_newer(self.root, self.commits(name))
+        return "evidence_files" in found
 
     def has(self, name: str) -> bool:
         """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed

@@ -50,13 +50,16 @@ def _numbers(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
 
 def _codes(known: pa.ChunkedArray, rows: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     """A code for each value of `known`, then `rows` (equal values have equal codes), and the number of codes."""
-    chunks = [chunk for column in (known, rows) for chunk in _encoded(column).chunks]
-    both = pa.chunked_array(chunks, _encoded(rows).type).unify_dictionaries().combine_chunks()
-    if isinstance(both, pa.ChunkedArray):  # there were no chunks to combine
-        return np.zeros(0, dtype=np.int64), 1
+    columns = [_encoded(column) for column in (known, rows)]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    both = pa.chunked_array(chunks, columns[1].type).unify_dictionaries().combine_chunks()
     null = len(both.dictionary)
     return both.indices.fill_null(null).to_numpy().astype(np.int64), null + 1
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    """The column with dictionaries. One that had none gets a single chunk: to unify the dictionaries of many chunks,
+    Arrow goes through all values of each."""
+    if pa.types.is_dictionary(column.type):
+        return column
+    return pa.chunked_array([column.dictionary_encode().combine_chunks()])

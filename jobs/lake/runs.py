@@ -68,7 +68,8 @@ class Run:
         try:
             if not lake.exists():
                 return
-            lake.create()
+            if not lake.has(TABLE):  # a lake of an earlier release
+                lake.create()
             for cluster in self._of or [UNKNOWN]:
                 rows = pa.Table.from_pylist([self._row(lake, cluster, outcome, exit_code, error)], schema=RUNS)
                 lake.commit(TABLE, cluster, [write_file(lake.storage, TABLE, rows)])

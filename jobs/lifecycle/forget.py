@@ -96,9 +96,9 @@ def plan_of(lake: Lake, cluster: str, capture: str) -> Plan:
     return Plan(cluster, capture, _counts(lake, cluster, capture), again)
 
 
-def check_given(plan: Plan, given: Sequence[Location]) -> list[Location]:
-    """The captures to ingest again, in the plan's order. Errors: KraftForensicsError if one of them is not given, or is
-    not what was ingested."""
+def check_given(plan: Plan, given: Sequence[Location], settings: Settings) -> list[Location]:
+    """The captures to ingest again, in the plan's order. Errors: KraftForensicsError if one of them is not given, is
+    beyond the settings' limits, or is not what was ingested."""
     places = {capture_name(place): place for place in given}
     if missing := [name for name in plan.again if name not in places]:
         raise KraftForensicsError(
@@ -106,7 +106,7 @@ def check_given(plan: Plan, given: Sequence[Location]) -> list[Location]:
             "path of each with --capture."
         )
     for name, digest in plan.again.items():
-        with open_capture(places[name]) as capture:
+        with open_capture(places[name], settings.limits.of_captures()) as capture:
             if files_digest((f.path, f.sha256, f.size_bytes) for f in capture.files) != digest:
                 raise KraftForensicsError(f"{places[name]}: its files are not those that were ingested as {name}")
     return [places[name] for name in plan.again]

@@ -113,7 +113,7 @@ class _File:
         columns = needs[self.table]
         parts = [] if self.file is None else [FilePart(f"{self.table}/{self.file}", None, True)]
         found = read_bucket(self.lake.storage, parts, columns, Bucket(0, 1), ())
-        rows = _joined(TABLES[self.table].file_schema.empty_table().select(columns), found)
+        rows = _joined(chain([TABLES[self.table].file_schema.empty_table().select(columns)], found))
         for at in range(0, max(len(rows), 1), self.most):
             yield {self.table: Rows(rows.slice(at, self.most))}
 
@@ -135,7 +135,7 @@ class _Topics:
             for name, parts in item.parts.items():
                 of = TABLES[name]
                 rows = read_bucket(self.lake.storage, parts, needs[name], item.bucket, of.topics)
-                found[name] = Rows(_joined(of.schema.empty_table().select(needs[name]), rows))
+                found[name] = Rows(_joined(chain([of.schema.empty_table().select(needs[name])], rows)))
             yield found
 
 
@@ -151,16 +151,15 @@ class _Whole:
         yield {name: Rows(_whole(self.lake, self.cluster, name, columns)) for name, columns in needs.items()}
 
 
-def _joined(empty: pa.Table, parts: Iterable[pa.Table]) -> pa.Table:
+def _joined(parts: Iterable[pa.Table]) -> pa.Table:
     """Columns that a part lacks are null."""
-    return pa.concat_tables([with_codes(table) for table in (empty, *parts)], promote_options="permissive")
+    return pa.concat_tables([with_codes(part) for part in parts], promote_options="permissive")
 
 
 def _whole(lake: Lake, cluster: str, name: str, columns: Sequence[str]) -> pa.Table:
     if name == TRANSACTIONS:
         return with_codes(transactions(lake.read(_RECORDS, cluster, columns)))
-    parts = lake.parts(name, cluster, columns)
-    return pa.concat_tables([with_codes(part) for part in parts], promote_options="permissive")
+    return _joined(lake.parts(name, cluster, columns))
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:

@@ -110,6 +110,17 @@ def test_captures_that_share_its_records_must_be_given(lake: Lake, captures: Cap
     assert digests(lake) == before
 
 
+def test_a_capture_beyond_the_limits_is_refused_before_anything_changes(
+    lake: Lake, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = digests(lake)
+    monkeypatch.setenv("KRAFT_FORENSICS_LIMITS__CAPTURE_FILES", "1")
+    result = command(lake.root, "forget", "whole", "--yes", "--capture", str(captures[1]))
+    assert result.exit_code == 1
+    assert "limits.capture_files = 1" in str(result.exception)
+    assert digests(lake) == before
+
+
 def test_a_forgotten_capture_can_be_ingested_again(lake: Lake, captures: Captures) -> None:
     before = digests(lake)
     assert command(lake.root, "forget", "whole", "--yes", "--capture", str(captures[1])).exit_code == 0
@@ -136,8 +147,10 @@ def test_a_forget_that_died_goes_on(lake: Lake, captures: Captures, without: dic
     settings, given = load_settings(), [captures[1]]
     cluster = lake.clusters()[0]
     dying = DyingLake(lake.root, at, written=False)
+    plan = plan_of(lake, cluster, "whole")
+    again = check_given(plan, given, settings)
     with pytest.raises(DiedError):
-        forget(dying, plan := plan_of(lake, cluster, "whole"), check_given(plan, given), settings, lambda _: None)
+        forget(dying, plan, again, settings, lambda _: None)
     result = command(lake.root, "forget", "whole", "--yes", "--capture", str(captures[1]))
     assert result.exit_code == 0, result.output
     assert digests(lake) == without["whole"]

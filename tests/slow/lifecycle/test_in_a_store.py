@@ -40,8 +40,8 @@ def test_the_life_of_a_lake(
         assert (state["lake"], state["other_bytes"]) == ("s3://lakes/one", None)
         assert state["clusters"][0]["captures"] == 2
         plan = plan_of(remote, cluster, captures[0].name)
-        again = check_given(plan, [captures[1]])
-        forget(remote, plan, again, load_settings(), lambda _: None)
+        again = check_given(plan, [captures[1]], settings := load_settings())
+        forget(remote, plan, again, settings, lambda _: None)
         assert set(remote.captures(cluster)) == {captures[1].name}
         assert list(check_tables(remote, cluster)) == []
         assert list(upgrade_layout(remote)) == []
