@@ -184,7 +184,7 @@ def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Ite
 
 def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Cluster:
     ids = (*CONTROLLERS, *BROKERS)
-    ports = dict(zip(ids, _free_ports(len(ids)), strict=True))
+    ports = dict(zip(ids, free_ports(len(ids)), strict=True))
     voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in CONTROLLERS)
     appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
     (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
@@ -236,7 +236,7 @@ def _kafka_uuid() -> str:
     return text
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [probe.getsockname()[1] for probe in probes]
     for probe in probes:
