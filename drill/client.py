@@ -64,7 +64,7 @@ def client(jars: Path, servers: str, ledger: Ledger, log: Path) -> Iterator[Clie
     """A client that runs, and is killed in the end."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*java(jars, "256m"), "DrillClient", servers],
+            [*java(jars), "DrillClient", servers],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

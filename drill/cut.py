@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# baseOffset int64, batchLength int32; lastOffsetDelta int32 lies 23 bytes into the batch (Kafka's DefaultRecordBatch).
-_HEAD, _DELTA_AT = struct.Struct(">qi"), 23
+from evidence.text_files import read_checkpoint
+from evidence.wire.batches import Batch, read_head
 
 
 def cut_tail(data: Path, topics: Iterable[str], count: int) -> dict[str, int]:
@@ -28,29 +27,26 @@ def _cut(segment: Path, count: int, flushed: int) -> int:
     batches = list(_batches(segment.read_bytes()))
     if not batches:
         return 0
-    end = batches[-1][2]
-    gone = [b for b in batches if b[2] > end - count and b[1] >= flushed]
+    end = batches[-1].last_offset + 1
+    gone = [b for b in batches if b.last_offset >= end - count and b.base_offset >= flushed]
     if not gone:
         return 0
     with segment.open("r+b") as stream:
-        stream.truncate(gone[0][0])
-    return end - gone[0][1]
+        stream.truncate(gone[0].position)
+    return end - gone[0].base_offset
 
 
-def _batches(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(position, first offset, offset after the last) of each whole batch."""
-    at = 0
-    while at + _HEAD.size <= len(data):
-        first, length = _HEAD.unpack_from(data, at)
-        if length <= 0 or at + _HEAD.size + length > len(data):
-            return
-        yield at, first, first + struct.unpack_from(">i", data, at + _DELTA_AT)[0] + 1
-        at += _HEAD.size + length
+def _batches(data: bytes) -> Iterator[Batch]:
+    """The whole batches up to the first torn one."""
+    position = 0
+    while isinstance(batch := read_head(data, position), Batch):
+        yield batch
+        position = batch.end
 
 
 def _recovery_points(file: Path) -> Iterator[tuple[str, int]]:
-    """(topic-partition, offset) of an offset checkpoint: a version, a count, then `topic partition offset` lines."""
+    """(topic-partition, offset) of each replica."""
     if file.exists():
-        for line in file.read_text().splitlines()[2:]:
-            topic, partition, offset = line.split()
+        for line in read_checkpoint(file.read_bytes(), 2)[0]:
+            topic, partition, offset = (word.decode() for word in line.words)
             yield f"{topic}-{partition}", int(offset)

@@ -54,18 +54,19 @@ class Ledger:
 
     def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
         """A reader got these records, and no others, up to the high watermark."""
-        held = dict(found)
-        with self.lock:
-            for record in self.records[self.ids[topic], partition]:
-                if record.offset is not None and held.get(record.offset) != record.value:
-                    record.lost = True
+        for record in self._missed(topic, partition, found):
+            record.lost = True
 
     def missing(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> int:
         """How many records acknowledged with acks=all such a reader misses."""
+        return sum(record.acks == "all" for record in self._missed(topic, partition, found))
+
+    def _missed(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> list[Record]:
+        """The acknowledged records that such a reader does not get."""
         held = dict(found)
         with self.lock:
             of = self.records[self.ids[topic], partition]
-            return sum(r.acks == "all" and r.offset is not None and held.get(r.offset) != r.value for r in of)
+            return [r for r in of if r.offset is not None and held.get(r.offset) != r.value]
 
     def acknowledged(self) -> dict[str, int]:
         """Number of records by acks, and of those whose fate is not known."""

@@ -85,7 +85,7 @@ class Node:
         return self.process is not None and self.process.poll() is None
 
     def send(self, number: Signals) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None:  # one that has ended gets none
             self.process.send_signal(number)
 
     def end(self, number: Signals, within_s: float) -> None:
@@ -142,7 +142,7 @@ class Cluster:
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
         options = (f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}")
-        command = [*java(self.jars, HEAP), *options, "kafka.Kafka", "server.properties"]
+        command = [*java(self.jars), *options, "kafka.Kafka", "server.properties"]
         with (node.home / "out.log").open("ab") as out:
             # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
             return subprocess.Popen(
@@ -160,17 +160,15 @@ class Cluster:
     def end(self) -> None:
         """Kill every process that still runs."""
         for node in self.nodes.values():
-            if node.process is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    node.process.kill()
+            node.send(Signals.SIGKILL)
         for node in self.nodes.values():
             if node.process is not None:
                 node.process.wait()
 
 
-def java(jars: Path, heap: str) -> list[str]:
+def java(jars: Path) -> list[str]:
     """The beginning of a command that runs a class of a folder of jars. Times in logs are in UTC."""
-    jvm = (f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC")
+    jvm = (f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC")
     return ["java", *jvm, "-cp", f"{jars}:{jars}/*"]
 
 
@@ -186,7 +184,7 @@ def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Ite
 
 def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Cluster:
     ids = (*CONTROLLERS, *BROKERS)
-    ports = dict(zip(ids, _free_ports(len(ids)), strict=True))
+    ports = dict(zip(ids, free_ports(len(ids)), strict=True))
     voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in CONTROLLERS)
     appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
     (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
@@ -216,7 +214,7 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     first = nodes[CONTROLLERS[0]]
     words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
     feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
-    done = subprocess.run([*java(jars, HEAP), *words, *feature], capture_output=True, text=True, check=False)
+    done = subprocess.run([*java(jars), *words, *feature], capture_output=True, text=True, check=False)
     if done.returncode:
         raise DrillError(f"formatting failed: {' '.join((done.stderr or done.stdout).split())[-400:]}")
     template = (first.home / "data" / "meta.properties").read_text()
@@ -238,7 +236,7 @@ def _kafka_uuid() -> str:
     return text
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [probe.getsockname()[1] for probe in probes]
     for probe in probes:

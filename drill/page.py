@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drill.errors import DrillError
-from drill.scenario import Scenario
+from drill.scenario import Scenario, version
 from drill.score import BOUNDS, EXCLUDED, FIRST, MISMATCH, PROVEN, STATE
 
 Row = dict[str, Any]
@@ -18,7 +18,7 @@ _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end 
 
 
 def page(result: Mapping[str, Any], scenario: Scenario) -> str:
-    """One drill as Markdown. result: what drill.run.run returns."""
+    """One drill as Markdown. result: what drill.run.play_and_score returns."""
     return "\n".join(_page(result, scenario)) + "\n"
 
 
@@ -68,7 +68,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
 
 def league(results: Sequence[Mapping[str, Any]]) -> str:
     """A line for each release, and one for all. results: as drill.run.read_results returns them."""
-    releases = sorted({r["release"] for r in results}, key=lambda text: [int(part) for part in text.split(".")])
+    releases = sorted({r["release"] for r in results}, key=version)
     groups = [(release, [r for r in results if r["release"] == release]) for release in releases]
     figures = ("drills", "windows", "decided", "without logs", "partitions with losses", "proven", "missed")
     claims = ("wrong proven", "wrong excluded", "wrong bounds", "other contradictions", "states", "differ")
@@ -94,7 +94,7 @@ def _line(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def scenarios_table(results: Sequence[Mapping[str, Any]]) -> str:
     """A line for each scenario and release."""
-    rows = sorted(results, key=lambda r: (r["scenario"], [int(part) for part in r["release"].split(".")], r["seed"]))
+    rows = sorted(results, key=lambda r: (r["scenario"], version(r["release"]), r["seed"]))
     names = ("scenario", "Kafka", "seeds", "windows", "decided", "lost records", "wrong claims", "as expected")
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:

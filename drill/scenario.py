@@ -131,7 +131,7 @@ class Scenario(_Strict):
 
     def runs_on(self, release: str) -> bool:
         """releases: the oldest release that has what the scenario needs."""
-        return _version(release) >= _version(self.releases)
+        return version(release) >= version(self.releases)
 
 
 def step_partitions(step: Step) -> list[str]:
@@ -169,5 +169,6 @@ def read_scenario(name: str) -> Scenario:
         raise DrillError(f"{path}: the scenario cannot be read: {error}") from error
 
 
-def _version(text: str) -> tuple[int, ...]:
+def version(text: str) -> tuple[int, ...]:
+    """A release as numbers, to compare it with others."""
     return tuple(int(part) for part in text.split("."))

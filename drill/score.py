@@ -12,19 +12,23 @@ from typing import Any
 from drill.ledger import Ledger, Place, Record
 from drill.nodes import CLUSTER_ID
 from jobs.lake.lake import Lake
+from replay.findings.kinds import HWM_REGRESSION, INVARIANT_VIOLATION, RULE_MISMATCH
+from replay.loss.verdicts import VERDICTS
 
 Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
+# The tables of a lake that are compared.
+_READ = ("partition_history", "findings")
 # A leader that was frozen or cut off acknowledges records for so long after its successor was elected; in ms.
 GRACE_MS = 20_000
 # So long may a broker answer with an older state than the controller's, in ms.
 LAG_MS = 5_000
 # Findings that say that evidence contradicts itself, or that a controller did not follow the rules.
 CONTRADICTIONS = (
-    "rule_mismatch",
-    "invariant_violation",
+    RULE_MISMATCH,
+    INVARIANT_VIOLATION,
     "log_conflict",
     "snapshot_mismatch",
     "describe_mismatch",
@@ -68,8 +72,9 @@ class Score:
 def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
     """Compare both lakes with the ledger, and the histories with what Kafka described."""
     full = Lake(lake)
-    windows, bare = _windows(full), _windows(Lake(lake_without_logs))
-    history = full.rows("partition_history", CLUSTER_ID)
+    history, findings = (full.rows(name, CLUSTER_ID) for name in _READ)
+    windows = _windows(history, findings)
+    bare = _windows(*(Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ))
     names = {(r["topic_id"], r["partition"]): f"{r['topic']}-{r['partition']}" for r in history}
     lost = ledger.lost()
     result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
@@ -78,14 +83,14 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
         of_place: dict[Place, list[Row]] = defaultdict(list)
         for row in rows:
             of_place[row["topic_id"], row["partition"]].append(row)
-        for place in {*ledger.records, *lost}:
+        for place in ledger.records:
             for kind, text in lies(of_place[place], ledger.records[place], ledger.markers_ms[place]):
                 result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
         if with_logs:
-            result.found = {ledger.name(place): _best(of_place[place]) or _beside(full, place) for place in lost}
-    for row in full.rows("findings", CLUSTER_ID):
+            result.found = {ledger.name(place): _best(of_place[place]) or _beside(findings, place) for place in lost}
+    for row in findings:
         # A change as a known bug of that release makes it is no contradiction: it is of medium severity.
-        if row["kind"] in CONTRADICTIONS and (row["kind"], row["severity"]) != ("rule_mismatch", "medium"):
+        if row["kind"] in CONTRADICTIONS and (row["kind"], row["severity"]) != (RULE_MISMATCH, "medium"):
             partition = names.get((row["topic_id"], row["partition"]), "-")
             result.wrong.append(Wrong(MISMATCH, partition, f"{row['kind']}: {row['explanation']}"))
     for text, partition in differing_states(history, described):
@@ -157,12 +162,10 @@ def _state(row: Row) -> Row:
     return {"leader": row["leader"], **lists}
 
 
-def _windows(lake: Lake) -> list[Row]:
+def _windows(history: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     """Judged windows, with the time of their election (at_ms; that of the window's begin if none is judged)."""
-    rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == "hwm_regression"]
-    times = {
-        r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID, ("offset", "timestamp_ms"))
-    }
+    rows = [r for r in findings if r["kind"] == HWM_REGRESSION]
+    times = {r["offset"]: r["timestamp_ms"] for r in history}
     return [{**r, "at_ms": times.get(r["election_offset"], r["start_timestamp_ms"])} for r in rows]
 
 
@@ -170,17 +173,16 @@ def _counts(windows: Sequence[Row]) -> dict[str, int]:
     return dict(Counter(w["verdict"] for w in windows))
 
 
-def _beside(lake: Lake, place: Place) -> str:
+def _beside(findings: Sequence[Row], place: Place) -> str:
     """The findings that a partition without a window has."""
-    kinds = {r["kind"] for r in lake.rows("findings", CLUSTER_ID) if (r["topic_id"], r["partition"]) == place}
+    kinds = {r["kind"] for r in findings if (r["topic_id"], r["partition"]) == place}
     return f"no window, but {', '.join(sorted(kinds))}" if kinds else "no window"
 
 
 def _best(windows: Sequence[Row]) -> str:
     """The strongest verdict among windows, and the sum of what is proven; nothing without a window."""
-    order = ("proven", "possible", "undetermined", "excluded")
     verdicts = [w["verdict"] for w in windows]
-    best = next((v for v in order if v in verdicts), "")
+    best = next((v for v in VERDICTS if v in verdicts), "")
     least = sum(w["loss_min"] or 0 for w in windows if w["verdict"] == "proven")
     return f"{best}, at least {least}" if best == "proven" else best
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -206,7 +205,7 @@ class Drill:
         self.described.append(self.client.ask("describe"))
 
     def _read(self, step: Step, _: bool) -> None:
-        self.read_topics([topic for topic in self.scenario.topics if topic in self.ledger.ids])
+        self.read_topics(self.scenario.topics)
 
     def _random(self, step: Step, count: int) -> None:
         self.chance(self, count)
@@ -252,7 +251,8 @@ class Drill:
         self.client.ask("unload")
         for node in self.cluster.nodes.values():
             if node.frozen:
-                self._thaw(Step(thaw=[]), [node.id]) if node.id in BROKERS else node.thaw()
+                self.note(f"heal: thaw {node.id}")
+                node.thaw()
         down = [node.id for node in self.cluster.nodes.values() if not node.runs]
         if down:
             self.note(f"heal: start {', '.join(map(str, down))}")
@@ -270,8 +270,3 @@ class Drill:
 
         wait_for("all replicas are in sync", whole, 120)
         self.note("healed: all replicas are in sync")
-
-    def clean(self) -> None:
-        """Remove the nodes' own folders, which the captures do not need."""
-        for node in self.cluster.nodes.values():
-            shutil.rmtree(node.home, ignore_errors=True)

@@ -133,7 +133,7 @@ def redact(type_name: str, data: dict[str, Any]) -> dict[str, Any]:
         name, value = data.get("name") or "", data.get("value")
         fields: tuple[str, ...] = ("value",) if is_secret_config(name) else ()
         if value and not fields:
-            data = {**data, "value": config_value(name, value)}
+            data = {**data, "value": redact_text(value)}
     elif type_name in _SECRET_FIELDS:
         fields = _SECRET_FIELDS[type_name]
     else:

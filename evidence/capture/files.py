@@ -165,7 +165,7 @@ def _opened(
 ) -> Iterator[Capture]:
     """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
     if local in in_place:
-        yield replace(_single_file(location, local, in_place), limits=limits)
+        yield _single_file(location, local, in_place, limits)
     elif local.is_dir():
         yield _register(location, local, refused, {}, in_place, limits)
     elif archive.is_archive(local):
@@ -173,7 +173,7 @@ def _opened(
             unpacked = archive.unpack(local, folder, limits, str(location))
             yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified, {}, limits)
     else:
-        yield replace(_single_file(location, local, in_place), limits=limits)
+        yield _single_file(location, local, in_place, limits)
 
 
 @contextmanager
@@ -185,10 +185,10 @@ def _private_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _single_file(location: Location, local: Path, in_place: Mapping[Path, Framed]) -> Capture:
+def _single_file(location: Location, local: Path, in_place: Mapping[Path, Framed], limits: Limits) -> Capture:
     kind = _kind(PurePosixPath(*local.parts[-3:]), local)
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(local, local.name, kind, in_place)])
+    return Capture(capture_name(location), None, [_entry(local, local.name, kind, in_place)], limits=limits)
 
 
 def _kind(path: PurePosixPath, local: Path) -> str:

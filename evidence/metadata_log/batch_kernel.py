@@ -31,7 +31,7 @@ _LEAST_RECORD_BYTES = 7
 # The CRC of a longer batch is left to google-crc32c, which is faster despite the call.
 _OWN_CRC_BYTES = 2048
 # A sum of a base timestamp and a delta that are both below this is a time that is accepted.
-_SAFE_TIME = (MAX_TIME_MS + 1) // 2
+SAFE_TIME = (MAX_TIME_MS + 1) // 2
 # Compression (0-2), timestamp type (3) and control (5) bits of the attributes.
 _UNUSUAL = 0x2F
 
@@ -136,7 +136,7 @@ def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes
         if codec >= 5 or (codec == 0 and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):
             return i, position
         state = PLAIN
-        if attributes & _UNUSUAL or timestamp >= _SAFE_TIME or timestamp <= -_SAFE_TIME:
+        if attributes & _UNUSUAL or timestamp >= SAFE_TIME or timestamp <= -SAFE_TIME:
             state = LEFT_BATCH
         elif size > _OWN_CRC_BYTES:
             state = PLAIN_UNCHECKED

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evidence.limits import MAX_TIME_MS
 from evidence.metadata_log.batch_kernel import (
     BASE_OFFSET,
     BASE_TIMESTAMP,
@@ -20,6 +19,7 @@ from evidence.metadata_log.batch_kernel import (
     CRC,
     EPOCH,
     POSITION,
+    SAFE_TIME,
     SIZE,
     Array,
     compiled,
@@ -51,7 +51,6 @@ SLACK = 32
 
 _BAD = -1
 _HEAD_BYTES = 61
-_SAFE_DELTA = (MAX_TIME_MS + 1) // 2
 _NO_LEADER, _NO_RECOVERY = -2, -1
 # The fields of one record before it is accepted: for a list the position of its elements, else the value; then for each
 # field the number of elements or 0, _BAD if the field is missing; then the rest.
@@ -233,7 +232,7 @@ def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool
     """Whether data[at:end), a record without its length prefix, is one that this module reads; its fields are put in
     `found`. number: its number in the batch."""
     found[_DELTA], at = _varint(data, at + 1, end, 9)
-    if at == _BAD or found[_DELTA] >= _SAFE_DELTA or found[_DELTA] <= -_SAFE_DELTA:
+    if at == _BAD or found[_DELTA] >= SAFE_TIME or found[_DELTA] <= -SAFE_TIME:
         return False
     offset_delta, at = _varint(data, at, end, 5)
     if at == _BAD or offset_delta != number:

@@ -212,3 +212,11 @@ def read_byte_range(source: Source, start: int, end: int) -> Any:
         file.seek(start)
         file.readinto(view[start:end])
     return buffer
+
+
+def bytes_of(work: ByteRange) -> Any:
+    """The bytes of a range's file, for its decoder. If only the range is needed, the bytes before it are zeros that
+    take no memory, and the data ends with the range."""
+    if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
+        return work.source.read_bytes()
+    return read_byte_range(work.source, work.start, work.end)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
-from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_ranges, read_byte_range, work_of
+from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_ranges, bytes_of, work_of
 from evidence.metadata_log.scan import DistinctBatch, Scanned
 from evidence.redaction import digests_by
 from evidence.wire.batches import Batch
@@ -88,17 +88,9 @@ def decoded(
     """DECODED rows of some ranges. keep: mask of the rows of an Arrow batch to return; None: all."""
     batches = []
     for one in work:
-        for batch in decode_arrow(_bytes_of(one), one, capture):
+        for batch in decode_arrow(bytes_of(one), one, capture):
             batches.append(batch.filter(keep(batch)) if keep else batch)
     return pa.Table.from_batches(batches, DECODED)
-
-
-def _bytes_of(work: ByteRange) -> Any:
-    """The bytes of the file. If only the range is needed, the bytes before it are zeros that take no memory, and the
-    data ends with the range."""
-    if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS:
-        return work.source.read_bytes()
-    return read_byte_range(work.source, work.start, work.end)
 
 
 def _quarantined(rows: pa.Table) -> list[Row]:

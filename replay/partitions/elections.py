@@ -41,11 +41,11 @@ LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 class States:
     """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
-    lists: the list columns as matrices. key: one number per partition. begins: the row does not continue a known state
-    (it is the first row, from a snapshot, or after a removal). taken_in: the row's leader joined the ISR in the change
-    that completes a reassignment. The old leader requested that change, so it confirms that the new one was in sync
-    (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so the
-    controller itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is
+    lists: the list columns as matrices. key: one number per partition, at least 0. begins: the row does not continue a
+    known state (it is the first row, from a snapshot, or after a removal). taken_in: the row's leader joined the ISR in
+    the change that completes a reassignment. The old leader requested that change, so it confirms that the new one was
+    in sync (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so
+    the controller itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is
     RECOVERING.
     """
 
@@ -83,8 +83,8 @@ def states_of(history: pa.Table) -> States:
     isr, elr and holders (their union) are bit masks over the row's own replica list (`ragged.masks`).
     """
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    # A sum: a damaged record's partition may be negative.
-    key = (topic << 32) + history["partition"].to_numpy().astype(np.int64)
+    # A sum: a damaged record's partition may be negative. No key is.
+    key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
     removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
     begins = np.ones(len(key), dtype=bool)
     begins[1:] = (key[1:] != key[:-1]) | removed[:-1]

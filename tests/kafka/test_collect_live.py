@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 from typer.testing import CliRunner
 
+from drill.nodes import CLUSTER_ID as CLUSTER
+from drill.nodes import free_ports, wait_for
 from evidence.capture.files import open_capture
 from jobs.cli import app
 from jobs.lake.lake import Lake
 from tests.kafka.conftest import KAFKA
 from tests.support.nodes import ssh_like
 
-CLUSTER = "AAAAAAAAQACAAAAAAAAAAA"
 NODES = (1, 2, 3)
 RECORDS = 50
-WAIT_S = 120
 
 
 def kafka(*words: str | Path, memory: str = "160m") -> list[str]:
     jvm = ["java", f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{KAFKA}/*"]
     return [*jvm, *map(str, words)]
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
-def wait_for(what: str, happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not happened():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.5)
 
 
 def configure(folder: Path) -> str:

@@ -83,6 +83,7 @@ def test_equals_the_scalar_reducer_where_numbers_end(log: tuple[list[Row], list[
     # A partition's states are told apart from those of all others.
     keys = states_of(history.table).key
     assert (np.diff(keys) >= 0).all()
+    assert (keys >= 0).all()  # -1 means that there is no such partition
     assert len(np.unique(keys)) == len({(row["topic_id"], row["partition"]) for row in expected})
 
 
