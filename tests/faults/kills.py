@@ -44,9 +44,7 @@ def at_step(step: str) -> Trial:
             raise LostError(f"no line {step!r}: {running.ended()}")
         running.kill()
         _is_killed(running)
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go
@@ -76,17 +74,22 @@ def _at_calls(shares: list[float]) -> Trial:
     def go(ground: Ground) -> int:
         place, killed = ground.place(), 0
         for share in shares:
-            call = 1 + int(share * ground.writes)
-            done = ground.run(place, injection=Injection(place / "lake", Mode.KILL, call)).ended()
-            if done.code not in (0, -signal.SIGKILL):  # 0: a run that has less to write
-                raise LostError(f"exit code {done.code}: {done.said[-600:]}")
-            killed += done.code == -signal.SIGKILL
+            killed += killed_at_call(ground, place, share)
             ground.is_before_or_after(place / "lake")
         ground.converges(place)
         removed(place)
         return killed
 
     return go
+
+
+def killed_at_call(ground: Ground, place: Path, share: float) -> bool:
+    """Kill a run at a share of the calls that write; False if it ended before, since it had less to write."""
+    call = 1 + int(share * ground.writes)
+    done = ground.run(place, injection=Injection(place / "lake", Mode.KILL, call)).ended()
+    if done.code not in (0, -signal.SIGKILL):
+        raise LostError(f"exit code {done.code}: {done.said[-600:]}")
+    return done.code == -signal.SIGKILL
 
 
 def _with_spark(victim: str, step: str, mark: str) -> Trial:
@@ -105,9 +108,7 @@ def _with_spark(victim: str, step: str, mark: str) -> Trial:
             if not killed:
                 return 0
         _all_gone(f"{_MARK}={mark}")
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go
