@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
-from tests.faults.injector import Injection, Mode
+from tests.faults.injector import ALL, Injection, Mode
 
 _FREE_KB = (40, 400)
 _QUOTA_BYTES = (2_000, 20_000)
@@ -104,7 +104,7 @@ def error(number: int, share: float, once: bool = False, on_reads: bool = False)
     def go(ground: Ground) -> int:
         place = ground.place()
         first = 1 + int(share * (ground.reads if on_reads else ground.writes))
-        last = first if once else 2**62
+        last = first if once else ALL
         injection = Injection(place / "lake", Mode.FAIL, first, last, number, on_reads)
         _survives(ground, place, injection, may_succeed=once)
         return 1
