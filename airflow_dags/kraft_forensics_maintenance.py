@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, task, task_group
+from airflow.sdk import DAG, Param, task, task_group
 from kraft_forensics_dags.captures import folders_of
 from kraft_forensics_dags.hook import on_failure
 from kraft_forensics_dags.launch import launch
@@ -46,13 +46,11 @@ def lake(name: str, maintain: list[str], verify: list[str]) -> None:
     launch("maintain", maintain, name, **limits) >> launch("verify", verify, name, **limits)
 
 
-_SCHEDULE = schedule("MAINTENANCE_SCHEDULE", "@weekly")
-
 with DAG(
     "kraft_forensics_maintenance",
     description="Compact and verify the tables of every lake",
     doc_md=__doc__,
-    schedule=None if _SCHEDULE is None else CronDataIntervalTimetable(_SCHEDULE, timezone="UTC"),
+    schedule=schedule("MAINTENANCE_SCHEDULE", "@weekly"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, task, task_group
+from airflow.sdk import DAG, Param, get_current_context, task, task_group
 from kraft_forensics_dags.answers import answer_of
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
@@ -23,7 +23,15 @@ from kraft_forensics_dags.command import log
 from kraft_forensics_dags.hook import on_failure, on_findings
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, json_value, number, schedule, setting, task_defaults
+from kraft_forensics_dags.settings import (
+    ROOT,
+    application_limits,
+    json_object,
+    number,
+    schedule,
+    setting,
+    task_defaults,
+)
 
 PARAMS = {
     "captures": path_param(
@@ -31,7 +39,7 @@ PARAMS = {
         "Folder or prefix with a folder for each cluster; in it captures whose names begin with their date.",
     ),
     "clusters": Param(
-        json_value("CLUSTERS", "{}", dict),
+        json_object("CLUSTERS"),
         "Instead of all folders of `captures`: an object, cluster to folder or prefix with its captures.",
         type="object",
         propertyNames={"pattern": CLUSTER_PATTERN},
@@ -100,13 +108,11 @@ def cluster(name: str, lake: str, arguments: list[str]) -> Any:
     return answer(name, lake, launch("run", arguments, name, **application_limits()))
 
 
-_SCHEDULE = schedule("SCHEDULE", "@daily")
-
 with DAG(
     "kraft_forensics_nightly",
     description="Replay the metadata log of every Kafka cluster and report lost records that are new",
     doc_md=__doc__,
-    schedule=None if _SCHEDULE is None else CronDataIntervalTimetable(_SCHEDULE, timezone="UTC"),
+    schedule=schedule("SCHEDULE", "@daily"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=number("RUNS", 1, least=1),

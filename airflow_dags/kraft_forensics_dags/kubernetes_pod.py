@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
-from kraft_forensics_dags.settings import json_value
+from kraft_forensics_dags.settings import json_object
 
 # Findings (3) end the pod well; its exit code becomes the task's result.
 SCRIPT = """
@@ -24,7 +24,7 @@ printf '{"command": "%s", "exit_code": %d, "findings": %s}' "$1" $code $findings
 
 def pod(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     """A task that runs the command in a pod, as `launch` describes it."""
-    own = json_value("OPERATOR", "{}", dict)
+    own = json_object("OPERATOR")
     operator = KubernetesPodOperator(
         task_id=task_id,
         cmds=["sh", "-c", SCRIPT, "kraft-forensics"],

@@ -8,6 +8,8 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from airflow.sdk import CronDataIntervalTimetable
+
 PREFIX = "KRAFT_FORENSICS_DAG_"
 ROOT = "/var/lib/kraft-forensics"
 
@@ -26,15 +28,15 @@ def number(name: str, default: int, least: int = 0) -> int:
     return int(text)
 
 
-def json_value(name: str, default: str, kind: type) -> Any:
-    """A setting that is JSON: an array (`kind` list) or an object (dict)."""
-    text = setting(name, default)
+def json_object(name: str) -> dict[str, Any]:
+    """A setting that is a JSON object; empty by default."""
+    text = setting(name, "{}")
     try:
         value = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{PREFIX}{name} must be JSON, not {text!r}: {error}") from None
-    if not isinstance(value, kind):
-        raise ValueError(f"{PREFIX}{name} must be a JSON {'array' if kind is list else 'object'}, not {text!r}")
+    if not isinstance(value, dict):
+        raise ValueError(f"{PREFIX}{name} must be a JSON object, not {text!r}")
     return value
 
 
@@ -46,10 +48,10 @@ def choice(name: str, values: tuple[str, ...]) -> str:
     return text
 
 
-def schedule(name: str, default: str) -> str | None:
-    """A cron expression or preset; None for `none`: the DAG runs when it is triggered."""
+def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
+    """A cron expression or preset, in UTC; None for `none`: the DAG runs when it is triggered."""
     text = setting(name, default)
-    return None if text == "none" else text
+    return None if text == "none" else CronDataIntervalTimetable(text, timezone="UTC")
 
 
 def hook_name() -> str:

@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException
 
 from kraft_forensics_dags.command import ended
-from kraft_forensics_dags.settings import json_value
+from kraft_forensics_dags.settings import json_object
 
 DRIVER = Path(__file__).with_name("driver.py")
 
@@ -39,7 +39,7 @@ class SubmitCommand(SparkSubmitOperator):
 
 def submit(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     """A task that submits the command, as `launch` describes it."""
-    own = json_value("OPERATOR", "{}", dict)
+    own = json_object("OPERATOR")
     # The name is the label of a mapped task and of the application in Spark's own pages.
     operator = SubmitCommand(
         task_id=task_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.faults.ground import Ground, Trial, ends_clearly, removed
-from tests.faults.injector import Injection, Mode
+from tests.faults.injector import ALL, Injection, Mode
 
 _DAY_S = 86_400
 
@@ -24,7 +24,7 @@ def _jumping(days: int, begin: float, end: float) -> Trial:
 
     def go(ground: Ground) -> int:
         place = ground.place()
-        first, last = int(begin * ground.writes), int(end * ground.writes) if end < 1 else 2**62
+        first, last = int(begin * ground.writes), int(end * ground.writes) if end < 1 else ALL
         injection = Injection(place / "lake", Mode.CLOCK, first, last, shift_s=days * _DAY_S)
         ends_clearly(ground.run(place, injection=injection).ended(), (0,))
         # Results of quality are those of the newest run by the clock, which an earlier one may be now.

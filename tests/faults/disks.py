@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
-from tests.faults.injector import Injection, Mode
+from tests.faults.injector import ALL, Injection, Mode
 
 _FREE_KB = (40, 400)
 _QUOTA_BYTES = (2_000, 20_000)
@@ -24,7 +24,7 @@ def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
             yield "disk full", "tmpfs", _full(free)
         yield "read-only lake", "bind mount", _read_only
     else:
-        yield "read-only lake", "EROFS of each write (injector)", _always(errno.EROFS)
+        yield "read-only lake", "EROFS of each write (injector)", error(errno.EROFS, 0.0)
     for size in _QUOTA_BYTES:
         yield "quota", "EFBIG (RLIMIT_FSIZE)", quota(size)
     source = random.Random(seed)
@@ -84,9 +84,7 @@ def _read_only(ground: Ground) -> int:
         ends_clearly(ground.run(place).ended(), (1,))
     finally:
         subprocess.run(["umount", "-l", lake], check=True)
-    ground.is_before_or_after(lake)
-    ground.converges(place)
-    removed(place)
+    ground.recovers(place)
     return 1
 
 
@@ -94,16 +92,10 @@ def quota(size: int) -> Trial:
     def go(ground: Ground) -> int:
         place = ground.place()
         ends_clearly(ground.run(place, file_bytes=size).ended(), (1,))
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go
-
-
-def _always(number: int) -> Trial:
-    return error(number, 0.0)
 
 
 def error(number: int, share: float, once: bool = False, on_reads: bool = False) -> Trial:
@@ -112,16 +104,12 @@ def error(number: int, share: float, once: bool = False, on_reads: bool = False)
     def go(ground: Ground) -> int:
         place = ground.place()
         first = 1 + int(share * (ground.reads if on_reads else ground.writes))
-        last = first if once else 2**62
+        last = first if once else ALL
         injection = Injection(place / "lake", Mode.FAIL, first, last, number, on_reads)
-        _survives(ground, place, injection, 0 in _codes(once))
+        _survives(ground, place, injection, may_succeed=once)
         return 1
 
     return go
-
-
-def _codes(once: bool) -> tuple[int, ...]:
-    return (0, 1) if once else (1,)
 
 
 def _of_capture(share: float) -> Trial:
@@ -138,15 +126,11 @@ def _survives(ground: Ground, place: Path, injection: Injection, may_succeed: bo
     done = ends_clearly(ground.run(place, injection=injection).ended())
     if done.code == 0 and not may_succeed and done.calls >= injection.first:
         raise LostError(f"exit code 0, although writes failed: {done.said[-600:]}")
-    ground.is_before_or_after(place / "lake")
-    ground.converges(place)
-    removed(place)
+    ground.recovers(place)
 
 
 def _slow(ground: Ground) -> int:
     place = ground.place()
     injection = Injection(place / "lake", Mode.SLOW, 1, 200, _SLOW_MS)
-    ends_clearly(ground.run(place, injection=injection).ended(), (0,))
-    ground.is_after(place / "lake")
-    removed(place)
+    ground.goes_well(place, injection=injection)
     return 1

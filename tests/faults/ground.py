@@ -81,6 +81,18 @@ class Ground:
             raise LostError(f"the run again ended with {done.code}: {done.said[-600:]}")
         self.is_after(place / "lake")
 
+    def recovers(self, place: Path) -> None:
+        """Check what a fault has left in `place`, that a run again goes on from there, and remove it."""
+        self.is_before_or_after(place / "lake")
+        self.converges(place)
+        removed(place)
+
+    def goes_well(self, place: Path, **options: Any) -> None:
+        """Check that a run ends well with the rows of an undisturbed run, and remove `place`. options: of `run`."""
+        ends_clearly(self.run(place, **options).ended(), (0,))
+        self.is_after(place / "lake")
+        removed(place)
+
     def is_after(self, lake: Path, without: str = "") -> None:
         """Check that a lake has the rows of an undisturbed run, and that its chain is whole. without: a table."""
         opened = Lake(lake)

@@ -9,7 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 
 _SOURCE = Path(__file__).with_name("injector.c")
-_ALL = 2**62
+ALL = 2**62  # as the last call: all from the first on
 
 
 class Mode(IntEnum):
@@ -30,7 +30,7 @@ class Injection:
     folder: Path
     mode: Mode
     first: int = 1
-    last: int = _ALL
+    last: int = ALL
     value: int = 0
     on_reads: bool = False
     shift_s: int = 0

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from tests.faults.ground import STEPS, Ground, LostError, Trial, ends_clearly, removed
 from tests.faults.injector import Injection, Mode
@@ -19,14 +20,13 @@ _SPARK_STEPS = ("decoding", "replaying", "judging", "checking", "writing the rep
 _IN_A_ROW = 4  # kills of one lake before a run is left alone
 
 
-def trials(seed: int, moments: int, with_spark: bool = True) -> Iterator[tuple[str, str, Trial]]:
+def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
     """(fault, where, trial). moments: number of kills at random moments, and a quarter of it at file calls."""
     for step in STEPS:
         yield "kill -9 of the driver, no Spark", f"step `{step}`", at_step(step)
-    for victim in ("driver", "JVM", "Python worker") if with_spark else ():
-        for number, step in enumerate(_SPARK_STEPS):
-            mark = str(3_000_000 + 10 * number + len(victim))
-            yield f"kill -9 of the {victim}, with Spark", f"step `{step}`", _with_spark(victim, step, mark)
+    for victim in ("driver", "JVM", "Python worker"):
+        for step in _SPARK_STEPS:
+            yield f"kill -9 of the {victim}, with Spark", f"step `{step}`", _with_spark(victim, step)
     source = random.Random(seed)
     for at in range(0, moments, _IN_A_ROW):
         shares = [source.random() for _ in range(min(_IN_A_ROW, moments - at))]
@@ -44,9 +44,7 @@ def at_step(step: str) -> Trial:
             raise LostError(f"no line {step!r}: {running.ended()}")
         running.kill()
         _is_killed(running)
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go
@@ -76,11 +74,7 @@ def _at_calls(shares: list[float]) -> Trial:
     def go(ground: Ground) -> int:
         place, killed = ground.place(), 0
         for share in shares:
-            call = 1 + int(share * ground.writes)
-            done = ground.run(place, injection=Injection(place / "lake", Mode.KILL, call)).ended()
-            if done.code not in (0, -signal.SIGKILL):  # 0: a run that has less to write
-                raise LostError(f"exit code {done.code}: {done.said[-600:]}")
-            killed += done.code == -signal.SIGKILL
+            killed += killed_at_call(ground, place, share)
             ground.is_before_or_after(place / "lake")
         ground.converges(place)
         removed(place)
@@ -89,9 +83,18 @@ def _at_calls(shares: list[float]) -> Trial:
     return go
 
 
-def _with_spark(victim: str, step: str, mark: str) -> Trial:
+def killed_at_call(ground: Ground, place: Path, share: float) -> bool:
+    """Kill a run at a share of the calls that write; False if it ended before, since it had less to write."""
+    call = 1 + int(share * ground.writes)
+    done = ground.run(place, injection=Injection(place / "lake", Mode.KILL, call)).ended()
+    if done.code not in (0, -signal.SIGKILL):
+        raise LostError(f"exit code {done.code}: {done.said[-600:]}")
+    return done.code == -signal.SIGKILL
+
+
+def _with_spark(victim: str, step: str) -> Trial:
     def go(ground: Ground) -> int:
-        place = ground.place()
+        place, mark = ground.place(), uuid4().hex
         settings = {**ALWAYS_SPARK, "KRAFT_FORENSICS_QUALITY__SPARK_FROM_ROWS": "0", _MARK: mark}
         running = started_anew(place, ground.words(place), settings)
         if not running.wait_for(step):
@@ -105,9 +108,7 @@ def _with_spark(victim: str, step: str, mark: str) -> Trial:
             if not killed:
                 return 0
         _all_gone(f"{_MARK}={mark}")
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go

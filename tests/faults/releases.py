@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from deltalake.schema import PrimitiveType
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
 from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
-from tests.faults.injector import Injection, Mode
+from tests.faults.kills import killed_at_call
 
 _LACKED = ("rule_differences", "invariant_violations", "node_clocks", "acknowledgements")
 _FUTURE = "ofTheFuture"
@@ -58,9 +57,7 @@ def _as_older_release(lake: Path) -> None:
 def _older(ground: Ground) -> int:
     place = ground.place()
     _as_older_release(place / "lake")
-    ends_clearly(ground.run(place).ended(), (0,))
-    ground.is_after(place / "lake")
-    removed(place)
+    ground.goes_well(place)
     return 1
 
 
@@ -68,13 +65,10 @@ def _cut_off(share: float) -> Trial:
     def go(ground: Ground) -> int:
         place = ground.place()
         _as_older_release(place / "lake")
-        call = 1 + int(share * ground.writes)
-        done = ground.run(place, injection=Injection(place / "lake", Mode.KILL, call)).ended()
-        if done.code not in (0, -signal.SIGKILL):
-            raise LostError(f"exit code {done.code}: {done.said[-600:]}")
+        killed = killed_at_call(ground, place, share)
         ground.converges(place)
         removed(place)
-        return int(done.code == -signal.SIGKILL)
+        return int(killed)
 
     return go
 
@@ -83,9 +77,7 @@ def _more_columns(ground: Ground) -> int:
     place = ground.place()
     for name in TABLES:
         DeltaTable(str(place / "lake" / name)).alter.add_columns([Field("of_the_future", PrimitiveType("string"))])
-    ends_clearly(ground.run(place).ended(), (0,))
-    ground.is_after(place / "lake")
-    removed(place)
+    ground.goes_well(place)
     return 1
 
 
@@ -104,9 +96,7 @@ def newer_protocol(name: str) -> Trial:
         if (log / f"{version + 1:020d}.json").exists():
             raise LostError(f"{name}: committed on top of a protocol that is not known")
         added.unlink()
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return 1
 
     return go

@@ -73,9 +73,7 @@ def _of_capture(running: s3.Store, home: Path, how: str, first: int, every: int)
             ends_clearly(_started(place, words, endpoint, home))
         if not fault.failed:
             raise LostError("no request failed")
-        ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
+        ground.recovers(place)
         return fault.failed
 
     return go

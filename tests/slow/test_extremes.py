@@ -78,13 +78,13 @@ def room(found: Decoded) -> dict[str, int]:
     """How far times, offsets and epochs may be moved until the largest one is the last of its type."""
     tables = [pa.Table.from_pylist(found.batches), found.offsets, found.events, found.boot_ids]
     history, _ = history_of(found)
-    most = {"ms": MAX_TIME_MS, "offset": MAX_INT64, "epoch": MAX_INT32}
+    limits = {"ms": MAX_TIME_MS, "offset": MAX_INT64, "epoch": MAX_INT32}
+    most = dict(limits)
     for table in (*tables, history.table):
         for name in set(NAMED) & set(table.column_names) - ({"high_watermark"} if table is tables[0] else set()):
             largest = pc.max(table[name]).as_py()
-            limit = {"ms": MAX_TIME_MS, "offset": MAX_INT64, "epoch": MAX_INT32}[NAMED[name]]
             if largest is not None:
-                most[NAMED[name]] = min(most[NAMED[name]], limit - largest)
+                most[NAMED[name]] = min(most[NAMED[name]], limits[NAMED[name]] - largest)
     return most
 
 

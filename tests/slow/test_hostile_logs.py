@@ -7,21 +7,16 @@ from pathlib import Path
 import pytest
 
 from evidence.limits import MAX_TIME_MS
-from jobs.config.settings import load_settings
-from jobs.detect.stage import run_detect
-from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
-from jobs.replay.stage import replay
 from jobs.report.stage import write_pages
 from tests.support.hostile_logs import hostile_capture
+from tests.unit.jobs.test_crashes import run
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_hostile_capture_is_judged(seed: int, tmp_path: Path) -> None:
-    lake, settings = Lake(tmp_path / "lake"), load_settings()
-    cluster = ingest(lake, hostile_capture(seed, tmp_path / "capture"), settings, lambda _: None).cluster_id
-    replay(lake, cluster, settings, lambda _: None)
-    run_detect(lake, cluster, settings, lambda _: None)
+    lake = Lake(tmp_path / "lake")
+    cluster = run(lake, hostile_capture(seed, tmp_path / "capture"))
     (page,) = write_pages(lake, [cluster], tmp_path / "report.html", lambda _: None)
     assert Path(page).stat().st_size > 10_000
     times = lake.read("metadata_records", cluster, ("timestamp_ms",))["timestamp_ms"].to_pylist()

@@ -6,22 +6,21 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import boto3
 
+from tests.support.forwarding import Forwarder, serving
+
 START_SECONDS = 60
 KEY, SECRET = "AKIDOFTHETESTS", "the-secret-of-the-tests"
-_NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "server", "date"}
 
 Alter = Callable[[str, str, bytes], bytes]
 
@@ -104,41 +103,10 @@ def in_front_of(endpoint: str, alter: Alter) -> Iterator[str]:
     """A server that passes requests on and gives back what `alter(method, path, body)` makes of the body, with the
     length that the body then has. Yields its endpoint."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Handler(Forwarder):
+        def answer(self, sent: bytes | None) -> None:
+            status, headers, body = self.passed_on(sent)
+            self.send(status, headers, body if self.command == "HEAD" else alter(self.command, self.path, body))
 
-        def answer(self) -> None:
-            own = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "accept-encoding")}
-            asked = urllib.request.Request(endpoint + self.path, headers=own, method=self.command)
-            try:
-                found = urllib.request.urlopen(asked, timeout=30)
-            except urllib.error.HTTPError as error:
-                found = error
-            with found:
-                body = found.read()
-                length = found.headers.get("Content-Length", "0")
-                headers = [(k, v) for k, v in found.headers.items() if k.lower() not in _NOT_PASSED_ON]
-            if self.command != "HEAD":
-                body = alter(self.command, self.path, body)
-                length = str(len(body))
-            self.send_response(found.status)
-            for name, value in [*headers, ("Content-Length", length)]:
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        do_GET = do_HEAD = answer
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler, endpoint) as own:
+        yield own
