@@ -20,13 +20,12 @@ _TIMESTAMP = "make_timestamptz({ms} * 1000)"
 def connect(lake: Lake) -> DuckDBPyConnection:
     """A connection to an in-memory database with the lake's tables and views, as of now; times are shown in UTC.
 
-    Errors: LakeError if there is no lake; KraftForensicsError without the package duckdb.
+    lake: one that is there (`Lake.require`). Errors: KraftForensicsError without the package duckdb.
     """
     try:
         import duckdb
     except ImportError as error:
         raise KraftForensicsError("the package duckdb is missing: pip install 'kraft-forensics[duckdb]'") from error
-    lake.require()
     connection = duckdb.connect()
     connection.execute("set TimeZone = 'UTC'")
     for macro in _MACROS:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.spark.tables import table_frame, table_query
+from jobs.spark.tables import table_query
 from jobs.spark.types import spark_schema
 from jobs.views.catalogue import views
 
@@ -26,6 +26,7 @@ def define_views(
     a table.
     """
     wanted = TABLES.keys() | views().keys() if names is None else set(names)
+    kind = "temporary view" if database is None else "view"
     before = spark.catalog.currentDatabase()
     if database is not None:
         if not spark.catalog.databaseExists(database):
@@ -33,27 +34,19 @@ def define_views(
         spark.catalog.setCurrentDatabase(database)
     try:
         for table in TABLES.values():
-            if table.name not in wanted:
-                continue
-            if database is None:
-                table_frame(spark, lake, table.name).createOrReplaceTempView(table.name)
-                continue
-            comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
-            spark.sql(_definition(table.name, table.comment, comments, table_query(lake, table.name)))
+            if table.name in wanted:
+                comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
+                query = table_query(lake, table.name)
+                spark.sql(_definition(kind, table.name, table.comment, comments, query))
         for view in views().values():
             if view.name in wanted:
-                spark.sql(
-                    _definition(
-                        view.name, view.comment, view.columns, view.query(_TIMESTAMP), is_temporary=database is None
-                    )
-                )
+                spark.sql(_definition(kind, view.name, view.comment, view.columns, view.query(_TIMESTAMP)))
     finally:
         spark.catalog.setCurrentDatabase(before)
 
 
-def _definition(name: str, comment: str, columns: dict[str, str], query: str, is_temporary: bool = False) -> str:
+def _definition(kind: str, name: str, comment: str, columns: dict[str, str], query: str) -> str:
     listed = ", ".join(f"{quoted(column)} comment {literal(text)}" for column, text in columns.items())
-    kind = "temporary view" if is_temporary else "view"
     return f"create or replace {kind} {quoted(name)} ({listed}) comment {literal(comment)} as\n{query}"
 
 

@@ -10,29 +10,17 @@
 -- differs: windows where it elects another leader than the recorded one
 -- loss_min: at least this many acknowledged offsets would be lost
 -- loss_max: at most this many; null = no upper bound is known for one window
-with totals as (
-  select
-    c.cluster_id, c.policy,
-    count(*) as windows,
-    count(case when c.outcome = 'elected' then 1 end) as elected,
-    count(case when c.outcome = 'waits' then 1 end) as waits,
-    count(case when c.outcome = 'undetermined' then 1 end) as undetermined,
-    count(case when c.differs then 1 end) as differs,
-    sum(case when c.outcome = 'elected' then coalesce(c.loss_min, 0) else 0 end) as loss_min,
-    case
-      when count(case when c.outcome = 'elected' and c.loss_max is null then 1 end) = 0
-        then sum(case when c.outcome = 'elected' then c.loss_max else 0 end)
-    end as loss_max
-  from counterfactuals c
-  group by c.cluster_id, c.policy
-)
 select
-  t.cluster_id, t.policy,
-  cast(t.windows as int) as windows,
-  cast(t.elected as int) as elected,
-  cast(t.waits as int) as waits,
-  cast(t.undetermined as int) as undetermined,
-  cast(t.differs as int) as differs,
-  cast(t.loss_min as bigint) as loss_min,
-  cast(t.loss_max as bigint) as loss_max
-from totals t
+  c.cluster_id, c.policy,
+  cast(count(*) as int) as windows,
+  cast(count(case when c.outcome = 'elected' then 1 end) as int) as elected,
+  cast(count(case when c.outcome = 'waits' then 1 end) as int) as waits,
+  cast(count(case when c.outcome = 'undetermined' then 1 end) as int) as undetermined,
+  cast(count(case when c.differs then 1 end) as int) as differs,
+  cast(sum(case when c.outcome = 'elected' then coalesce(c.loss_min, 0) else 0 end) as bigint) as loss_min,
+  case
+    when count(case when c.outcome = 'elected' and c.loss_max is null then 1 end) = 0
+      then cast(sum(case when c.outcome = 'elected' then c.loss_max else 0 end) as bigint)
+  end as loss_max
+from counterfactuals c
+group by c.cluster_id, c.policy

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from evidence.capture.remote import Location
 from jobs.lake.lake import Lake
-from jobs.spark.tables import table_frame
+from jobs.lake.tables import CLUSTER_ID
+from jobs.spark.tables import table_query
 
 
 class SparkLake(Lake):
@@ -18,4 +20,5 @@ class SparkLake(Lake):
 
     def table(self, name: str, cluster_id: str | None = None) -> DataFrame:
         """A table, or one cluster's rows of it."""
-        return table_frame(self.spark, self, name, cluster_id)
+        frame = self.spark.sql(table_query(self, name))
+        return frame if cluster_id is None else frame.where(F.col(CLUSTER_ID) == cluster_id)
