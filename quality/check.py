@@ -60,7 +60,7 @@ class Violations:
 @dataclass(frozen=True, slots=True)
 class Check:
     """An expectation. name: unique in its table. meaning: what must hold. action: what to do where it does not. needs:
-    the columns that `find` reads, by table. key: columns that name a violation."""
+    the columns that `find` reads, by table; fields of structs as dotted paths. key: columns that name a violation."""
 
     table: str
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,14 @@ class Rows:
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
+        self._only: dict[tuple[str, ...], Rows] = {}
+
+    def only(self, columns: Iterable[str]) -> Rows:
+        """The rows with these columns of the table; the same object each time."""
+        names = tuple(name for name in dict.fromkeys(columns) if name in self.table.column_names)
+        if names not in self._only:
+            self._only[names] = Rows(self.table.select(names))
+        return self._only[names]
 
     def __len__(self) -> int:
         return len(self.table)
@@ -101,6 +109,8 @@ class Rows:
 
     def sorted_by(self, numbers: Array, offset: Array) -> Rows:
         """The rows in the order of two arrays."""
+        if _is_sorted(numbers, offset):
+            return self
         order = np.lexsort((offset, numbers))
         return Rows(self.table.take(pa.array(order)))
 
@@ -114,6 +124,11 @@ class Rows:
 
 
 Tables = Mapping[str, Rows]
+
+
+def _is_sorted(first: Array, second: Array) -> bool:
+    rises = first[1:] > first[:-1]
+    return bool((rises | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))).all())
 
 
 def encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

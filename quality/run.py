@@ -88,6 +88,11 @@ def all_columns(checks: Iterable[Check]) -> dict[str, tuple[str, ...]]:
     return {table: tuple(columns) for table, columns in found.items()}
 
 
+def top_level(columns: Iterable[str]) -> tuple[str, ...]:
+    """The columns that dotted paths of fields are in."""
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in columns))
+
+
 def names_by_table(checks: Iterable[Check], scope: Scope) -> dict[str, list[str]]:
     """The full names of the checks with this scope, by table."""
     found: dict[str, list[str]] = {}
@@ -112,5 +117,6 @@ def _check(checks: Sequence[Check], limits: Limits, part: Part) -> Outcomes:
     found = {check.full_name: Outcome() for check in mine}
     for tables in part.read(all_columns(mine)):
         for check in mine:
-            found[check.full_name].add(check, check.find(tables, limits), limits.sample_rows)
+            rows = {name: tables[name].only(top_level((*columns, *check.key))) for name, columns in check.needs.items()}
+            found[check.full_name].add(check, check.find(rows, limits), limits.sample_rows)
     return found

@@ -137,20 +137,30 @@ def _part(name: str, footer: dict[str, Any] | None, bucket: Bucket) -> FilePart 
 
 
 def read_bucket(
-    storage: Storage, parts: Iterable[FilePart], columns: Sequence[str], bucket: Bucket, topics: Sequence[str]
+    storage: Storage,
+    parts: Iterable[FilePart],
+    columns: Sequence[str],
+    bucket: Bucket,
+    topics: Sequence[str],
+    as_codes: bool = False,
 ) -> Iterable[pa.Table]:
     """The bucket's rows, part by part; rows without a topic are left out. columns: names, or dotted paths of fields.
     Those that a file of an earlier release lacks are left out. topics: path of the column with the topic ids, which
-    must be among them."""
+    must be among them. as_codes: columns of strings are dictionary-encoded, as they are in the files."""
     for part in parts:
         with storage.open(part.name) as source:
-            file = pq.ParquetFile(source)
+            footer = pq.read_metadata(source)
+            file = pq.ParquetFile(source, metadata=footer, read_dictionary=_strings(footer) if as_codes else None)
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
             present = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
             rows = file.read_row_groups(list(groups), present, use_threads=False)
         if not part.sure:
             rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
         yield rows
+
+
+def _strings(footer: pq.FileMetaData) -> list[str]:
+    return [field.name for field in footer.schema.to_arrow_schema() if pa.types.is_string(field.type)]
 
 
 def _column(rows: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:

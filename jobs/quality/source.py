@@ -28,6 +28,7 @@ from quality.run import (
     Source,
     all_columns,
     names_by_table,
+    top_level,
     transactions,
     with_codes,
 )
@@ -45,7 +46,7 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
     `replay.rows_per_bucket` rows together."""
     if sum(file.rows for name in _LARGE for file in lake.files(name, cluster)) > settings.replay.rows_per_bucket:
         return LakeSource(lake, cluster, settings)
-    needs = {name: columns for name, columns in all_columns(checks).items() if name != TRANSACTIONS}
+    needs = {name: top_level(columns) for name, columns in all_columns(checks).items() if name != TRANSACTIONS}
     if _RECORDS in needs:
         needs[_RECORDS] = tuple(dict.fromkeys((*needs[_RECORDS], "type")))
     return InMemory({name: lake.read(name, cluster, columns) for name, columns in needs.items()})
@@ -83,7 +84,8 @@ class LakeSource:
         names = [check.full_name for check in of_topics]
         sliced = [name for name in all_columns(of_topics) if name in TABLES and TABLES[name].topics]
         files = BucketFiles(self._lake, self._cluster, sliced)
-        count = power_of_two(files.rows(*sliced) / self._most)
+        # As many buckets as replay has, so that a file is not read for two of them.
+        count = power_of_two(max(files.rows(name) for name in sliced) / self._most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
         most = min(cores(rows, self._spark), count)
         yield from (_Topics(self._lake, self._cluster, names, items[at::most]) for at in range(most))
@@ -110,10 +112,7 @@ class _File:
     most: int
 
     def read(self, needs: Needs) -> Iterator[Tables]:
-        columns = needs[self.table]
-        parts = [] if self.file is None else [FilePart(f"{self.table}/{self.file}", None, True)]
-        found = read_bucket(self.lake.storage, parts, columns, Bucket(0, 1), ())
-        rows = _joined(chain([TABLES[self.table].file_schema.empty_table().select(columns)], found))
+        rows = _rows(self.lake, self.table, [] if self.file is None else [self.file], needs[self.table])
         for at in range(0, max(len(rows), 1), self.most):
             yield {self.table: Rows(rows.slice(at, self.most))}
 
@@ -133,9 +132,7 @@ class _Topics:
         for item in self.items:
             found = {name: Rows(_of_bucket(table, item.bucket)) for name, table in others.items()}
             for name, parts in item.parts.items():
-                of = TABLES[name]
-                rows = read_bucket(self.lake.storage, parts, needs[name], item.bucket, of.topics)
-                found[name] = Rows(_joined(chain([of.schema.empty_table().select(needs[name])], rows)))
+                found[name] = Rows(_of_parts(self.lake, name, parts, needs[name], item.bucket))
             yield found
 
 
@@ -151,15 +148,34 @@ class _Whole:
         yield {name: Rows(_whole(self.lake, self.cluster, name, columns)) for name, columns in needs.items()}
 
 
-def _joined(parts: Iterable[pa.Table]) -> pa.Table:
-    """Columns that a part lacks are null."""
-    return pa.concat_tables([with_codes(part) for part in parts], promote_options="permissive")
-
-
 def _whole(lake: Lake, cluster: str, name: str, columns: Sequence[str]) -> pa.Table:
     if name == TRANSACTIONS:
-        return with_codes(transactions(lake.read(_RECORDS, cluster, columns)))
-    return _joined(lake.parts(name, cluster, columns))
+        return transactions(_whole(lake, cluster, _RECORDS, columns))
+    return _rows(lake, name, [file.path for file in lake.files(name, cluster)], columns)
+
+
+def _rows(lake: Lake, name: str, files: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """All rows of files of a table."""
+    return _of_parts(lake, name, [FilePart(f"{name}/{file}", None, True) for file in files], columns, Bucket(0, 1))
+
+
+def _of_parts(lake: Lake, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
+    """Rows of a table; a column that a file lacks is null. columns: names, or dotted paths of fields."""
+    found = read_bucket(lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
+    empty = _selected(TABLES[name].file_schema, columns).empty_table()
+    return pa.concat_tables(map(with_codes, chain([empty], found)), promote_options="permissive")
+
+
+def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """Columns of a schema; columns of structs with the fields alone that dotted paths name."""
+    fields = []
+    for name in top_level(columns):
+        field = schema.field(name)
+        paths = {path for path in columns if path.startswith(f"{name}.")}
+        if paths and name not in columns:
+            field = pa.field(name, pa.struct([inner for inner in field.type if f"{name}.{inner.name}" in paths]))
+        fields.append(field)
+    return pa.schema(fields)
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:

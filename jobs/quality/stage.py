@@ -6,8 +6,10 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -72,6 +74,9 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
             lake.commit(RESULTS, cluster, [], unnamed, since=since)
             since += 1
         run_id = uuid4().hex[:16]
+        Thread(
+            target=import_module, args=["quality.checkpoint"], daemon=True
+        ).start()  # takes seconds, beside the checks
         found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
         with TemporaryDirectory() as folder:
             met = _validate(lake, cluster, found, warns, settings, Path(folder))

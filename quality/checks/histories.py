@@ -27,6 +27,8 @@ SUBJECTS = {
 _HISTORY = "partition_history"
 _KEY = (*SUBJECTS[_HISTORY], "offset")
 _EPOCHS = ("leader_epoch", "partition_epoch")
+_PLACE = ("partition_change.topic_id", "partition_change.partition")
+_AGREEING = ("leader", *_EPOCHS, "replicas", "isr")
 _INTERVAL = ("offset", "timestamp_ms", "end_offset", "end_timestamp_ms", "origin")
 _AGAIN = "Run replay and detect again on a lake of this release; if it is still broken, report it with the capture."
 _LATEST = np.iinfo(np.int64).max
@@ -103,7 +105,7 @@ def checks() -> Iterator[Check]:
         "States are missing: " + _AGAIN[0].lower() + _AGAIN[1:],
         _changes,
         {
-            "metadata_records": ("offset", "commit_state", "partition_change"),
+            "metadata_records": ("offset", "commit_state", *_PLACE),
             TRANSACTIONS: ("offset", "type"),
             _HISTORY: _KEY,
             **HOLES,
@@ -120,8 +122,8 @@ def checks() -> Iterator[Check]:
         "The history is wrong from some record before the snapshot on: report it with the capture.",
         _agrees,
         {
-            "snapshot_records": ("snapshot_end_offset", "partition_change"),
-            _HISTORY: (*_KEY, "end_offset", "removed", "leader", *_EPOCHS, "replicas", "isr"),
+            "snapshot_records": ("snapshot_end_offset", *_PLACE, *(f"partition_change.{name}" for name in _AGREEING)),
+            _HISTORY: (*_KEY, "end_offset", "removed", *_AGREEING),
             "findings": ("kind", "start_offset", "rule"),
         },
         ("snapshot_end_offset",),
@@ -214,8 +216,7 @@ def _changes(tables: Tables, _: Limits) -> Violations:
     records = records.where(
         records.valid("partition_change") & records.valid("offset") & ~records.in_set("commit_state", ("uncommitted",))
     )
-    places = ("partition_change.topic_id", "partition_change.partition", "offset")
-    missing = unknown(records, places, (tables[_HISTORY], _KEY))
+    missing = unknown(records, (*_PLACE, "offset"), (tables[_HISTORY], _KEY))
     at = np.flatnonzero(missing)
     if len(at):
         offsets = records.ints("offset")[at]
@@ -255,14 +256,13 @@ def _agrees(tables: Tables, _: Limits) -> Violations:
     own = pa.table({"number": np.arange(len(records)), "end": records.ints("snapshot_end_offset")})
     differs, texts = np.zeros(len(records), dtype=bool), {}
     begins, until = history.ints("offset"), history.ints("end_offset", _LATEST)
-    place = ("partition_change.topic_id", "partition_change.partition")
     for end in np.unique(own["end"].to_numpy()):
         at = np.flatnonzero(own["end"].to_numpy() == end)
         states = history.where((begins < end) & (until >= end))
         snapshot = Rows(records.table.take(pa.array(at)))
-        of_record, of_state = numbers(snapshot.columns(*place), states.columns(*_KEY[:2]))
+        of_record, of_state = numbers(snapshot.columns(*_PLACE), states.columns(*_KEY[:2]))
         _, first, second = np.intersect1d(of_record, of_state, return_indices=True)
-        for name in ("leader", *_EPOCHS, "replicas", "isr"):
+        for name in _AGREEING:
             (taken,) = snapshot.columns(f"partition_change.{name}")
             for number in first[_differ(taken, first, states.table[name], second)]:
                 differs[at[number]] = True

@@ -131,7 +131,7 @@ def checks() -> Iterator[Check]:
             "A record has partition_change if it is a PARTITION_RECORD or PARTITION_CHANGE_RECORD, and only then.",
             _AGAIN,
             lambda tables, _, table=table: _typed(tables[table]),
-            {table: ("offset", "epoch", "type", "partition_change")},
+            {table: ("offset", "epoch", "type", "partition_change.partition")},
             ("offset", "epoch", "type"),
             Scope.ROWS,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
 from quality.columns import NULL, Array, Rows, Tables, numbers, places, unknown
@@ -204,8 +205,12 @@ def _absent(rows: Rows, key: tuple[str, ...], known: Rows, names: tuple[str, ...
 
 def _profile(tables: Tables, _: Limits) -> Violations:
     rows = tables["rule_differences"]
-    named = zip(rows.table["profile"].to_pylist(), rows.table["profiles"].to_pylist(), strict=True)
-    strange = np.array([p is not None and p not in (possible or ()) for p, possible in named], dtype=bool)
+    listed = rows.table["profiles"].combine_chunks()
+    named, possible = numbers(rows.columns("profile"), [pa.chunked_array([pc.list_flatten(listed)])])
+    parents = pc.list_parent_indices(listed).to_numpy()
+    known = np.zeros(len(rows), dtype=bool)
+    known[parents[named[parents] == possible]] = True
+    strange = rows.valid("profile") & ~known
     return broken(rows, strange & ~rows.in_set("difference", ("known_bug",)))
 
 
