@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
@@ -66,9 +67,12 @@ class SlicedFile:
             self._writer.write_table(rows, _MOST_ROWS)
             return
         slices = slices_of(_column(rows, self.topics), self.count)
-        found = np.unique(slices)
-        for number in found:
-            part = rows if len(found) == 1 else rows.take(pa.array(np.flatnonzero(slices == number)))
+        order = np.argsort(slices, kind="stable")
+        found, starts = np.unique(slices[order], return_index=True)
+        if len(found) > 1:
+            # Of chunks, Arrow's take joins all strings anew.
+            rows = rows.combine_chunks().take(pa.array(order))
+        for number, part in zip(found, _between(rows, starts), strict=True):
             self._writer.write_table(part, _MOST_ROWS)
             self._groups += [int(number)] * -(-len(part) // _MOST_ROWS)
 
@@ -157,6 +161,11 @@ def read_bucket(
         if not part.sure:
             rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
         yield rows
+
+
+def _between(rows: pa.Table, starts: Array) -> list[pa.Table]:
+    """The rows from each start to the next."""
+    return [rows.slice(a, b - a) for a, b in pairwise([*starts.tolist(), len(rows)])]
 
 
 def _strings(footer: pq.FileMetaData) -> list[str]:

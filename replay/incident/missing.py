@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.schemas import FINDINGS
-
 Row = dict[str, Any]
 
 OPEN = "bounds_open"
@@ -76,7 +74,7 @@ def missing_statements(undecided: pa.Table) -> list[tuple[int, Row]]:
 
 
 def _statements(undecided: pa.Table, codes: Collection[str]) -> list[tuple[int, Row]]:
-    reason = pa.array(undecided["reason"].to_pylist(), FINDINGS.field("reason").type)
+    reason = undecided["reason"].combine_chunks()
     at, statements = pc.list_parent_indices(reason), pc.list_flatten(reason)
     about = pc.is_in(pc.struct_field(statements, "code"), value_set=pa.array(list(codes)))
     return list(zip(at.filter(about).to_pylist(), statements.filter(about).to_pylist(), strict=True))

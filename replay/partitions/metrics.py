@@ -123,9 +123,10 @@ def electable_replicas(history: pa.Table) -> pa.Table:
     last = np.append(first[1:], len(value)) - 1
     shown = ~states.removed[first]
     first, last = first[shown], last[shown]
-    begin, end = history.take(pa.array(first)), history.take(pa.array(last))
-    columns = {name: begin[name] for name in ("offset", *_RECORD, "topic_id", "topic", "partition")}
-    columns |= {name: end[name] for name in ("end_offset", "end_timestamp_ms")}
+    begin = history.select(["offset", *_RECORD, "topic_id", "topic", "partition"]).take(pa.array(first))
+    end = history.select(["end_offset", "end_timestamp_ms"]).take(pa.array(last))
+    columns = dict(zip(begin.column_names, begin.columns, strict=True))
+    columns |= zip(end.column_names, end.columns, strict=True)
     columns |= {"metric": pa.array([ELECTABLE] * len(first), type=pa.string()), "value": pa.array(value[first])}
     return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
 
