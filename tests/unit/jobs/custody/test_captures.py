@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.captures import check_capture
 from jobs.custody.histories import check_histories
-from jobs.custody.manifest import SignatureError, check_signature, manifest, sign
+from jobs.custody.manifest import manifest
 from jobs.custody.tables import Difference
 from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
@@ -138,20 +137,6 @@ def test_who_is_named_is_a_setting(pattern: str, has: str | None) -> None:
     assert person(pattern) == has
 
 
-def test_a_signed_manifest_is_checked(tmp_path: Path) -> None:
-    key, file, allowed = tmp_path / "key", tmp_path / "manifest.json", tmp_path / "allowed"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    allowed.write_text(f"alice {key.with_suffix('.pub').read_text()}")
-    file.write_text("{}")
-    assert sign(file, key).is_file()
-    assert check_signature(file, allowed) == "alice"
-    file.write_text("{ }")
-    with pytest.raises(SignatureError):
-        check_signature(file, allowed)
-    with pytest.raises(SignatureError):
-        sign(file, tmp_path / "no-key")
-
-
 def test_the_command_names_what_differs_and_exits_with_1(lake: Lake, cluster: str) -> None:
     good = CliRunner().invoke(app, ["verify", "--lake", str(lake.root), "--format", "json"])
     assert (good.exit_code, good.stdout) == (0, "[]\n")
@@ -160,15 +145,3 @@ def test_the_command_names_what_differs_and_exits_with_1(lake: Lake, cluster: st
     assert bad.exit_code == 1
     assert "findings,row_missing," in bad.stdout
     assert "finding_id=" in bad.stdout
-
-
-def test_the_commands_write_and_check_a_signed_manifest(lake: Lake, tmp_path: Path) -> None:
-    key, file, allowed = tmp_path / "key", tmp_path / "m.json", tmp_path / "allowed"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    allowed.write_text(f"alice {key.with_suffix('.pub').read_text()}")
-    root = ["--lake", str(lake.root)]
-    written = CliRunner().invoke(app, ["manifest", *root, "--output", str(file), "--sign", str(key)])
-    assert (written.exit_code, file.with_name("m.json.sig").is_file()) == (0, True)
-    checked = CliRunner().invoke(app, ["verify", *root, "--signed", str(file), "--allowed-signers", str(allowed)])
-    assert checked.exit_code == 0
-    assert "good signature of alice" in checked.output
