@@ -74,7 +74,8 @@ def verify(
     if found or form is not Format.TABLE:
         print_rows(list(Difference.__dataclass_fields__), [asdict(difference) for difference in found], form)
     wrong = sum(not difference.is_note for difference in found)
-    show_message(f"verify: {wrong} differences" if wrong else "verify: every table is as this program left it")
+    differences = f"{wrong} difference{'s' if wrong > 1 else ''}, explained in docs/reliability.md"
+    show_message(f"verify: {differences}" if wrong else "verify: every table is as this program left it")
     if wrong:
         raise typer.Exit(KraftForensicsError.exit_code)
 

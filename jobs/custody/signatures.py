@@ -75,7 +75,7 @@ def _check_minisign(file: Path, signature: Path, key: Path) -> str:
         if not lines:
             raise _changed(file)
         raise SignatureError(f"{signature}: the signature cannot be checked{_reason(done)}")
-    comment = done.stdout.decode(errors="replace").strip()
+    comment = done.stdout.decode(errors="replace").strip().replace("\t", ", ")
     return f"minisign key {_key_id(key)} ({ascii(comment)[1:-1]})"
 
 

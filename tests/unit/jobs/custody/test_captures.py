@@ -81,6 +81,24 @@ def test_changed_missing_and_new_files_of_a_capture_are_named(lake: Lake, cluste
     }
 
 
+def test_a_changed_file_is_one_difference_and_not_all_of_its_rows(lake: Lake, cluster: str, capture: Path) -> None:
+    """Its rows cannot be compared. Of this one another file of the capture has the bytes that were ingested."""
+    changed = capture / "disks" / "broker-1" / "replication-offset-checkpoint"
+    changed.write_bytes(changed.read_bytes().replace(b"1", b"2", 1))
+    assert [(d.what, d.file) for d in compared(lake, cluster, capture)] == [
+        ("evidence_changed", "disks/broker-1/replication-offset-checkpoint")
+    ]
+
+
+def test_of_very_many_rows_that_differ_ten_are_named(lake: Lake, cluster: str, capture: Path) -> None:
+    count = sum(20 <= row["offset"] < 60 for row in lake.rows("metadata_records", cluster))
+    lake.delta("metadata_records").update({"payload": "'{}'"}, predicate="offset >= 20 and offset < 60")
+    found = compared(lake, cluster, capture)
+    assert {(d.table, d.what) for d in found} == {("metadata_records", "row_differs")}
+    assert len(found) == 11
+    assert (found[-1].text, found[-1].key) == (f"{count - 10} more rows", None)
+
+
 def test_rows_that_bytes_do_not_give_are_named(lake: Lake, cluster: str, capture: Path) -> None:
     lake.delta("metadata_records").delete("offset = 20")
     lake.delta("metadata_records").update({"payload": "'{}'"}, predicate="offset = 21")
