@@ -59,10 +59,13 @@ TARGETS: dict[str, Callable[[Seed], bool]] = {
 }
 
 
+_seeds = cache(corpus.build)
+
+
 @cache
 def names(target: str) -> list[str]:
     """The names that files of a target may have. The first byte of an input is the number of its file's name."""
-    return sorted({seed.name for seed in corpus.build() if TARGETS[target](seed)})
+    return sorted({seed.name for seed in _seeds() if TARGETS[target](seed)})
 
 
 def file_of(target: str, data: bytes) -> Seed:
@@ -75,7 +78,7 @@ def file_of(target: str, data: bytes) -> Seed:
 def inputs(target: str) -> list[bytes]:
     """What a target begins with: of each seed a piece; of a log all pieces."""
     found = []
-    for seed in (seed for seed in corpus.build() if TARGETS[target](seed)):
+    for seed in (seed for seed in _seeds() if TARGETS[target](seed)):
         pieces = _batches(seed.data) if TARGETS[target] is _is_log else [seed.data[:MAX_BYTES]]
         found += [bytes([names(target).index(seed.name)]) + piece for piece in pieces]
     return found
