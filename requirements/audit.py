@@ -14,11 +14,12 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.request import urlopen
 
 FOLDER = Path(__file__).resolve().parent
@@ -58,8 +59,10 @@ def _answered(package: dict[str, Any], version: str | None, answer: Any) -> dict
 
 
 def versions_of(lock: Path) -> dict[str, str]:
-    """The version of each package in a lock file."""
-    return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", lock.read_text(encoding="utf-8"), re.M))
+    """The version of each package in a lock file; those that have several, for several platforms, are left out."""
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", lock.read_text(encoding="utf-8"), re.M)
+    count = Counter(name for name, _ in pins)
+    return {name: version for name, version in pins if count[name] == 1}
 
 
 @cache
@@ -68,7 +71,7 @@ def of_index(name: str) -> Any:
     try:
         with urlopen(f"{_index()}/pypi/{name}/json", timeout=SECONDS_A_PACKAGE) as response:
             return json.load(response)
-    except (URLError, TimeoutError, ValueError):
+    except (OSError, HTTPException, ValueError):
         return None
 
 
