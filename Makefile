@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 AIRFLOW_VENV := .venv-airflow
 TOOLS_VENV := .venv-tools
 DOCS_VENV := .venv-docs
+FUZZ_VENV := .venv-fuzz
 JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
@@ -13,7 +14,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -49,6 +50,11 @@ $(TOOLS_VENV)/.ready: requirements/tools.txt
 $(DOCS_VENV)/.ready: requirements/docs.txt
 	$(PYTHON) -m venv $(DOCS_VENV)
 	$(DOCS_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/docs.txt
+	touch $@
+
+$(FUZZ_VENV)/.ready: requirements/fuzz.txt
+	$(PYTHON) -m venv $(FUZZ_VENV)
+	$(FUZZ_VENV)/bin/$(LOCKED) --only-binary :all: -r requirements/fuzz.txt
 	touch $@
 
 $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
@@ -101,6 +107,7 @@ test-airflow-live: setup $(AIRFLOW_VENV)/.ready  ## run the DAGs by Airflow's ow
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	tests/faults/compiler.sh
+	tests/slow/minisign.sh
 	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/alone
 
@@ -162,6 +169,12 @@ FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for
 	$(BIN)/python -m tests.fuzz --files $(FUZZ_FILES)
 
+# Seconds for each target; TARGETS: some of those in tests/fuzz/guided.py.
+FUZZ_SECONDS ?= 240
+TARGETS ?=
+fuzz-coverage: $(FUZZ_VENV)/.ready  ## the same with files that reach new code, chosen by Atheris; keeps what it found in .fuzz
+	$(FUZZ_VENV)/bin/python -m tests.fuzz.guided --seconds $(FUZZ_SECONDS) $(if $(TARGETS),--only $(TARGETS))
+
 LIVES ?= 100000
 simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk and written to .simulated
 	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
@@ -206,4 +219,4 @@ imports: setup  ## import-linter: data goes one way, between packages and rooms
 check: lint types imports  ## lint, types and imports: all checks that run no test
 
 clean:  ## remove everything that the other targets made, virtual environments included
-	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(DOCS_VENV) .site $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) drills .bench .simulated lake build dist *.egg-info spark-warehouse
+	rm -rf $(VENV) $(AIRFLOW_VENV) $(TOOLS_VENV) $(DOCS_VENV) $(FUZZ_VENV) .site $(JARS) $(JARS)-s3 $(KAFKA) $(DEMO) drills .bench .fuzz .simulated lake build dist *.egg-info spark-warehouse

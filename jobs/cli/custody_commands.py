@@ -31,10 +31,12 @@ def verify(
         ),
     ] = 2,
     signed: Annotated[
-        Path | None, typer.Option("--signed", help="A signed file (manifest, verdict.json), with its .sig beside it.")
+        Path | None,
+        typer.Option("--signed", help="A signed file (manifest, verdict.json): check its signature, compare the lake."),
     ] = None,
     allowed_signers: Annotated[
-        Path | None, typer.Option("--allowed-signers", help="Who may sign: a file as ssh-keygen reads it.")
+        Path | None,
+        typer.Option("--allowed-signers", help="Who may sign: ssh's allowed_signers file, or minisign's public key."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
@@ -44,12 +46,18 @@ def verify(
     from jobs.config.settings import load_settings
     from jobs.custody.captures import check_capture
     from jobs.custody.histories import check_histories, check_sample
-    from jobs.custody.manifest import check_signature
+    from jobs.custody.signatures import check_signature
+    from jobs.custody.signed import check_signed, signed_document
     from jobs.custody.tables import Difference, can_be_replayed, check_tables
     from jobs.lake.lake import Lake
+    from jobs.lake.tables import CLUSTER_ID
 
     if (signed is None) != (allowed_signers is None):
         raise typer.BadParameter("give --signed and --allowed-signers together")
+    document = None
+    if signed is not None and allowed_signers is not None:
+        signer, document = check_signature(signed, allowed_signers), signed_document(signed)
+        show_message(f"{signed}: good signature of {signer}")
     files = Lake(lake)
     files.require()
     settings = load_settings()
@@ -61,12 +69,13 @@ def verify(
         if can_be_replayed(of_tables):
             replayed = check_histories(files, name, settings) if every else check_sample(files, name, settings, sample)
             found += replayed
-    if signed is not None and allowed_signers is not None:
-        show_message(f"{signed}: good signature of {check_signature(signed, allowed_signers)}")
+    if document is not None and not any(difference.what == "unreadable" for difference in found):
+        found += check_signed(files, document[CLUSTER_ID], document)
     if found or form is not Format.TABLE:
         print_rows(list(Difference.__dataclass_fields__), [asdict(difference) for difference in found], form)
     wrong = sum(not difference.is_note for difference in found)
-    show_message(f"verify: {wrong} differences" if wrong else "verify: every table is as this program left it")
+    differences = f"{wrong} difference{'s' if wrong > 1 else ''}, explained in docs/reliability.md"
+    show_message(f"verify: {differences}" if wrong else "verify: every table is as this program left it")
     if wrong:
         raise typer.Exit(KraftForensicsError.exit_code)
 
@@ -75,11 +84,12 @@ def manifest(
     lake: LakeOption = DEFAULT_LAKE,
     capture: Annotated[str | None, typer.Option("--capture", help="Name of one ingested capture.")] = None,
     output: Annotated[Path | None, typer.Option("--output", help="File to write (default: stdout).")] = None,
-    key: Annotated[Path | None, typer.Option("--sign", help="ssh key to sign the file with, into FILE.sig.")] = None,
+    key: Annotated[Path | None, typer.Option("--sign", help="ssh or minisign key to sign the file with.")] = None,
     cluster: ClusterOption = None,
 ) -> None:
     """Print every capture in the lake as JSON: files, SHA-256, who ingested it, with which version, when."""
-    from jobs.custody.manifest import manifest, sign
+    from jobs.custody.manifest import manifest
+    from jobs.custody.signatures import sign
     from jobs.lake.files import write_whole
     from jobs.lake.lake import Lake
 

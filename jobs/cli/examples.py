@@ -37,8 +37,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": (
         "kraft-forensics verify --lake lake",
         "kraft-forensics verify --lake lake --capture incident.tar.xz --all",
+        "kraft-forensics verify --lake lake --signed custody.json --allowed-signers minisign.pub",
     ),
-    "manifest": ("kraft-forensics manifest --lake lake > custody.json",),
+    "manifest": (
+        "kraft-forensics manifest --lake lake > custody.json",
+        "kraft-forensics manifest --lake lake --output custody.json --sign minisign.key",
+    ),
     "status": (
         "kraft-forensics status lake",
         "kraft-forensics status s3://lakes/east s3://lakes/west --format json",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,18 +38,24 @@ def check_capture(
     """What differs between a capture and the lake. sample: how many files of the metadata log to decode, at random;
     None: all."""
     with open_capture(location, settings.limits.of_captures()) as capture:
-        yield from _check_files(lake, cluster, capture)
+        of_capture = pc.field("capture") == capture.name
+        known = lake.rows("evidence_files", cluster, ("path", "sha256", "size_bytes"), of_capture)
+        yield from _check_files(lake, cluster, capture, known)
+        ingested = {(row["path"], row["sha256"]) for row in known}
+        unchanged = [file for file in capture.files if (file.path, file.sha256) in ingested]
+        changed = {path for path, _ in ingested} - {file.path for file in unchanged}
+        files = _sampled(unchanged, sample)
+        if not files:
+            return
         with TemporaryDirectory(prefix="kraft-forensics-") as folder:
             again = Lake(Path(folder) / "lake")
-            files = _sampled(capture.files, sample)
             ingest_opened(again, replace(capture, cluster_id=cluster, files=files), settings, lambda _: None)
             of_files = {file.sha256 for file in files}
             for name in INGESTED[:-1]:
-                yield from _compare(lake, again, cluster, name, capture.name, of_files)
+                yield from _named(_compare(lake, again, cluster, name, capture.name, of_files, changed))
 
 
-def _check_files(lake: Lake, cluster: str, capture: Capture) -> Iterator[Difference]:
-    known = lake.rows("evidence_files", cluster, ("path", "sha256", "size_bytes"), pc.field("capture") == capture.name)
+def _check_files(lake: Lake, cluster: str, capture: Capture, known: Sequence[Row]) -> Iterator[Difference]:
     if not known:
         yield Difference(None, "capture_unknown", f"no capture {capture.name} was ingested into this lake")
     recorded = {row["path"]: row["sha256"] for row in known}
@@ -75,27 +81,40 @@ def _sampled(files: Sequence[EvidenceFile], sample: int | None) -> list[Evidence
     return [file for file in files if file not in left_out]
 
 
+def _named(found: Iterable[Difference]) -> Iterator[Difference]:
+    """The first MOST_ROWS differences of each kind, and how many more there are."""
+    count: Counter[str] = Counter()
+    for difference in found:
+        count[difference.what] += 1
+        if count[difference.what] <= MOST_ROWS:
+            yield difference
+    for what, all_of_them in count.items():
+        if all_of_them > MOST_ROWS:
+            yield replace(difference, what=what, text=f"{all_of_them - MOST_ROWS} more rows", file=None, key=None)
+
+
 def _compare(
-    lake: Lake, again: Lake, cluster: str, name: str, capture: str, of_files: set[str]
+    lake: Lake, again: Lake, cluster: str, name: str, capture: str, of_files: set[str], changed: set[str]
 ) -> Iterator[Difference]:
-    """Rows of one table that bytes and lake do not have in common."""
+    """Rows of one table that bytes and lake do not have in common. of_files: SHA-256 of the files that were read again.
+    changed: paths of files whose bytes are no longer those that gave the lake's rows."""
     table = TABLES[name]
     ignored = _OF_ALL if name in _SHARED else ("capture", "path")
     columns = [column for column in table.schema.names if column not in (CLUSTER_ID, *ignored)]
     # Two numbers for each row, not the row itself.
     derived = {_key(row, table.key): _digest(row, columns) for row in _rows(again.parts(name, cluster))}
-    sought = pc.field("sha256").isin(pa.array(sorted(of_files)))
+    sought = pc.field("sha256").isin(pa.array(sorted(of_files), pa.string()))
     for row in _rows(lake.parts(name, cluster, where=None if name in _SHARED else sought)):
         values = derived.pop(_key(row, table.key), None)
         if values is None:
-            if row["sha256"] in of_files and row["capture"] == capture:
+            if row["sha256"] in of_files and row["capture"] == capture and row["path"] not in changed:
                 yield Difference(name, "row_not_in_bytes", "no bytes give this row", row["path"], key_of(name, row))
         elif values != _digest(row, columns):
             yield Difference(name, "row_differs", "the bytes give another row", row["path"], key_of(name, row))
-    missing = (row for row in _rows(again.parts(name, cluster)) if _key(row, table.key) in derived)
-    for row in islice(missing, MOST_ROWS if derived else 0):
-        text = "the bytes give a row that the table lacks"
-        yield Difference(name, "row_missing", text, row["path"], key_of(name, row))
+    if derived:
+        for row in (row for row in _rows(again.parts(name, cluster)) if _key(row, table.key) in derived):
+            text = "the bytes give a row that the table lacks"
+            yield Difference(name, "row_missing", text, row["path"], key_of(name, row))
 
 
 def _rows(parts: Iterable[pa.Table]) -> Iterator[Row]:

@@ -66,7 +66,7 @@ def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
     commits = list(lake.commits(name))[::-1]
     made = [(c, m) for c in commits if (m := chain.metadata_of(c)).get(CLUSTER_ID) == cluster]
     yield from _foreign(name, commits)
-    yield from _broken_links(name, made)
+    yield from (broken := list(_broken_links(name, made)))
     expected = expected_files(m for _, m in made)
     damaged = False
     for file in lake.files(name, cluster):
@@ -81,7 +81,7 @@ def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
     head, other = lake.head(name, cluster), replaced(lake, name, cluster)
     if other.gone or other.new:
         yield from _compare_rows(other)
-    elif head.problem and not damaged:
+    elif head.problem and not damaged and not broken:
         yield Difference(name, "log_edited", f"the table's log was edited: {head.problem}")
 
 
@@ -90,23 +90,27 @@ def _foreign(name: str, commits: Iterable[Row]) -> Iterator[Difference]:
     for commit in commits:
         if not chain.metadata_of(commit) and commit.get("operation") not in chain.OWN_OPERATIONS:
             text = f"commit of another program: {chain.author(commit)}"
-            yield Difference(name, "foreign_commit", text, is_note=True)
+            yield Difference(name, "foreign_commit", text, _commit_file(commit), is_note=True)
 
 
 def _broken_links(name: str, made: list[tuple[Row, Row]]) -> Iterator[Difference]:
     """Commits of a cluster that were edited, removed or added; oldest first."""
     before: Row = {}
     for commit, metadata in made:
-        mark = metadata.get("mark")
-        at = f"version {commit.get('version', '?')}"
+        mark, file = metadata.get("mark"), _commit_file(commit)
         if mark is None:
             if "mark" in before:
-                yield Difference(name, "commit_edited", f"{at}: a commit without a mark after commits with one")
+                yield Difference(name, "commit_edited", "a commit without a mark after commits with one", file)
         elif chain.link_of(metadata) != metadata.get("link") or mark.get("table") != name:
-            yield Difference(name, "commit_edited", f"{at}: the commit's metadata was edited")
+            yield Difference(name, "commit_edited", "the commit was edited: its metadata has another digest", file)
         elif before.get("link") != mark["previous"]:
-            yield Difference(name, "commit_missing", f"{at}: the commit before it was edited, removed or added")
+            yield Difference(name, "commit_missing", "the commit before this one was edited, removed or added", file)
         before = metadata
+
+
+def _commit_file(commit: Row) -> str | None:
+    """A commit's file in the table's folder."""
+    return f"_delta_log/{commit['version']:020}.json" if "version" in commit else None
 
 
 def _compare_rows(other: Replaced) -> Iterator[Difference]:
@@ -126,7 +130,7 @@ def _compare_rows(other: Replaced) -> Iterator[Difference]:
         yield Difference(name, "row_missing", text, gone[0], key_of(name, row))
     for row in rows_with(other.new_rows(), added, MOST_ROWS):
         yield Difference(name, "row_added", "a row that was not written", new[0], key_of(name, row))
-    text = f"{len(missing)} rows that were written are missing, {len(added)} were not written"
+    text = f"rows that were written and are missing: {len(missing)}; rows that were not written: {len(added)}"
     yield Difference(name, "rows_changed", text, (new or gone)[0])
 
 

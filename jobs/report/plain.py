@@ -160,6 +160,18 @@ def _evidence(report: ReportInput) -> Iterator[str]:
         )
         yield f"- {_escaped(filters.visible(row['capture']))}: {row['files']} files; {amounts}"
     yield "- `kraft-forensics explain FINDING_ID` shows a finding with its rows, files and bytes."
+    yield from _made_from(report.made_from)
+
+
+def _made_from(made_from: Row) -> Iterator[str]:
+    if made_from:
+        yield from ("", "Digests (SHA-256) of what this is made from; `kraft-forensics verify` checks them.")
+        captures = sorted(made_from["captures"].items())[:MOST_LINES]
+        cells = [(f"files of {capture}", digest) for capture, digest in captures]
+        cells += [
+            (f"{name}, version {at['version']}", at["digest"]) for name, at in sorted(made_from["tables"].items())
+        ]
+        yield from _table(("Files of a capture, newest commit of a table", "SHA-256"), cells)
 
 
 def _list(title: str, texts: Sequence[str], left_out: int) -> Iterator[str]:

@@ -1,1 +1,2 @@
-"""Damaged files by the hundred thousand: `make fuzz`. Not a test of the suite, but it must end without a finding."""
+"""Damaged files by the hundred thousand: `make fuzz`, `make fuzz-coverage`. No tests of the suite, but both must end
+without a finding."""

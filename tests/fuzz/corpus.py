@@ -14,6 +14,7 @@ from evidence.capture.files import open_capture
 from tests.support.paths import ORACLE, ROOT, capture
 
 PIECE_BYTES = 12 << 10
+LOG = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
 SAMPLES = ROOT / "tests" / "samples"
 MANIFEST = b"""cluster_id = "x0"
 captured_at = 2026-11-20T10:00:00Z
@@ -24,6 +25,9 @@ id = 3
 path = "b"
 clock_error_ms = 5
 """
+JSON_MANIFEST = b"""{"collected_by": "site", "captured_at": 1795221694071, "snapshot_duration_ms": 900,
+"log_utc_offset": "+05:30", "nodes": [{"id": 1, "path": "a", "clock_offset_ms": -3, "zone": "+0000 UTC", "uptime_s": 5,
+"missing": ["logs"]}]}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Seed:
 
 def build() -> list[Seed]:
     """One to three pieces of every kind, at most PIECE_BYTES each; always the same."""
-    seeds = [*_captured(), *_oracle(), *_samples(), Seed("capture.toml", MANIFEST)]
+    seeds = [*_captured(), *_oracle(), *_samples(), Seed("capture.toml", MANIFEST), Seed("capture.json", JSON_MANIFEST)]
     few = [s for s in seeds if len(s.data) < 2000][:6]
     return [*seeds, Seed("c.tar", _tar(few, "w")), Seed("c.tar.gz", _tar(few, "w:gz")), Seed("c.zip", _zip(few))]
 
@@ -52,10 +56,13 @@ def _captured() -> list[Seed]:
     return [seed for of_kind in found.values() for seed in of_kind]
 
 
+def every_record() -> Seed:
+    """A log with records of every type; of the file only its beginning."""
+    return Seed(LOG, (ORACLE / "every-record.log").read_bytes()[:PIECE_BYTES])
+
+
 def _oracle() -> list[Seed]:
-    every = (ORACLE / "every-record.log").read_bytes()
-    log = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
-    seeds = [Seed(log, every[:PIECE_BYTES]), Seed(log, every[-PIECE_BYTES:])]
+    seeds = [every_record(), Seed(LOG, (ORACLE / "every-record.log").read_bytes()[-PIECE_BYTES:])]
     for file in sorted(ORACLE.glob("*dump-log*.txt.gz")):
         text = gzip.decompress(file.read_bytes())
         seeds.append(Seed(f"text/{file.stem}", text[:PIECE_BYTES]))

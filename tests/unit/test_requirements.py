@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jobs.config.jars import delta_jars, s3_jars
-from requirements.audit import lines_of
+from requirements.audit import CONTROL, lines_of, newest, versions_of
 from requirements.bill_of_materials import BILL, PAGE, page
 from tests.support.paths import ROOT
 
@@ -55,9 +55,9 @@ def test_the_locks_meet_what_the_project_requires() -> None:
     assert missing(run + extras["s3"], "run.txt") == []
     assert missing(run + extras["dev"], "dev.txt") == []
     assert missing(PROJECT["build-system"]["requires"], "build.txt") == []
-    for lock in ("airflow", "airflow-spark", "build", "docs", "tools"):
+    for lock in ("airflow", "airflow-spark", "build", "docs", "fuzz", "tools"):
         lines = (FOLDER / f"{lock}.in").read_text(encoding="utf-8").splitlines()
-        assert missing([line for line in lines if not line.startswith("#")], f"{lock}.txt") == []
+        assert missing([line for line in lines if not line.startswith(("#", "-c "))], f"{lock}.txt") == []
 
 
 def test_what_runs_is_what_was_tested() -> None:
@@ -102,3 +102,38 @@ def test_an_audit_says_what_it_could_not_look_up(packages: list[dict[str, object
     lines, result = lines_of("lock", packages)
     assert (lines[-1], result) == (last, code)
     assert ("lock: a 1 has X-1; fixed in 2" in lines) == (code == 1)
+
+
+def answer(version: str, *ids: str, withdrawn: str | None = None) -> dict[str, object]:
+    """As the index's JSON API answers about a package's newest version."""
+    found = [{"id": name, "fixed_in": ["9"], "withdrawn": withdrawn} for name in ids]
+    return {"info": {"version": version}, "vulnerabilities": found}
+
+
+def test_what_an_index_says_of_a_newest_version_is_an_answer_for_that_version_alone() -> None:
+    skipped = [{"name": name, "skip_reason": "not found"} for name in ("new", "bad", "old", "unknown", "withdrawn")]
+    known = {"name": "a", "version": "1", "vulns": []}
+    index = {
+        CONTROL: answer("1", "X-0"),
+        "new": answer("1"),
+        "bad": answer("1", "X-1"),
+        "old": answer("2"),
+        "withdrawn": answer("1", "X-2", withdrawn="2026-01-01"),
+    }
+    lock = dict.fromkeys(("new", "bad", "old", "unknown", "withdrawn"), "1")
+    found = newest([known, *skipped], lock, index.get)
+    assert [p["name"] for p in found] == ["a", *(p["name"] for p in skipped)]
+    assert [p["name"] for p in found if "skip_reason" in p] == ["old", "unknown"]
+    assert [(p["name"], p["vulns"]) for p in found if p.get("vulns")] == [
+        ("bad", [{"id": "X-1", "fix_versions": ["9"]}])
+    ]
+
+
+@pytest.mark.parametrize("control", [None, {}, answer("1"), {"info": {"version": "1"}}])
+def test_an_index_that_knows_no_vulnerability_of_the_control_is_not_believed(control: object) -> None:
+    skipped = [{"name": "new", "skip_reason": "not found"}]
+    assert newest(skipped, {"new": "1"}, {CONTROL: control, "new": answer("1")}.get) == skipped
+
+
+def test_an_audit_knows_the_versions_that_are_locked() -> None:
+    assert versions_of(FOLDER / "build.txt") == pins("build.txt")

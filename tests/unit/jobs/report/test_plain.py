@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +26,13 @@ def test_markdown_has_answer_advice_windows_policies_and_evidence() -> None:
         "   - Run: `kafka-",
     ):
         assert part in text
+
+
+def test_markdown_has_the_digests_of_what_it_is_made_from() -> None:
+    made_from = {"captures": {"a|b": "cd" * 32}, "tables": {"findings": {"version": 3, "digest": "ef" * 32}}}
+    text = as_markdown(replace(small_report(), made_from=made_from))
+    assert f"| files of a\\|b | {'cd' * 32} |" in text
+    assert f"| findings, version 3 | {'ef' * 32} |" in text
 
 
 @pytest.mark.parametrize("topic", ["<script>", "[x](y)", "`a` *b*", "| a |", "new\nline"])

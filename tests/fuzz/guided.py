@@ -1,0 +1,130 @@
+"""Coverage-guided fuzzing: `make fuzz-coverage`. Atheris mutates small files and keeps those that reach new code.
+
+    python -m tests.fuzz.guided --seconds 240            # every target, one after another
+    python -m tests.fuzz.instrumented texts FILE         # one input again, with its traceback
+
+Run it with .venv-fuzz. The property is that of `make fuzz` (tests/fuzz/reading.py). What libFuzzer keeps is in
+.fuzz/<target>/, and the next run begins with it; an input that fails is .fuzz/<target>-crash-<digest>.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import PurePosixPath
+
+from tests.fuzz import corpus
+from tests.fuzz.corpus import Seed
+from tests.fuzz.mutate import ends, with_good_crcs
+from tests.support.paths import ROOT
+
+KEPT = ROOT / ".fuzz"
+TIMEOUT_S = 30
+MEMORY_MB = 3072
+MAX_BYTES = 3000  # of a file: small ones are read fast
+
+
+def _is_log(seed: Seed) -> bool:
+    return seed.name.endswith(".checkpoint") or seed.name == corpus.LOG
+
+
+def _is_node_log(seed: Seed) -> bool:
+    return "broker_logs" in seed.name or PurePosixPath(seed.name).stem in ("server", "controller", "state-change")
+
+
+def _is_manifest(seed: Seed) -> bool:
+    return seed.name in ("capture.toml", "capture.json")
+
+
+def _is_dump(seed: Seed) -> bool:
+    return seed.name.startswith("text/") or "dump-log" in seed.name
+
+
+def _is_text(seed: Seed) -> bool:
+    others = _is_log(seed) or _is_node_log(seed) or _is_manifest(seed) or _is_dump(seed)
+    return not others and not seed.name.startswith("c.")
+
+
+# `decoder` sees logs with right CRCs, so that the bytes of records are what is damaged; `framing` as they are.
+TARGETS: dict[str, Callable[[Seed], bool]] = {
+    "decoder": _is_log,
+    "framing": _is_log,
+    "dumps": _is_dump,
+    "texts": _is_text,
+    "node_logs": _is_node_log,
+    "manifests": _is_manifest,
+}
+
+
+_seeds = cache(corpus.build)
+
+
+@cache
+def names(target: str) -> list[str]:
+    """The names that files of a target may have. The first byte of an input is the number of its file's name."""
+    return sorted({seed.name for seed in _seeds() if TARGETS[target](seed)})
+
+
+def file_of(target: str, data: bytes) -> Seed:
+    """The file that an input stands for."""
+    number, content = data[0] if data else 0, data[1:]
+    name = names(target)[number % len(names(target))]
+    return Seed(name, with_good_crcs(content) if target == "decoder" else content)
+
+
+def inputs(target: str) -> list[bytes]:
+    """What a target begins with: of each seed a piece; of a log all pieces."""
+    found = []
+    for seed in (seed for seed in _seeds() if TARGETS[target](seed)):
+        pieces = _batches(seed.data) if TARGETS[target] is _is_log else [seed.data[:MAX_BYTES]]
+        found += [bytes([names(target).index(seed.name)]) + piece for piece in pieces]
+    return found
+
+
+def _batches(data: bytes) -> list[bytes]:
+    """A log in pieces of at least one batch; those that are too large are left out."""
+    pieces, start, end = [], 0, 0
+    for following in ends(data):
+        if following - start > MAX_BYTES:
+            pieces.append(data[start:end])
+            start = end
+        end = following
+    return [piece for piece in [*pieces, data[start:end]] if 0 < len(piece) <= MAX_BYTES]
+
+
+def run(target: str, seconds: int) -> bool:
+    """Run one target in a process of its own; whether no input failed."""
+    kept = KEPT / target
+    kept.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate(inputs(target)):
+        (kept / f"seed-{number}").write_bytes(data)
+    options = [f"-max_total_time={seconds}", f"-timeout={TIMEOUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
+    options += [
+        f"-max_len={MAX_BYTES + 1}",
+        f"-artifact_prefix={KEPT}/{target}-",
+        "-print_final_stats=1",
+        "-verbosity=1",
+    ]
+    done = subprocess.run([sys.executable, "-m", "tests.fuzz.instrumented", target, *options, str(kept)], cwd=ROOT)
+    print(
+        f"{target}: {'no input failed' if done.returncode == 0 else f'failed (exit code {done.returncode})'}",
+        flush=True,
+    )
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Run the targets; 1 if an input failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=240, help="for each target")
+    parser.add_argument("--only", nargs="*", choices=TARGETS, help="these targets")
+    given = parser.parse_args()
+    failed = [target for target in given.only or TARGETS if not run(target, given.seconds)]
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
