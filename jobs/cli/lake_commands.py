@@ -71,6 +71,8 @@ def maintain(
     compacted = sum(each.before - each.after for each in done)
     deleted, size = sum(each.deleted for each in done), sum(each.deleted_bytes for each in done)
     show_message(f"maintain: {compacted} fewer files in tables, {deleted} files deleted ({size} bytes)")
+    if retention_days and compacted:
+        show_message(f"files that were replaced stay for readers; maintain deletes them after {retention_days} days")
 
 
 def forget(
@@ -89,15 +91,19 @@ def forget(
     from evidence.capture.remote import location
     from jobs.lake.lake import Lake
     from jobs.lake.made_from import digest_of
-    from jobs.lifecycle.forget import check_given, cluster_of, forget, forget_findings, plan_of
+    from jobs.lifecycle.forget import check_given, cluster_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
 
     files = Lake(lake)
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)
+    show_message(f"{capture}, of cluster {plan.cluster_id}, brought these rows; to forget it removes them:")
     print_rows(["table", "rows"], [{"table": name, "rows": count} for name, count in plan.rows.items()], Format.TABLE)
     if plan.again:
-        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)}")
-    show_message("replay, detect, quality and report run again")
+        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)} (--capture PATH for each)")
+    if is_all(files, plan):
+        show_message(f"it is the only capture of {plan.cluster_id}: all tables lose that cluster, acknowledgements too")
+    else:
+        show_message("then replay, detect, quality and report run again")
     if not yes:
         show_message(f"nothing was changed: add --yes to forget {capture}")
         return

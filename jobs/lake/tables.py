@@ -15,8 +15,9 @@ from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
 # Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CLUSTER_ID = "cluster_id"
+APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
@@ -134,7 +135,7 @@ class Table:
         """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/chain.py)."""
         properties = {"delta.enableExpiredLogCleanup": "false"}
         if self.append_only:
-            properties["delta.appendOnly"] = "true"
+            properties[APPEND_ONLY] = "true"
         return {**properties, "delta.dataSkippingStatsColumns": self.key[-1]}
 
 
@@ -214,10 +215,9 @@ _ALL = (
     ),
     _table(
         "captures",
-        "What a capture's manifest says about it",
+        "A capture that was ingested: what was found in it, and what its manifest says",
         evidence.CAPTURES,
-        ("capture", "sha256"),
-        append_only=True,
+        ("capture",),
     ),
     _table(
         "log_batches",
