@@ -41,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "manifest": ("kraft-forensics manifest --lake lake > custody.json",),
     "status": (
         "kraft-forensics status lake",
+        "kraft-forensics status lake --runs 20 --captures",
         "kraft-forensics status s3://lakes/east s3://lakes/west --format json",
     ),
     "maintain": ("kraft-forensics maintain lake --retention-days 30",),

@@ -27,6 +27,8 @@ from jobs.console.progress import progress_steps
 
 def status(
     given: LakesArgument = None,
+    runs: Annotated[int, typer.Option("--runs", min=0, help="Also list so many of the newest runs.")] = 0,
+    captures: Annotated[bool, typer.Option("--captures", help="Also list the captures.")] = False,
     lake: LakeOption = DEFAULT_LAKE,
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
@@ -36,7 +38,7 @@ def status(
     from jobs.queries.status_output import print_status
 
     now_ms = time.time_ns() // 1_000_000
-    found = [status_of(Lake(root), now_ms) for root in given or [lake]]
+    found = [status_of(Lake(root), now_ms, runs, captures) for root in given or [lake]]
     if form is DocumentFormat.JSON:
         print(json.dumps({"lakes": found}, indent=2))
     else:
@@ -96,14 +98,14 @@ def forget(
 
     files = Lake(lake)
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)
-    show_message(f"{capture}, of cluster {plan.cluster_id}, brought these rows; to forget it removes them:")
+    show_message(f"{capture} (cluster {plan.cluster_id}) brought these rows, which are removed:")
     print_rows(["table", "rows"], [{"table": name, "rows": count} for name, count in plan.rows.items()], Format.TABLE)
     if plan.again:
-        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)} (--capture PATH for each)")
+        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)} (each with --capture PATH)")
     if is_all(files, plan):
-        show_message(f"it is the only capture of {plan.cluster_id}: all tables lose that cluster, acknowledgements too")
+        show_message("it is the cluster's only capture: nothing of the cluster stays, not even acknowledgements")
     else:
-        show_message("then replay, detect, quality and report run again")
+        show_message("replay, detect, quality and report run again")
     if not yes:
         show_message(f"nothing was changed: add --yes to forget {capture}")
         return

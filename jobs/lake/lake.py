@@ -198,6 +198,8 @@ class Lake:
         if None is wanted and the lake has several."""
         self.require()
         clusters = self.clusters()
+        if not clusters:
+            raise LakeError(f"{self.root}: the lake has no captures. Ingest one with `kraft-forensics ingest`.")
         if wanted is None and len(clusters) == 1:
             return clusters[0]
         if wanted in clusters:
