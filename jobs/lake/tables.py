@@ -115,7 +115,9 @@ class Check:
 @dataclass(frozen=True)
 class Table:
     """A Delta table. key: the columns that, with cluster_id, identify a row. topics: path of the column with topic ids,
-    for a table that tasks read by topics (jobs/lake/row_groups.py)."""
+    for a table that tasks read by topics (jobs/lake/row_groups.py). bounded: the column whose least and largest values
+    in a file its commit names; the last one of the key by default. Marks of existing lakes have them: it cannot change.
+    """
 
     name: str
     comment: str
@@ -124,6 +126,12 @@ class Table:
     append_only: bool = False
     checks: tuple[Check, ...] = ()
     topics: tuple[str, ...] = ()
+    bounded: str = ""
+
+    @property
+    def bounds(self) -> str:
+        """The name of the column `bounded`."""
+        return self.bounded or self.key[-1]
 
     @cached_property
     def file_schema(self) -> pa.Schema:
@@ -136,7 +144,7 @@ class Table:
         properties = {"delta.enableExpiredLogCleanup": "false"}
         if self.append_only:
             properties[APPEND_ONLY] = "true"
-        return {**properties, "delta.dataSkippingStatsColumns": self.key[-1]}
+        return {**properties, "delta.dataSkippingStatsColumns": self.bounds}
 
 
 def _table(
@@ -147,8 +155,9 @@ def _table(
     append_only: bool = False,
     checks: tuple[Check, ...] = (),
     topics: tuple[str, ...] = (),
+    bounded: str = "",
 ) -> Table:
-    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics)
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics, bounded)
 
 
 def _with_commit(schema: pa.Schema) -> pa.Schema:
@@ -218,6 +227,7 @@ _ALL = (
         "A capture that was ingested: what was found in it, and what its manifest says",
         evidence.CAPTURES,
         ("capture",),
+        bounded="sha256",
     ),
     _table(
         "log_batches",
