@@ -64,7 +64,7 @@ def maintain(
         # A dry run makes no commit.
         old = lake.delta(name).vacuum(24 * retention_days, dry_run=True, enforce_retention_duration=False, full=True)
         if old:
-            progress(f"{name}: deleting {len(old)} files")
+            progress(f"{name}: deleting old files ({len(old)})")
         after = sum(len(lake.files(name, cluster)) for cluster in clusters)
         done.append(Maintained(name, before, after, len(old), _delete(lake, [f"{name}/{file}" for file in old])))
     scratch = list(_old_files(lake, SCRATCH, time.time() - retention_days * 86_400))
