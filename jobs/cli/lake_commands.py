@@ -93,7 +93,7 @@ def forget(
     from evidence.capture.remote import location
     from jobs.lake.lake import Lake
     from jobs.lake.made_from import digest_of
-    from jobs.lifecycle.forget import check_given, cluster_of, forget, forget_findings, is_all, plan_of
+    from jobs.lifecycle.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
 
     files = Lake(lake)
@@ -113,12 +113,16 @@ def forget(
         record.ingested(plan.cluster_id, capture, digest_of(files, plan.cluster_id, capture), plan.rows)
         pipeline = Pipeline(files.root, (), record)
         places = check_given(plan, [location(place) for place in again or ()], pipeline.settings)
+        before = findings_of(files, plan.cluster_id)
         with progress_steps(1) as (describe, _):
             forget(files, plan, places, pipeline.settings, describe)
         if clusters := files.clusters():
             pipeline.remake()
         if plan.cluster_id in clusters:
             forget_findings(files, plan.cluster_id)
+        now = findings_of(files, plan.cluster_id)
+    counts = f"{len(before - now)} gone, {len(now - before)} new, {len(before & now)} as before"
+    show_message(f"findings, with their verdict and severity: {counts}")
     show_message(f"forget: {capture} is forgotten; `kraft-forensics maintain --retention-days 0` deletes its old files")
 
 

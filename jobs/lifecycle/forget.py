@@ -146,6 +146,11 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
             lake.storage.delete(file)
 
 
+def findings_of(lake: Lake, cluster: str) -> set[tuple[str | None, ...]]:
+    """(finding_id, verdict, severity) of each finding of a cluster."""
+    return {tuple(row[name] for name in KEY) for row in lake.rows("findings", cluster, KEY)}
+
+
 def forget_findings(lake: Lake, cluster: str) -> None:
     """Remove what is remembered of findings that the cluster no longer has."""
     found = lake.read("findings", cluster, KEY)

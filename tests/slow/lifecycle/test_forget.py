@@ -134,6 +134,7 @@ def test_the_only_capture_of_the_only_cluster(brokers: Path, captures: Captures,
     done = command(lake.root, "forget", "alone", "--yes")
     assert done.exit_code == 0
     assert "it is the cluster's only capture: nothing of the cluster stays" in done.stderr
+    assert "findings, with their verdict and severity: 2 gone, 0 new, 0 as before" in done.stderr
     assert lake.clusters() == []
     assert command(lake.root, "status").stdout.startswith(f"lake {lake.root}: no captures\n")
     with pytest.raises(LakeError, match="the lake has no captures"):
