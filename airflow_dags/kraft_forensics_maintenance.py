@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task, task_group
 from kraft_forensics_dags.captures import folders_of
-from kraft_forensics_dags.hook import on_failure
+from kraft_forensics_dags.hook import failure_callback, require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import path_param, run_params
 from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting, task_defaults
@@ -31,6 +31,7 @@ PARAMS = {
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
     """One {name, maintain, verify} for each lake: the arguments of its two commands."""
+    require_hook()
     params = run_params(PARAMS)
     days = str(params["retention_days"])
     return [
@@ -55,7 +56,7 @@ with DAG(
     catchup=False,
     max_active_runs=1,
     params=PARAMS,
-    default_args=task_defaults() | {"on_failure_callback": on_failure},
+    default_args=task_defaults() | failure_callback(),
     tags=["kafka", "kraft", "forensics"],
 ) as dag:
     lake.expand_kwargs(discover())

@@ -20,7 +20,7 @@ from kraft_forensics_dags.answers import answer_of
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
 from kraft_forensics_dags.command import log
-from kraft_forensics_dags.hook import on_failure, on_findings
+from kraft_forensics_dags.hook import failure_callback, on_findings, require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
 from kraft_forensics_dags.settings import (
@@ -65,6 +65,7 @@ PARAMS = {
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
     """One {name, lake, arguments} for each cluster with captures for this run."""
+    require_hook()
     params, context = run_params(PARAMS), get_current_context()
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     late, found = timedelta(days=params["late_days"]), []
@@ -117,7 +118,7 @@ with DAG(
     catchup=False,
     max_active_runs=number("RUNS", 1, least=1),
     params=PARAMS,
-    default_args=task_defaults() | {"on_failure_callback": on_failure},
+    default_args=task_defaults() | failure_callback(),
     tags=["kafka", "kraft", "forensics"],
 ) as dag:
     summary(cluster.expand_kwargs(discover()))

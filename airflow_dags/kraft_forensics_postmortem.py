@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_forensics_dags.hook import on_failure
+from kraft_forensics_dags.hook import failure_callback, require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import PATH_PATTERN, path_param, run_params
 from kraft_forensics_dags.settings import ROOT, setting, task_defaults
@@ -54,6 +54,7 @@ def moment(text: str) -> datetime:
 @task(multiple_outputs=True)
 def prepare() -> dict[str, Any]:
     """The run's two commands: {run, report, path}."""
+    require_hook()
     params = run_params(PARAMS)
     times = [moment(params[name]) for name in ("incident_from", "incident_to")]
     if times[0] >= times[1]:
@@ -82,7 +83,7 @@ with DAG(
     schedule=None,
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     params=PARAMS,
-    default_args=task_defaults() | {"on_failure_callback": on_failure},
+    default_args=task_defaults() | failure_callback(),
     tags=["kafka", "kraft", "forensics"],
 ) as dag:
     plan = prepare()

@@ -228,7 +228,23 @@ CAPTURES = pa.schema(
         column("kafka_release", pa.string(), "Kafka release, from the manifest; null if it does not name one"),
         column("clock_error_ms", pa.int64(), "largest difference between the capturer's clock and the controllers'"),
         column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: the setting applies"),
-        *PROVENANCE,
+        column("files", pa.int64(), "number of its files: its rows in evidence_files"),
+        column("size_bytes", pa.int64(), "length of all of them"),
+        column("digest", pa.string(), "SHA-256 of the list of these files: path, SHA-256 and length of each"),
+        column("nodes", INT32_LIST, "nodes that they were copied from, ascending; empty if no file says"),
+        column("first_captured_ms", pa.int64(), "the least captured_at_ms of them; null if none is known"),
+        column("last_captured_ms", pa.int64(), "the largest captured_at_ms of them; null if none is known"),
+        column(
+            "last_timestamp_ms",
+            pa.int64(),
+            "largest record timestamp of the metadata log in them; null without a metadata log",
+        ),
+        column("ingested_ms", pa.int64(), "when files of it were ingested last; our clock; null if not recorded"),
+        column("ingested_with", pa.string(), "program that did so, with its version; null if not recorded"),
+        column("capture", pa.string(), "name of the capture (folder or archive)"),
+        column("path", pa.string(), "its manifest, inside the capture; null without one, as all that it may say"),
+        column("sha256", pa.string(), "SHA-256 of the manifest, hex; null without one"),
+        column("position", pa.int64(), "0; null without a manifest"),
     ]
 )
 

@@ -21,6 +21,7 @@ from jobs.console.log import WARNING
 from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
+from jobs.ingest.captures import add_missing
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
@@ -228,7 +229,10 @@ class Pipeline:
     def _clusters(self) -> list[str]:
         self.lake.require()
         self.lake.create()  # add the tables that are new in this release
-        return self.lake.clusters()
+        clusters = self.lake.clusters()
+        for cluster in clusters:
+            add_missing(self.lake, cluster)
+        return clusters
 
 
 _NO_LOG = (

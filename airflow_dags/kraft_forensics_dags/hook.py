@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_forensics_dags.settings import hook_name
+from kraft_forensics_dags.settings import PREFIX, hook_name
 
 
 def call_hook(event: str, context: Any, **details: Any) -> None:
     """Call KRAFT_FORENSICS_DAG_HOOK, if it is set, with one dictionary: `event`, where it happened, and `details`.
     Errors: those of the hook."""
-    name = hook_name()
-    if not name:
+    if not (hook := load_hook()):
         return
-    module, _, function = name.partition(":")
     task = context["ti"]
     place = {key: getattr(task, key, None) for key in ("dag_id", "run_id", "task_id", "map_index", "try_number")}
-    getattr(importlib.import_module(module), function)({"event": event, **place, **details})
+    hook({"event": event, **place, **details})
+
+
+def load_hook() -> Callable[[dict[str, Any]], object] | None:
+    """The function that KRAFT_FORENSICS_DAG_HOOK names; None if it is not set. Errors: ValueError if it is no
+    `module:function`, ImportError, AttributeError."""
+    module, _, function = hook_name().partition(":")
+    return getattr(importlib.import_module(module), function) if module else None
+
+
+def require_hook() -> None:
+    """Check in a run's first task that this worker has the hook: else a finding would be lost after hours of work.
+    Errors: AirflowFailException, whatever the hook's module raises."""
+    try:
+        hook = load_hook()
+    except Exception as error:
+        raise AirflowFailException(
+            f"{PREFIX}HOOK: {hook_name()} cannot be imported on this worker: {type(error).__name__}: {error}"
+        ) from error
+    if hook is not None and not callable(hook):
+        raise AirflowFailException(f"{PREFIX}HOOK: {hook_name()} is no function")
+
+
+def failure_callback() -> dict[str, Any]:
+    """The arguments of every task that report its failure. Errors: ValueError if the setting is no `module:function`,
+    which Airflow shows as an import error. Nothing is imported: the DAG processor may lack the hook's module."""
+    hook_name()
+    return {"on_failure_callback": on_failure}
 
 
 def on_failure(context: Any) -> None:

@@ -22,17 +22,31 @@ printf '{"command": "%s", "exit_code": %d, "findings": %s}' "$1" $code $findings
 """
 
 
+class PodCommand(KubernetesPodOperator):
+    """A pod that runs one command."""
+
+    def build_pod_request_obj(self, context: Any = None) -> Any:
+        """The pod, with every `$` of the arguments doubled: Kubernetes replaces `$(NAME)` in them by a variable of the
+        container, and `$$` by `$`, so that a capture's name could show a secret."""
+        request = super().build_pod_request_obj(context)
+        for container in request.spec.containers:
+            if container.name == self.base_container_name:
+                container.args = [word.replace("$", "$$") for word in container.args]
+        return request
+
+
 def pod(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     """A task that runs the command in a pod, as `launch` describes it."""
     own = json_object("OPERATOR")
-    operator = KubernetesPodOperator(
+    operator = PodCommand(
         task_id=task_id,
         cmds=["sh", "-c", SCRIPT, "kraft-forensics"],
         arguments=arguments,
         name=f"kraft-forensics-{task_id}",
-        labels={"cluster": label},
+        # A label's value has at most 63 characters and ends with a letter or digit; not every cluster's name does.
+        annotations={"kraft-forensics/cluster": label},
         do_xcom_push=True,
-        map_index_template="{{ task.labels.cluster }}",
+        map_index_template="{{ task.annotations['kraft-forensics/cluster'] }}",
         **(own | options),
     )
     return operator.output

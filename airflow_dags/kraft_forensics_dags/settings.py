@@ -57,7 +57,7 @@ def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
 def hook_name() -> str:
     """`module:function`, or an empty text without a hook."""
     text = setting("HOOK", "")
-    if text and not re.fullmatch(r"[\w.]+:\w+", text):
+    if text and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", text):
         raise ValueError(f"{PREFIX}HOOK must be module:function, not {text!r}")
     return text
 

@@ -45,6 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "status": (
         "kraft-forensics status lake",
+        "kraft-forensics status lake --runs 20 --captures",
         "kraft-forensics status s3://lakes/east s3://lakes/west --format json",
     ),
     "maintain": ("kraft-forensics maintain lake --retention-days 30",),

@@ -27,6 +27,8 @@ from jobs.console.progress import progress_steps
 
 def status(
     given: LakesArgument = None,
+    runs: Annotated[int, typer.Option("--runs", min=0, help="Also list so many of the newest runs.")] = 0,
+    captures: Annotated[bool, typer.Option("--captures", help="Also list the captures.")] = False,
     lake: LakeOption = DEFAULT_LAKE,
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
@@ -36,7 +38,7 @@ def status(
     from jobs.queries.status_output import print_status
 
     now_ms = time.time_ns() // 1_000_000
-    found = [status_of(Lake(root), now_ms) for root in given or [lake]]
+    found = [status_of(Lake(root), now_ms, runs, captures) for root in given or [lake]]
     if form is DocumentFormat.JSON:
         print(json.dumps({"lakes": found}, indent=2))
     else:
@@ -71,6 +73,8 @@ def maintain(
     compacted = sum(each.before - each.after for each in done)
     deleted, size = sum(each.deleted for each in done), sum(each.deleted_bytes for each in done)
     show_message(f"maintain: {compacted} fewer files in tables, {deleted} files deleted ({size} bytes)")
+    if retention_days and compacted:
+        show_message(f"files that were replaced stay for readers; maintain deletes them after {retention_days} days")
 
 
 def forget(
@@ -89,15 +93,19 @@ def forget(
     from evidence.capture.remote import location
     from jobs.lake.lake import Lake
     from jobs.lake.made_from import digest_of
-    from jobs.lifecycle.forget import check_given, cluster_of, forget, forget_findings, plan_of
+    from jobs.lifecycle.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
 
     files = Lake(lake)
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)
+    show_message(f"{capture} (cluster {plan.cluster_id}) brought these rows, which are removed:")
     print_rows(["table", "rows"], [{"table": name, "rows": count} for name, count in plan.rows.items()], Format.TABLE)
     if plan.again:
-        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)}")
-    show_message("replay, detect, quality and report run again")
+        show_message(f"also ingested again, from their bytes: {', '.join(plan.again)} (each with --capture PATH)")
+    if is_all(files, plan):
+        show_message("it is the cluster's only capture: nothing of the cluster stays, not even acknowledgements")
+    else:
+        show_message("replay, detect, quality and report run again")
     if not yes:
         show_message(f"nothing was changed: add --yes to forget {capture}")
         return
@@ -105,12 +113,16 @@ def forget(
         record.ingested(plan.cluster_id, capture, digest_of(files, plan.cluster_id, capture), plan.rows)
         pipeline = Pipeline(files.root, (), record)
         places = check_given(plan, [location(place) for place in again or ()], pipeline.settings)
+        before = findings_of(files, plan.cluster_id)
         with progress_steps(1) as (describe, _):
             forget(files, plan, places, pipeline.settings, describe)
         if clusters := files.clusters():
             pipeline.remake()
         if plan.cluster_id in clusters:
             forget_findings(files, plan.cluster_id)
+        now = findings_of(files, plan.cluster_id)
+    counts = f"{len(before - now)} gone, {len(now - before)} new, {len(before & now)} as before"
+    show_message(f"findings, with their verdict and severity: {counts}")
     show_message(f"forget: {capture} is forgotten; `kraft-forensics maintain --retention-days 0` deletes its old files")
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from evidence import tables
 from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.broker_logs.read import read_broker_logs
-from evidence.capture.accounts import Account, provenance, quarantine_rows
+from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
@@ -27,6 +27,7 @@ from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
 from jobs.ingest.archives import archive_mark, ingested_as
+from jobs.ingest.captures import TABLE, manifest_of, write_row
 from jobs.ingest.log_batches import merged_batches
 from jobs.ingest.receipt import receipt
 from jobs.ingest.records import (
@@ -130,14 +131,15 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     write.append("node_boots", logs_of_brokers.boots)
     write.append("boot_ids", boot_ids.rows)
     write.append("static_configs", pa.Table.from_pylist(static_configs(capture), schema=STATIC_CONFIGS))
-    write.append("captures", pa.Table.from_pylist(_manifest_rows(capture), schema=tables.CAPTURES))
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in scanned.logs:
         logs[log.file.path].append(log)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
+    done = receipt(capture, settings.custody)
+    write.count(TABLE, write_row(lake, cluster, capture.name, rows, manifest_of(capture), done))
     # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
     beside = heads_of(lake, cluster, INGESTED[:-1])
-    about = {**write.about, "ingested": receipt(capture, settings.custody), "beside": beside}
+    about = {**write.about, "ingested": done, "beside": beside}
     write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since, about)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
@@ -161,9 +163,9 @@ class _Writer:
 
     def append(self, name: str, rows: pa.Table, since: int | None = None, about: Row | None = None) -> None:
         if len(rows):
-            self._count(name, self.lake.append(name, self.cluster, rows, since, about))
+            self.count(name, self.lake.append(name, self.cluster, rows, since, about))
 
-    def _count(self, name: str, rows: int) -> None:
+    def count(self, name: str, rows: int) -> None:
         self.added[name] = self.added.get(name, 0) + rows
 
     def quarantine(self, rows: list[Row]) -> None:
@@ -176,7 +178,7 @@ class _Writer:
         self.quarantine([{**row, "node_id": self.nodes.get(row["path"])} for row in found.damage])
         if found.added or found.removed:
             self.lake.commit(name, self.cluster, found.added, found.removed, since=found.since)
-        self._count(name, found.rows)
+        self.count(name, found.rows)
 
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
@@ -188,11 +190,3 @@ def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
 
 def _quarantine(capture: str, file: EvidenceFile, account: Account | None) -> list[Row]:
     return quarantine_rows(capture, file, account.damage) if account else []
-
-
-def _manifest_rows(capture: Capture) -> list[Row]:
-    file = capture.manifest_file
-    if capture.manifest is None or file is None:
-        return []
-    names = ("kafka_release", "clock_error_ms", "snapshot_duration_ms")
-    return [{**{n: getattr(capture.manifest, n) for n in names}, **provenance(capture.name, file, 0)}]

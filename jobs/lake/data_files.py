@@ -19,9 +19,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of a table. name: as in the table's log. lowest, highest: values of the last key column, by which
-    readers skip files; None if all are null. sha256: of a file that this process or its tasks wrote, hex; else
-    empty."""
+    """A Parquet file of a table. name: as in the table's log. lowest, highest: values of the table's column
+    `bounds`, by which readers skip files; None if all are null. sha256: of a file that this process or its tasks wrote,
+    hex; else empty."""
 
     name: str
     size_bytes: int
@@ -49,7 +49,7 @@ def listed(table: DeltaTable) -> list[Row]:
 
 def data_files(table: DeltaTable, name: str, cluster_id: str) -> list[DataFile]:
     """The files that a table has for a cluster."""
-    key = TABLES[name].key[-1]
+    key = TABLES[name].bounds
     return [
         DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
         for a in listed(table)

@@ -60,7 +60,7 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
     for at in range(0, len(rows), _STEP_ROWS):
         file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
     size = file.close()
-    known = pc.min_max(rows[of.key[-1]]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
+    known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
     return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)
 
 
@@ -198,6 +198,8 @@ class Lake:
         if None is wanted and the lake has several."""
         self.require()
         clusters = self.clusters()
+        if not clusters:
+            raise LakeError(f"{self.root}: the lake has no captures. Ingest one with `kraft-forensics ingest`.")
         if wanted is None and len(clusters) == 1:
             return clusters[0]
         if wanted in clusters:
@@ -290,7 +292,7 @@ class Lake:
         add, remove = list(add), list(remove)
         actions = [
             *(RemoveAction(f.name, data_change, now_ms, f.size_bytes, partition) for f in remove),
-            *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.key[-1], f)) for f in add),
+            *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.bounds, f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)

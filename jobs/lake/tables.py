@@ -15,8 +15,9 @@ from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
 # Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CLUSTER_ID = "cluster_id"
+APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
@@ -114,7 +115,9 @@ class Check:
 @dataclass(frozen=True)
 class Table:
     """A Delta table. key: the columns that, with cluster_id, identify a row. topics: path of the column with topic ids,
-    for a table that tasks read by topics (jobs/lake/row_groups.py)."""
+    for a table that tasks read by topics (jobs/lake/row_groups.py). bounded: the column whose least and largest values
+    in a file its commit names; the last one of the key by default. Marks of existing lakes have them: it cannot change.
+    """
 
     name: str
     comment: str
@@ -123,6 +126,12 @@ class Table:
     append_only: bool = False
     checks: tuple[Check, ...] = ()
     topics: tuple[str, ...] = ()
+    bounded: str = ""
+
+    @property
+    def bounds(self) -> str:
+        """The name of the column `bounded`."""
+        return self.bounded or self.key[-1]
 
     @cached_property
     def file_schema(self) -> pa.Schema:
@@ -134,8 +143,8 @@ class Table:
         """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/chain.py)."""
         properties = {"delta.enableExpiredLogCleanup": "false"}
         if self.append_only:
-            properties["delta.appendOnly"] = "true"
-        return {**properties, "delta.dataSkippingStatsColumns": self.key[-1]}
+            properties[APPEND_ONLY] = "true"
+        return {**properties, "delta.dataSkippingStatsColumns": self.bounds}
 
 
 def _table(
@@ -146,8 +155,9 @@ def _table(
     append_only: bool = False,
     checks: tuple[Check, ...] = (),
     topics: tuple[str, ...] = (),
+    bounded: str = "",
 ) -> Table:
-    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics)
+    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics, bounded)
 
 
 def _with_commit(schema: pa.Schema) -> pa.Schema:
@@ -214,10 +224,10 @@ _ALL = (
     ),
     _table(
         "captures",
-        "What a capture's manifest says about it",
+        "A capture that was ingested: what was found in it, and what its manifest says",
         evidence.CAPTURES,
-        ("capture", "sha256"),
-        append_only=True,
+        ("capture",),
+        bounded="sha256",
     ),
     _table(
         "log_batches",

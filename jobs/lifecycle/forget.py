@@ -30,7 +30,7 @@ from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake, write_file
 from jobs.lake.made_from import receipts
 from jobs.lake.rewritten import rows_of
-from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
+from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES, TABLES
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY
 
@@ -96,6 +96,11 @@ def plan_of(lake: Lake, cluster: str, capture: str) -> Plan:
     return Plan(cluster, capture, _counts(lake, cluster, capture), again)
 
 
+def is_all(lake: Lake, plan: Plan) -> bool:
+    """Whether the cluster has no other evidence, so that nothing of it remains."""
+    return not plan.again and set(lake.captures(plan.cluster_id)) <= {plan.capture}
+
+
 def check_given(plan: Plan, given: Sequence[Location], settings: Settings) -> list[Location]:
     """The captures to ingest again, in the plan's order. Errors: KraftForensicsError if one of them is not given, is
     beyond the settings' limits, or is not what was ingested."""
@@ -126,7 +131,7 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
         "by": person(settings.custody.ingested_by),
         "at_ms": time.time_ns() // 1_000_000,
     }
-    if not again and set(lake.captures(plan.cluster_id)) <= {plan.capture}:
+    if is_all(lake, plan):
         for name in (*_DERIVED, *_SEEN):
             lake.replace(name, plan.cluster_id, [])
     for name in (_LAST, *INGESTED[:-1]):
@@ -139,6 +144,11 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
     if not lake.clusters():
         for file in ("verdict.json", f"verdict-{quote(plan.cluster_id, safe='')}.json", "report.html"):
             lake.storage.delete(file)
+
+
+def findings_of(lake: Lake, cluster: str) -> set[tuple[str | None, ...]]:
+    """(finding_id, verdict, severity) of each finding of a cluster."""
+    return {tuple(row[name] for name in KEY) for row in lake.rows("findings", cluster, KEY)}
 
 
 def forget_findings(lake: Lake, cluster: str) -> None:
@@ -167,13 +177,15 @@ def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) 
 @contextmanager
 def _removable(lake: Lake, name: str) -> Iterator[None]:
     """Rows of a table that is append-only may be removed inside."""
-    if TABLES[name].append_only:
-        lake.delta(name).alter.set_table_properties({"delta.appendOnly": "false"})
+    table = lake.delta(name)
+    append_only = table.metadata().configuration.get(APPEND_ONLY) == "true"
+    if append_only:
+        table.alter.set_table_properties({APPEND_ONLY: "false"})
     try:
         yield
     finally:
-        if TABLES[name].append_only:
-            lake.delta(name).alter.set_table_properties({"delta.appendOnly": "true"})
+        if append_only:
+            lake.delta(name).alter.set_table_properties({APPEND_ONLY: "true"})
 
 
 def _counts(lake: Lake, cluster: str, capture: str) -> dict[str, int]:

@@ -25,7 +25,7 @@ _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
 _COMMITS = 20  # after a checkpoint, before the next one
 SCRATCH = "_scratch"
 # What grows file by file. Replay and detect replace the files of the other tables, one for each bucket.
-GROWING = (*(name for name in INGESTED if name != "log_batches"), *CHECKED, "runs")
+GROWING = (*(name for name in INGESTED if name not in ("log_batches", "captures")), *CHECKED, "runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,16 @@ def maintain(
     for cluster in clusters:
         heads_of(lake, cluster, TABLES)
     done = []
+    progress("looking for small files, and for old ones that no commit needs")
     for name in TABLES:
-        progress(f"{name}: compacting")
         before = sum(len(lake.files(name, cluster)) for cluster in clusters)
         for cluster in clusters if name in GROWING else ():
-            _compact(lake, name, cluster, least_files)
+            _compact(lake, name, cluster, least_files, progress)
         _checkpoint(lake, name)
-        progress(f"{name}: deleting old files")
         # A dry run makes no commit.
         old = lake.delta(name).vacuum(24 * retention_days, dry_run=True, enforce_retention_duration=False, full=True)
+        if old:
+            progress(f"{name}: deleting old files ({len(old)})")
         after = sum(len(lake.files(name, cluster)) for cluster in clusters)
         done.append(Maintained(name, before, after, len(old), _delete(lake, [f"{name}/{file}" for file in old])))
     scratch = list(_old_files(lake, SCRATCH, time.time() - retention_days * 86_400))
@@ -71,12 +72,13 @@ def maintain(
     return done
 
 
-def _compact(lake: Lake, name: str, cluster: str, least_files: int) -> None:
+def _compact(lake: Lake, name: str, cluster: str, least_files: int, progress: Callable[[str], None]) -> None:
     def once() -> None:
         since, head = lake.cluster_version(name, cluster), lake.head(name, cluster)
         small = [file for file in lake.files(name, cluster) if file.size_bytes < _SMALL_BYTES]
         if len(small) < least_files:
             return
+        progress(f"{name}: compacting {len(small)} files of {cluster}")
         groups = [group for group in _groups(small) if len(group) > 1]
         new = [write_file(lake.storage, name, rows_of(lake, name, group)) for group in groups]
         old = [file for group in groups for file in group]

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pyarrow.parquet as pq
 from deltalake import Schema
 
+from jobs.ingest.captures import add_missing
 from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake, LakeError
 from jobs.lake.rewritten import same_rows
-from jobs.lake.tables import CLUSTER_ID, INGESTED, SCHEMA_VERSION, TABLES
+from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, SCHEMA_VERSION, TABLES
 from jobs.lake.versions import layout_of
 
 
@@ -36,6 +37,8 @@ def upgrade_layout(lake: Lake) -> Iterator[str]:
         yield from _properties(lake, name)
     for cluster in lake.clusters():
         heads_of(lake, cluster, INGESTED)
+        if captures := add_missing(lake, cluster):
+            yield f"{cluster}: captures: {captures} new row{'s'[: captures > 1]}"
         yield from _marks(lake, cluster)
 
 
@@ -80,6 +83,8 @@ def _properties(lake: Lake, name: str) -> Iterator[str]:
     table, of = lake.delta(name), TABLES[name]
     found = table.metadata().configuration
     missing = {key: value for key, value in of.properties.items() if found.get(key) != value}
+    if found.get(APPEND_ONLY) == "true" and not of.append_only:
+        missing[APPEND_ONLY] = "false"
     if missing:
         table.alter.set_table_properties(missing)
         yield f"{name}: properties {', '.join(sorted(missing))}"

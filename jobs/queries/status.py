@@ -21,30 +21,41 @@ from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
 Row = dict[str, Any]
 _RUNS = "runs"
 _RUN = ("run_id", "command", "started_ms", "ended_ms", "outcome", "exit_code", "valid")
+_MORE = ("captures", "quality_failed", "error")
+_CAPTURES = "captures"
 _STAGES = ("replay", "detect", "quality")
 
 
-def status_of(lake: Lake, now_ms: int) -> Row:
+def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool = False) -> Row:
     """The state of a lake, as JSON types.
 
-    lake; clusters: see `_cluster`; tables: `table`, `rows`, `files` and `bytes` by the table's log, for those that have
-    rows; bytes: of all tables; other_bytes: of everything else in the lake's folder (files that no commit needs, logs,
-    reports), null in an object store, where listing takes long. Errors: LakeError if there is no lake.
+    lake; clusters: see `_cluster`; runs: the newest `most_runs` rows of `runs`, the newest first; captures: of each
+    cluster, the one ingested last first; both with the columns of the table, empty if not asked for; tables: `table`,
+    `rows`, `files` and `bytes` by the table's log, for those that have rows; bytes: of all tables; other_bytes: of
+    everything else in the lake's folder (files that no commit needs, logs, reports), null in an object store, where
+    listing takes long. Errors: LakeError if there is no lake.
     """
     lake.require()
     found = {name: table for name in TABLES if (table := _open(lake, name)) is not None}
     tables = [_size(name, table) for name, table in found.items()]
     size = sum(row["bytes"] for row in tables)
     files = lake.read("evidence_files", None, (CLUSTER_ID, "capture", "kind", "captured_at_ms"))
-    runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN)).to_pylist() if _RUNS in found else []
+    runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist() if _RUNS in found else []
     clusters = sorted(files[CLUSTER_ID].unique().to_pylist())
     return {
         "lake": shown(lake.root),
         "clusters": [_cluster(lake, cluster, found, files, runs, now_ms) for cluster in clusters],
+        "runs": sorted(runs, key=lambda row: -row["started_ms"])[:most_runs],
+        "captures": _captures(lake) if with_captures and _CAPTURES in found else [],
         "tables": [row for row in tables if row["rows"]],
         "bytes": size,
         "other_bytes": _folder_bytes(lake.root) - size if isinstance(lake.root, Path) else None,
     }
+
+
+def _captures(lake: Lake) -> list[Row]:
+    rows: list[Row] = lake.read(_CAPTURES, None, TABLES[_CAPTURES].schema.names).to_pylist()
+    return sorted(rows, key=lambda row: (row[CLUSTER_ID], -(row["ingested_ms"] or 0), row["capture"]))
 
 
 def _open(lake: Lake, name: str) -> DeltaTable | None:

@@ -24,6 +24,7 @@ from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,
     MAX_LISTED,
+    MAX_QUALITY_RUNS,
     STATE_COLUMNS,
     ReportInput,
     Row,
@@ -81,6 +82,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         timelines=timelines,
         elections=elections,
         quality=lake.rows("quality_results", cluster, where=pc.field("run_id") == _newest_run(lake, cluster)),
+        quality_runs=_quality_runs(lake, cluster),
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
@@ -96,6 +98,22 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
 def _newest_run(lake: Lake, cluster: str) -> str:
     """The run id of quality's newest run; empty if there is none."""
     return str(lake.made("quality_results", cluster).get("run_id", ""))
+
+
+def _quality_runs(lake: Lake, cluster: str) -> list[Row]:
+    """Quality's newest runs, the newest first: rows {run_at_ms, expectations, failed, warned}. failed: number of those
+    that were not met and fail a run; warned: of the others that were not met."""
+    columns = ("run_id", "run_at_ms", "success", "severity")
+    results = lake.read("quality_results", cluster, columns)
+    unmet = pc.invert(pc.fill_null(results["success"], False))
+    warns = pc.fill_null(pc.equal(results["severity"], "warn"), False)
+    results = results.append_column("failed", pc.and_(unmet, pc.invert(warns)).cast(pa.int64()))
+    results = results.append_column("warned", pc.and_(unmet, warns).cast(pa.int64()))
+    sums: list[Any] = [([], "count_all"), ("failed", "sum"), ("warned", "sum")]
+    runs = results.group_by(["run_at_ms", "run_id"]).aggregate(sums)
+    newest = runs.sort_by([("run_at_ms", "descending"), ("run_id", "ascending")]).slice(0, MAX_QUALITY_RUNS)
+    names = {"count_all": "expectations", "failed_sum": "failed", "warned_sum": "warned"}
+    return [{names.get(k, k): v for k, v in row.items() if k != "run_id"} for row in newest.to_pylist()]
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:

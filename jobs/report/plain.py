@@ -46,6 +46,7 @@ def as_json(report: ReportInput) -> str:
         "timeline": asdict(report.events),
         "evidence": asdict(report.captured),
         "quality": report.quality,
+        "quality_runs": list(report.quality_runs),
         "quarantine": [{name: value for name, value in row.items() if name != "raw"} for row in report.quarantine],
         "rows": report.counts,
         "made_from": report.made_from,

@@ -28,6 +28,7 @@ MAX_DETAILS = 50
 MAX_EVIDENCE = 50
 MAX_STATEMENTS = 40
 MAX_CAPTURES = 20
+MAX_QUALITY_RUNS = 10
 MAX_GROUPS = 100  # of exposures
 
 # The columns of partition_history and elections that the page shows.
@@ -101,7 +102,8 @@ class ReportInput:
     `place` (index of the state in its partition's history) and `total` (length of that history); elections:
     ELECTION_COLUMNS of ELECTIONS at those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
-    success, unexpected_count, element_count}; counts: number of rows by table; generated_from: names of the captures;
+    success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
+    newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
     answer, advice: see replay/incident/answer.py and advice.py;
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
@@ -129,6 +131,7 @@ class ReportInput:
     exposure_groups: Sequence[Row] = ()
     captured: Captured = field(default_factory=Captured)
     made_from: Row = field(default_factory=dict)
+    quality_runs: Sequence[Row] = ()
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:

@@ -6,15 +6,25 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
-from quality.columns import NULL, Rows, Tables, numbers, places
+from quality.columns import NULL, Rows, Tables, numbers, places, unknown
 
 _QUARTER_MS, _DAY_MS = 15 * 60_000, 24 * 3_600_000
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PLACE = ("path", "position")
 _AGAIN = "Ingest the capture into a new lake. If it happens again, report it with the capture."
 _FILE = ("capture", "path", "sha256")
+_TIMES = ("captured_at_ms", "last_timestamp_ms")
+# Columns of captures, and what gives them.
+_OF_FILES = {
+    "files": ([], "count_all"),
+    "size_bytes": ("size_bytes", "sum"),
+    "first_captured_ms": ("captured_at_ms", "min"),
+    "last_captured_ms": ("captured_at_ms", "max"),
+    "last_timestamp_ms": ("last_timestamp_ms", "max"),
+}
 
 
 def checks() -> Iterator[Check]:
@@ -87,6 +97,29 @@ def checks() -> Iterator[Check]:
         {"captures": _FILE, "evidence_files": (*_FILE, "kind")},
         _FILE[:2],
     )
+    yield Check(
+        "captures",
+        "files_counted",
+        Kind.RECONCILIATION,
+        "The number of files, their length and the times of a capture are those that evidence_files gives.",
+        _AGAIN,
+        _counted,
+        {"captures": ("capture", *_OF_FILES), "evidence_files": (*_FILE, "size_bytes", *_TIMES)},
+        ("capture",),
+    )
+    yield Check(
+        "evidence_files",
+        "capture_listed",
+        Kind.COMPLETENESS,
+        "The capture of a file has its row in captures.",
+        "`kraft-forensics upgrade` adds the row.",
+        lambda tables, _: broken(
+            tables["evidence_files"],
+            unknown(tables["evidence_files"], _FILE[:1], (tables["captures"], _FILE[:1])),
+        ),
+        {"evidence_files": _FILE, "captures": _FILE[:1]},
+        _FILE[:2],
+    )
 
 
 def _zone(tables: Tables, _: Limits) -> Violations:
@@ -133,3 +166,16 @@ def _manifest(tables: Tables, _: Limits) -> Violations:
     rows, files = tables["captures"], tables["evidence_files"]
     at, is_manifest = places(rows, _FILE, files), files.in_set("kind", ("manifest",))
     return broken(rows, rows.valid("path") & (at >= 0) & ~(is_manifest[at] if len(files) else False))
+
+
+def _counted(tables: Tables, _: Limits) -> Violations:
+    rows, files = tables["captures"], tables["evidence_files"].table
+    given = {name: files[name] for name in ("size_bytes", *_TIMES)}
+    own, of_file = numbers(rows.columns("capture"), [files["capture"]])
+    found = Rows(pa.table({"capture": of_file, **given}).group_by("capture").aggregate(list(_OF_FILES.values())))
+    at = places(Rows(pa.table({"capture": own})), ("capture",), found)
+    wrong = at < 0
+    for name, (column, sum_of) in _OF_FILES.items():
+        values = found.ints(f"{column}_{sum_of}" if column else sum_of)
+        wrong |= np.append(values, NULL)[at] != rows.ints(name)
+    return broken(rows, wrong)

@@ -91,7 +91,11 @@ SPECS = {
     ),
     "static_configs": Spec(("node_id", "name", "value"), ("name", "node_id"), {}, {"position": 0}),
     "captures": Spec(
-        ("capture", "sha256"), ("capture",), {}, {"clock_error_ms": 0, "snapshot_duration_ms": 0, "position": 0}
+        ("capture",),
+        ("capture", "files", "size_bytes", "digest", "nodes"),
+        {},
+        {"files": 1, "size_bytes": 0, "clock_error_ms": 0, "snapshot_duration_ms": 0, "position": 0},
+        (("first_captured_ms", "last_captured_ms"),),
     ),
     "log_batches": Spec(
         ("epoch", "base_offset", "crc"),

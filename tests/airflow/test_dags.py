@@ -129,6 +129,8 @@ def test_spark_submit_is_chosen_by_one_setting(airflow_db: None, monkeypatch: py
         ("FAIL_ON", "always", "default values are not valid"),
         ("RETRIES", "often", "KRAFT_FORENSICS_DAG_RETRIES must be a whole number from 0, not 'often'"),
         ("TIMEOUT_MINUTES", "0", "KRAFT_FORENSICS_DAG_TIMEOUT_MINUTES must be a whole number from 1, not '0'"),
+        ("HOOK", "https://example.com/hook", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'https://"),
+        ("HOOK", "alerts.post", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'alerts.post'"),
         ("LAUNCHER", "yarn", "KRAFT_FORENSICS_DAG_LAUNCHER must be one of local, spark-submit, kubernetes"),
     ],
 )
@@ -188,6 +190,32 @@ def test_unknown_key_fails_for_good(airflow_db: None, tmp_path: Path, capfd: pyt
     assert tasks_of(run)["discover"] == ("failed", 1)
     assert run.state == "failed"
     assert "unknown key in the run's conf: ['lake']" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        ("no_such_module:post", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("kraft_forensics_dags.webhook:send", "AttributeError: "),
+        ("kraft_forensics_dags.webhook:SECONDS", "is no function"),
+    ],
+)
+def test_a_hook_that_the_worker_does_not_have_fails_before_any_work(
+    airflow_db: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], hook: str, why: str
+) -> None:
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", hook)
+    for name, first, conf in (
+        (NIGHTLY, "discover", {}),
+        (POSTMORTEM, "prepare", INCIDENT),
+        (MAINTENANCE, "discover", {}),
+    ):
+        run = load(name).test(run_conf=conf)
+        states = tasks_of(run)
+        assert states.pop(first) == ("failed", 1)
+        assert {state for state, _ in states.values()} == {"upstream_failed"}
+        said = capfd.readouterr().out
+        assert f"KRAFT_FORENSICS_DAG_HOOK: {hook}" in said
+        assert why in said
 
 
 def test_an_incident_that_ends_before_it_begins_fails_for_good(airflow_db: None) -> None:

@@ -123,6 +123,17 @@ PLANTED = (
         lambda t: t.put("evidence_files", t.at("evidence_files", of_kind("manifest")), kind="server_properties"),
     ),
     Plant(
+        "captures.files_counted",
+        "a file is counted that evidence_files does not have",
+        column("captures", "files", lambda n: n + 1, any_row),
+    ),
+    Plant(
+        "captures.files_counted",
+        "its last file was captured a second later",
+        column("captures", "last_captured_ms", lambda n: n + 1000, has("last_captured_ms")),
+    ),
+    Plant("evidence_files.capture_listed", "the capture has no row", lambda t: t.drop("captures", 0)),
+    Plant(
         "log_end_offsets.watermark_in_log",
         "a high watermark is above the log end",
         column("log_end_offsets", "high_watermark", lambda _: 1 << 40, has("log_end_offset")),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.ingest.captures import found_in
 from jobs.lake.tables import TABLES
 from quality.checks.specs import SPECS
 
@@ -83,16 +84,17 @@ def prepare(tables: Tables) -> None:
     if not len(tables["boot_ids"]):
         boot_id = "1e7c8a66-0f4a-4a5e-9a7a-0123456789ab"
         tables.add("boot_ids", **place, node_id=file["node_id"], boot_id=boot_id, position=0)
-    if not len(tables["captures"]):
+    if not any(tables["captures"]["sha256"].to_pylist()):
         manifest = {**file, "path": "capture.toml", "kind": "manifest", "sha256": "c" * 64}
         tables.add("evidence_files", **manifest)
-        tables.add("captures", **{**place, "path": "capture.toml", "sha256": "c" * 64}, position=0)
+        tables.put("captures", 0, path="capture.toml", sha256="c" * 64, position=0)
     if not len(tables["quarantine"]):
         torn = {**file, "path": "torn", "sha256": "d" * 64, "kind": "replica_segment", "status": "quarantined"}
         torn |= {"size_bytes": 10, "parsed_bytes": 4, "quarantined_bytes": 6, "trailing_bytes": 0}
         tables.add("evidence_files", **torn)
         where = {**place, "path": "torn", "sha256": "d" * 64}
         tables.add("quarantine", **where, position=4, length_bytes=6, reason="torn_batch", message="it ends early")
+    tables.put("captures", 0, **found_in(tables["evidence_files"].to_pylist()))
     result = {"run_id": "1", "run_at_ms": 1, "suite": "findings", "suite_fingerprint": "f", "table": "findings"}
     result |= {"severity": "error", "success": True, "unexpected_count": 0, "element_count": 1}
     for name in ("key_unique", "values_valid"):

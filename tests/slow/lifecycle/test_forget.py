@@ -16,6 +16,7 @@ from jobs.custody.manifest import manifest
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.lake.made_from import receipts
+from jobs.lake.storage import LakeError
 from jobs.lifecycle.forget import check_given, forget, plan_of
 from tests.support.digests import digests
 from tests.unit.jobs.test_crashes import DiedError, DyingLake
@@ -130,8 +131,14 @@ def test_a_forgotten_capture_can_be_ingested_again(lake: Lake, captures: Capture
 
 def test_the_only_capture_of_the_only_cluster(brokers: Path, captures: Captures, tmp_path: Path) -> None:
     lake = Lake(run_all(tmp_path / "lake", captures[1]))
-    assert command(lake.root, "forget", "alone", "--yes").exit_code == 0
+    done = command(lake.root, "forget", "alone", "--yes")
+    assert done.exit_code == 0
+    assert "it is the cluster's only capture: nothing of the cluster stays" in done.stderr
+    assert "findings, with their verdict and severity: 2 gone, 0 new, 0 as before" in done.stderr
     assert lake.clusters() == []
+    assert command(lake.root, "status").stdout.startswith(f"lake {lake.root}: no captures\n")
+    with pytest.raises(LakeError, match="the lake has no captures"):
+        lake.one_cluster(None)
     assert {rows for rows, _ in digests(lake).values()} == {0}
     assert not [file.name for file in lake.root.glob("*.json")]
 

@@ -94,5 +94,22 @@ def test_several_lakes_and_a_table_that_an_earlier_release_lacks(lake: Lake, tmp
     assert "not judged" in text
 
 
+def test_runs_and_captures_are_listed_if_asked_for(captures: tuple[Path, Path], tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    for words in (["ingest", str(captures[1])], ["ingest", str(captures[0])], ["replay"]):
+        assert CliRunner().invoke(app, [*words, "--lake", str(lake.root)]).exit_code == 0
+    plain = status_of(lake, 0)
+    assert (plain["runs"], plain["captures"]) == ([], [])
+    found = status_of(lake, 0, 2, with_captures=True)
+    assert [row["command"] for row in found["runs"]] == ["replay", "ingest"]
+    assert found["runs"][1]["captures"] == ["whole"]
+    assert [row["capture"] for row in found["captures"]] == ["whole", "alone"]
+    words = ["status", str(lake.root), "--runs", "3", "--captures"]
+    text = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    assert "newest runs" in text
+    assert "3000, 3001, 3002" in text
+    assert "newest runs" not in CliRunner().invoke(app, words[:2]).stdout
+
+
 def test_no_lake_is_an_error(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["status", str(tmp_path)]).exit_code == 1

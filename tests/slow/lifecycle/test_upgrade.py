@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.custody.tables import check_tables
+from jobs.ingest import stage as ingest_stage
 from jobs.lake import chain, fingerprint
 from jobs.lake.lake import Lake
-from jobs.lake.tables import SCHEMA_VERSION, TABLES
+from jobs.lake.tables import APPEND_ONLY, SCHEMA_VERSION, TABLES
 from jobs.lake.versions import NewerLakeError, layout_of
 from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
 from jobs.replay import stage
@@ -32,8 +33,8 @@ def command(lake: Lake, *words: str) -> Result:
 
 @pytest.fixture(scope="module")
 def old(captures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of an earlier release: without the table of runs, a column, a property and the layout's version, and with
-    findings that another code made."""
+    """A lake of an earlier release: without the table of runs, a capture's row, a column, a property and the layout's
+    version, with a table that was append-only, and with findings that another code made."""
     root = tmp_path_factory.mktemp("old") / "lake"
     table = TABLES["quarantine"]
     fewer = pa.schema([field for field in table.schema if field.name != _LATER])
@@ -41,11 +42,13 @@ def old(captures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -
         patch.setattr(chain, "SCHEMA_VERSION", 0)
         patch.setattr(fingerprint, "CODE_VERSION", 1)
         patch.setattr(stage, "CODE_VERSION", 1)
+        patch.setattr(ingest_stage, "write_row", lambda *_: 0)
         patch.setitem(TABLES, "quarantine", replace(table, schema=fewer))
         cluster = run(Lake(root), captures[1])
         lake = Lake(root)
         lake.put("findings", cluster, lake.read("findings", cluster).slice(0, 0))
     shutil.rmtree(root / "runs")
+    lake.delta("captures").alter.set_table_properties({APPEND_ONLY: "true"})
     lake.delta("findings").alter.set_table_properties({"delta.enableExpiredLogCleanup": "true"})
     return root
 
@@ -71,6 +74,8 @@ def test_a_lake_of_an_earlier_release(lake: Lake, captures: tuple[Path, Path], t
         "new tables: runs",
         "quarantine: new columns raw",
         "findings: properties delta.enableExpiredLogCleanup",
+        f"captures: properties {APPEND_ONLY}",
+        f"{cluster}: captures: 1 new row",
         f"{cluster}: layout {SCHEMA_VERSION} of ",
         "quarantine.raw is null in rows of an earlier release; to fill it, ingest into a new lake: alone",
     ):

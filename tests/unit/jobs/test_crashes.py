@@ -73,14 +73,14 @@ def undisturbed(before: tuple[Path, Path], tmp_path_factory: pytest.TempPathFact
     return lake.names, digests(lake)
 
 
-COMMITS = 21
+COMMITS = 22
 
 
 def test_the_run_makes_so_many_commits_and_the_mark_of_a_stage_is_the_last(undisturbed: Undisturbed) -> None:
     names, found = undisturbed
     assert len(names) == COMMITS
     stages = [names.index(name) for name in ("evidence_files", "quorum_history", "findings")]
-    assert stages == [8, 14, 20]
+    assert stages == [9, 15, 21]
     # After a crash in between, batches are known, and are not decoded again to find their damage.
     assert names.index("quarantine") < names.index("metadata_records") < names.index("log_batches")
     assert min(found[n][0] for n in ("quarantine", "partition_history", "elections", "findings")) > 0

@@ -93,11 +93,11 @@ def test_a_row_that_was_changed_is_named_before_and_after(lake: Lake, cluster: s
 
 
 def test_rows_of_another_program_in_an_empty_table_are_noticed(lake: Lake, cluster: str) -> None:
-    assert lake.count("captures", cluster) == 0
-    row = {"cluster_id": cluster, "capture": "x", "kafka_release": "3.9.0"}
-    write_deltalake(lake.storage.url("captures"), pa.Table.from_pylist([row], TABLES["captures"].schema), mode="append")
-    assert ("captures", "row_added") in codes(lake, cluster)
-    with pytest.raises(ChangedTableError, match="captures"):
+    assert lake.count("boot_ids", cluster) == 0
+    row = {"cluster_id": cluster, "capture": "x", "boot_id": "1e7c8a66-0f4a-4a5e-9a7a-0123456789ab"}
+    write_deltalake(lake.storage.url("boot_ids"), pa.Table.from_pylist([row], TABLES["boot_ids"].schema), mode="append")
+    assert ("boot_ids", "row_added") in codes(lake, cluster)
+    with pytest.raises(ChangedTableError, match="boot_ids"):
         remake(lake, cluster)
 
 

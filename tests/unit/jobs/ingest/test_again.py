@@ -112,12 +112,12 @@ def test_a_capture_that_is_known_adds_nothing(captures: tuple[Path, Path, int], 
     assert {name: lake.version(name) for name in TABLES} == {name: at_once.version(name) for name in TABLES}
     # A part of it, under another name: the damage of its own file is new.
     part = ingested(lake, captures[1]).added
-    assert {name for name, count in part.items() if count} == {"evidence_files", "quarantine"}
+    assert {name for name, count in part.items() if count} == {"captures", "evidence_files", "quarantine"}
     shutil.copytree(captures[0], tmp_path / "renamed")
     again = ingested(lake, tmp_path / "renamed").added
-    assert {name for name, count in again.items() if count} == {"evidence_files"}
+    assert {name for name, count in again.items() if count} == {"captures", "evidence_files"}
     changed = {name for name in TABLES if lake.version(name) != at_once.version(name)}
-    assert changed == {"evidence_files", "quarantine"}
+    assert changed == {"captures", "evidence_files", "quarantine"}
     assert records(lake) == records(at_once)
 
 

@@ -13,6 +13,7 @@ from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from jobs.quality.source import LakeSource
 from jobs.quality.stage import QualityResult, run_quality
+from jobs.report.load import load_report
 from quality.catalogue import CHECKS
 from quality.check import Limits
 from quality.run import run
@@ -84,6 +85,20 @@ def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lak
     assert all(run_id in trend for run_id in runs)
     assert "partition_history.isr_within_replicas" in trend
     assert "http" not in trend
+
+
+def test_the_report_has_the_newest_runs(lake: Lake) -> None:
+    (cluster,) = lake.clusters()
+    assert load_report(lake, cluster).quality_runs == []
+    first = checked(lake)
+    break_history(lake)
+    failed, warned = len(checked(lake).failed), len(first.warned)
+    newest, oldest = load_report(lake, cluster).quality_runs
+    assert newest["run_at_ms"] >= oldest["run_at_ms"]
+    counts = {"expectations": len(CHECKS), "warned": warned}
+    assert newest == {**counts, "failed": failed, "run_at_ms": newest["run_at_ms"]}
+    assert oldest == {**counts, "failed": 0, "run_at_ms": oldest["run_at_ms"]}
+    assert failed > 0
 
 
 def test_a_warning_does_not_fail_a_run(lake: Lake) -> None:

@@ -92,6 +92,21 @@ def test_the_order_of_the_rows_does_not_change_the_page() -> None:
     assert one == render_report(report(findings[::-1], **{name: each[::-1] for name, each in rows.items()}))
 
 
+def test_the_trend_of_quality_is_shown_once_there_is_one() -> None:
+    def page(failed: list[int]) -> str:
+        runs = [
+            {"run_at_ms": 1_795_221_522_394 + number, "expectations": 154, "failed": count, "warned": 7}
+            for number, count in enumerate(failed)
+        ]
+        return render_report(report([finding("hwm-1")], quality=small_report().quality, quality_runs=runs))
+
+    assert "Newest runs of quality" not in page([0])
+    shown = page([0, 31])
+    assert "<caption>Newest runs of quality</caption>" in shown
+    for time, *counts in (("2026-11-21 00:38:42.394", 154, 0, 7), ("2026-11-21 00:38:42.395", 154, 31, 7)):
+        assert f"<td>{time}</td>" + "".join(f'<td class="num">{count}</td>' for count in counts) in shown
+
+
 def test_an_empty_report_states_that_nothing_was_flagged() -> None:
     page = Page(render_report(report([], timelines={}, generated_from=[])))
     assert "no window was flagged" in page.text

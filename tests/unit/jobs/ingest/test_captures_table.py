@@ -1,0 +1,141 @@
+"""The table `captures`: exactly one row for each capture, whatever it is and however often it is ingested."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.config.settings import load_settings
+from jobs.custody.tables import check_tables
+from jobs.ingest import stage
+from jobs.ingest.captures import add_missing, found_in
+from jobs.ingest.stage import Ingested, ingest
+from jobs.lake.lake import Lake
+from jobs.lake.tables import APPEND_ONLY, TABLES
+from tests.support.digests import digests
+from tests.support.small_captures import SEGMENT, diverged
+
+Row = dict[str, Any]
+MANIFEST = 'kafka_release = "4.1.0"\nclock_error_ms = 20\n'
+OF_MANIFEST = ("kafka_release", "clock_error_ms", "snapshot_duration_ms", "path", "sha256", "position")
+
+
+def ingested(lake: Lake, capture: Path) -> Ingested:
+    return ingest(lake, capture, load_settings(), lambda _: None)
+
+
+def captures(lake: Lake) -> dict[str, Row]:
+    """The rows by capture; each is what evidence_files gives."""
+    (cluster,) = lake.clusters()
+    rows = lake.rows("captures", cluster)
+    files = lake.rows("evidence_files", cluster)
+    found = {row["capture"]: row for row in rows}
+    assert len(found) == len(rows)
+    assert found.keys() == {file["capture"] for file in files}
+    for name, row in found.items():
+        expected = found_in(file for file in files if file["capture"] == name)
+        assert {key: row[key] for key in expected} == expected
+    return found
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `whole`, an archive, one file of a log, and a folder with a manifest."""
+    folder = tmp_path_factory.mktemp("given")
+    _, alone, _ = diverged(folder)
+    shutil.make_archive(str(folder / "packed"), "gztar", alone)
+    described = shutil.copytree(alone, folder / "described")
+    (described / "capture.toml").write_text(MANIFEST)
+    return folder
+
+
+def test_each_capture_has_its_row(given: Path, tmp_path: Path) -> None:
+    lake, before_ms = Lake(tmp_path / "lake"), time.time_ns() // 1_000_000
+    for name in ("whole", "packed.tar.gz", "described"):
+        assert ingested(lake, given / name).added["captures"] == 1
+    rows = captures(lake)
+    assert rows.keys() == {"whole", "packed", "described"}
+    assert (rows["whole"]["nodes"], rows["packed"]["nodes"]) == ([3000, 3001, 3002], [3001])
+    assert {name: rows["described"][name] for name in OF_MANIFEST[:3]} == {
+        "kafka_release": "4.1.0",
+        "clock_error_ms": 20,
+        "snapshot_duration_ms": None,
+    }
+    assert rows["described"]["path"] == "capture.toml"
+    assert {rows[name][key] for name in ("whole", "packed") for key in OF_MANIFEST} == {None}
+    assert rows["packed"]["files"] == rows["described"]["files"] - 1
+    for row in rows.values():
+        assert before_ms <= row["ingested_ms"] <= time.time_ns() // 1_000_000
+        assert row["ingested_with"].startswith("kraft-forensics")
+        assert row["last_timestamp_ms"] is not None
+    assert ingested(lake, given / "whole").added == {}
+    assert captures(lake) == rows
+
+
+def test_a_single_file_is_a_capture(given: Path, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    ingested(lake, given / "whole" / "controllers" / "3000" / SEGMENT)
+    (row,) = captures(lake).values()
+    assert row["files"] == 1
+
+
+def test_a_capture_that_grew_keeps_one_row(given: Path, tmp_path: Path) -> None:
+    lake, folder = Lake(tmp_path / "lake"), shutil.copytree(given / "described", tmp_path / "described")
+    ingested(lake, given / "whole")
+    ingested(lake, folder)
+    first = captures(lake)
+    (folder / "notes.txt").write_text("a file more")
+    (folder / "capture.toml").write_text(MANIFEST.replace("20", "30"))
+    assert "captures" not in {name for name, count in ingested(lake, folder).added.items() if count}
+    rows = captures(lake)
+    assert rows["whole"] == first["whole"]
+    assert rows["described"]["clock_error_ms"] == 30
+    assert rows["described"]["files"] == first["described"]["files"] + 2  # the manifest before is a file that was read
+    assert rows["described"]["ingested_ms"] >= first["described"]["ingested_ms"]
+
+
+COLUMNS = ("cluster_id", "capture", *OF_MANIFEST)
+EARLIER = replace(
+    TABLES["captures"],
+    schema=pa.schema([field for field in TABLES["captures"].schema if field.name in COLUMNS]),
+    key=("capture", "sha256"),
+    append_only=True,
+    bounded="",
+)
+
+
+def write_manifest(lake: Lake, cluster: str, capture: str, _: Any, manifest: Row, __: Row) -> int:
+    """What an earlier release wrote: a row for each manifest."""
+    rows = pa.Table.from_pylist([{**manifest, "capture": capture}], schema=EARLIER.file_schema)
+    return lake.append("captures", cluster, rows) if manifest else 0
+
+
+def test_a_lake_of_an_earlier_release_gets_its_rows(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no row without a manifest, and the table was append-only. Its commits name the bounds of its files."""
+    lake, fresh = Lake(tmp_path / "lake"), Lake(tmp_path / "fresh")
+    monkeypatch.setattr(stage, "write_row", write_manifest)
+    monkeypatch.setitem(TABLES, "captures", EARLIER)
+    for name in ("described", "whole"):
+        ingested(lake, given / name)
+    monkeypatch.undo()
+    (cluster,) = lake.clusters()
+    assert [row["capture"] for row in lake.rows("captures", cluster)] == ["described"]
+    assert lake.head("captures", cluster).problem is None
+    # What is ingested without an upgrade has its row at once, the others when a stage or `upgrade` adds them.
+    ingested(lake, given / "packed.tar.gz")
+    assert lake.count("captures", cluster) == 2
+    assert (add_missing(lake, cluster), add_missing(lake, cluster)) == (2, 0)
+    for name in ("described", "whole", "packed.tar.gz"):
+        ingested(fresh, given / name)
+    assert digests(lake) == digests(fresh)
+    assert list(check_tables(lake, cluster)) == []
+    assert None not in {row["ingested_with"] for row in captures(lake).values()}
+    assert lake.delta("captures").metadata().configuration[APPEND_ONLY] == "false"
