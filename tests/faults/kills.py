@@ -66,12 +66,14 @@ def _at_moment(share: float, with_spark: bool) -> Trial:
         for _ in range(_TIMES):
             place = ground.place()
             running = ground.run_with_spark(place) if with_spark else ground.run(place)
-            is_there = running.wait_until(moment)
+            running.wait_until(moment)
             running.kill()
-            if is_there and running.ended().code == -signal.SIGKILL:
+            done = running.ended()
+            if done.code == -signal.SIGKILL:
                 _all_gone(running)
                 ground.recovers(place)
                 return 1
+            ends_clearly(done, (0,))
             moment *= _EARLIER  # it was faster this time
             removed(place)
         return 0

@@ -82,13 +82,10 @@ class Running:
             self._sleep()
         return True
 
-    def wait_until(self, spent_s: float) -> bool:
-        """Wait until it has used so much processor time; False if it ended before."""
-        while not self.has_ended():
-            if self.spent_s() >= spent_s:
-                return True
+    def wait_until(self, spent_s: float) -> None:
+        """Wait until it has used so much processor time, or ends."""
+        while not self.has_ended() and self.spent_s() < spent_s:
             self._sleep()
-        return False
 
     def spent_s(self) -> float:
         """Processor time of the process, of children that it has waited for and, if it has a mark, of all that carry
