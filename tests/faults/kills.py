@@ -54,8 +54,10 @@ def at_step(step: str) -> Trial:
 
 
 def _spread(count: int, source: random.Random) -> list[float]:
-    """Random numbers in [0, 1): one in each of `count` equal parts."""
-    return [(part + source.random()) / count for part in range(count)]
+    """Random numbers in [0, 1), in any order: one in each of `count` equal parts."""
+    found = [(part + source.random()) / count for part in range(count)]
+    source.shuffle(found)
+    return found
 
 
 def _at_moment(share: float, with_spark: bool) -> Trial:
