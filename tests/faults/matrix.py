@@ -57,7 +57,7 @@ def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
             "`make test-faults` wrote these rows: the last column has the date, the commit (`+`: with changes) and the "
             f"seed of each. Of the newest, FAULTS={moments}."
         )
-        board = _Board(made, about, list(sizes_of), dict(wanted))
+        board = Board(made, about, list(sizes_of), dict(wanted))
         with ThreadPoolExecutor(int(os.environ.get("FAULTS_AT_ONCE", _AT_ONCE))) as pool:
             tried = [(name, trial) for *name, trial in every if tuple(name) in wanted]
             list(pool.map(lambda each: board.attempt(ground, (each[0][0], each[0][1]), each[1]), tried))
@@ -80,13 +80,15 @@ def _commit() -> str:
 
 
 @dataclass
-class _Board:
-    """The rows that are tried. left: trials of each row that have not ended."""
+class Board:
+    """The rows that are tried. made: date, commit and seed. names: all rows, in order. left: trials of each row that
+    have not ended. page: which has the table."""
 
     made: str
     about: str
     names: list[Name]
     left: dict[Name, int]
+    page: Path = table.PAGE
     lines: table.Lines = field(default_factory=dict)
     begun_s: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -112,7 +114,7 @@ class _Board:
                 if not line.tried and not reason:
                     line.missed("each run ended before the fault")
                 done = {each: line for each, line in self.lines.items() if not self.left[each]}
-                table.write(self.names, done, self.about)
+                table.write(self.names, done, self.about, self.page)
             said = f"LOST: {problem}" if problem else reason or f"{tried}"
             seconds, minutes = time.monotonic() - begun, (time.monotonic() - self.begun_s) / 60
             left = sum(self.left.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.faults.matrix import trials
+from tests.faults.ground import Ground, LostError, NotHereError
+from tests.faults.matrix import Board, trials
 from tests.faults.table import BEGIN, END, NEVER, PAGE, Line, markdown, read, write
 from tests.support.paths import ROOT
 from tests.support.s3 import Store
@@ -51,3 +52,26 @@ def test_rows_that_were_tried_again_replace_their_older_ones(tmp_path: Path) -> 
     assert "Anew." in text
     assert "About." not in text
     assert text.endswith("\n\nText\n")
+
+
+def lost(_: Ground) -> int:
+    raise LostError("rows are gone")
+
+
+def cannot(_: Ground) -> int:
+    raise NotHereError("this machine may not mount")
+
+
+def test_each_row_is_written_when_its_last_trial_has_ended(tmp_path: Path) -> None:
+    names = [(fault, "x") for fault in ("kill", "lost", "mount", "missed", "later")]
+    board = Board("today", "About.", names, dict(zip(names, (2, 1, 1, 1, 1), strict=True)), page(tmp_path, ""))
+    ground = Ground(tmp_path, tmp_path, tmp_path)
+    for name, trial in ((names[0], lambda _: 3), (names[1], lost), (names[2], cannot), (names[3], lambda _: 0)):
+        board.attempt(ground, name, trial)
+    found = read(board.page)
+    assert found[names[0]] == found[names[4]] == Line(0, 0, NEVER)  # one of two has ended; none has
+    assert found[names[1]] == Line(1, 1, "today")
+    assert found[names[2]] == Line(0, 0, "not tried: this machine may not mount")
+    assert found[names[3]] == Line(0, 0, "not tried: each run ended before the fault")
+    board.attempt(ground, names[0], lambda _: 4)
+    assert read(board.page)[names[0]] == Line(7, 0, "today")
