@@ -158,12 +158,13 @@ new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what 
 	-$(DRILL) $(filter-out random,$(basename $(notdir $(wildcard drill/scenarios/*.toml))))
 	$(DRILL) --runs 3 random
 
-# Kills at random moments; ONLY: a part of a fault's name.
+# Kills at random moments. ROWS: a text in `fault | where`; RESUME=1: without the rows that the page has for this commit.
 FAULTS ?= 200
-ONLY ?=
+ROWS ?=
+RESUME ?=
 test-faults: setup  ## try the faults of machines, disks, stores and clocks on real processes; writes the table of docs/reliability.md
 	tests/faults/compiler.sh
-	$(BIN)/python -m tests.faults --moments $(FAULTS) --seed $(SEED) --only '$(ONLY)'
+	$(BIN)/python -m tests.faults --moments $(FAULTS) --seed $(SEED) --rows '$(ROWS)' $(if $(RESUME),--resume)
 
 FUZZ_FILES ?= 100000
 fuzz: setup  ## read damaged files of every kind: no crash, no hang, bounded memory, every byte accounted for

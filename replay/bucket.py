@@ -23,7 +23,7 @@ from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.partitions import partition_violations
 from replay.loss.contradictions import Contradictions
-from replay.loss.judged_windows import judged_windows
+from replay.loss.judged_windows import check_count, judged_windows
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals
 
@@ -103,6 +103,8 @@ def detect(
     log was captured. Errors: TooManyWindowsError if a topic has more than most_windows.
     """
     bucket = Bucket(history, facts)
+    if most_windows is not None:
+        check_count(bucket, most_windows)
     elections, checked = build_elections(bucket.history, bucket.states, facts), None
     if question is not None:
         checked = check_rules(bucket, elections)

@@ -12,6 +12,8 @@ from evidence.redaction import may_hold_secrets
 from evidence.wire.batches import Bytes
 
 MAX_RAW_BYTES = 1 << 20
+# Words of a secret that is kept may come after it: so many more bytes are searched.
+_SEARCHED_BYTES = MAX_RAW_BYTES + (1 << 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,15 @@ def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) 
     """tables.QUARANTINE rows for a file's damage."""
     if not damage:
         return []
-    data = file.sliced()
     place = {"capture": capture, "path": file.path, "sha256": file.sha256, "node_id": file.node_id}
-    return [{**place, **damage_columns(data, file.path, d)} for d in damage]
+    with file.slices() as data:
+        return [{**place, **damage_columns(data, file.path, d)} for d in damage]
 
 
 def damage_columns(data: Bytes, path: str, damage: Damage) -> dict[str, object]:
-    """The tables.QUARANTINE columns of one damaged range. raw: its bytes, or None if they may hold a secret."""
-    raw = data[damage.position : damage.position + damage.length_bytes]
+    """The tables.QUARANTINE columns of one damaged range. raw: the first of its bytes, at most MAX_RAW_BYTES, or
+    None if these may hold a secret. Nothing else of a long range is read."""
+    raw = data[damage.position : damage.position + min(damage.length_bytes, _SEARCHED_BYTES)]
     return {
         "position": damage.position,
         "length_bytes": damage.length_bytes,

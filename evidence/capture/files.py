@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from evidence import kinds
 from evidence.capture import archive, remote
@@ -81,6 +82,15 @@ class EvidenceFile:
         return self.source if isinstance(self.source, StoredFile) else self.read()
 
     @contextmanager
+    def slices(self) -> Iterator[Bytes]:
+        """The file's bytes, of which only what is sliced is read. Errors: as `read`, also when it is sliced."""
+        if isinstance(self.source, StoredFile):
+            yield self.source
+            return
+        with self.unchanged(), self.local.open("rb") as stream:
+            yield _Slices(stream, self.size_bytes)
+
+    @contextmanager
     def unchanged(self) -> Iterator[None]:
         """For code that reads the file itself. Errors: as `read`, when the block ends."""
         with _readable(self.local):
@@ -88,6 +98,22 @@ class EvidenceFile:
             now = self.local.stat()
         if now.st_size != self.size_bytes or self.modified_ns not in (None, now.st_mtime_ns):
             raise _changed(self.local)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """A file on this machine, as evidence.wire.batches.Bytes."""
+
+    stream: BinaryIO
+    size_bytes: int
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def __getitem__(self, where: slice, /) -> bytes:
+        start, stop, _ = where.indices(self.size_bytes)
+        self.stream.seek(start)
+        return self.stream.read(max(0, stop - start))
 
 
 @dataclass(frozen=True, slots=True)

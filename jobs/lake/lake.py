@@ -77,8 +77,7 @@ class Lake:
         self.storage = Storage(root)
 
     def exists(self) -> bool:
-        """Errors: NewerLakeError."""
-        # The newest commit of a newer release is in one of these.
+        """Errors: NewerLakeError: the newest commit of a newer release is in one of two tables."""
         found = [name for name in ("evidence_files", "runs") if self.has(name)]
         for name in found:
             refuse_newer(self.root, self.commits(name))
@@ -94,9 +93,8 @@ class Lake:
         except OSError as error:
             code = _ERROR_CODE.search(str(error))
             reason = code[1] if code else "no answer, or no permission"
-            raise LakeError(
-                f"{self.root}: the lake cannot be opened ({reason}). Check the URL and the environment."
-            ) from None
+            message = f"{self.root}: the lake cannot be opened ({reason}). Check the URL and the environment."
+            raise LakeError(message) from None
 
     def require(self) -> None:
         """Check that the lake exists. Errors: LakeError."""
@@ -107,16 +105,21 @@ class Lake:
 
     def create(self) -> None:
         """Create the tables that are missing. Another process may do so at the same time."""
-        from deltalake import DeltaTable
+        from deltalake import CommitProperties, DeltaTable
         from deltalake.exceptions import DeltaError
 
+        # A second try would create a table once more, on top of the other's.
+        once, options = CommitProperties(max_commit_retries=0), self.storage.delta_options
         for table in TABLES.values():
             if self.has(table.name):
                 continue
-            made = DeltaTable.create(
-                self.storage.url(table.name), table.schema, "ignore", CLUSTER_ID, table.name, table.comment,
-                table.properties, self.storage.delta_options,
-            )  # fmt: skip
+            of = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
+            try:
+                made = DeltaTable.create(self.storage.url(table.name), *of, commit_properties=once)
+            except DeltaError:  # it was created meanwhile
+                if self.has(table.name):
+                    continue
+                raise
             if table.checks and made.version() == 0:
                 try:
                     made.alter.add_constraint({check.name: check.condition for check in table.checks})

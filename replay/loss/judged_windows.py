@@ -76,8 +76,8 @@ def judged_windows(
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     suspicious[below_logged(history, states, events, np.flatnonzero(facts.changes & (states.leader >= 0)))] = True
     windows = build_windows(states, suspicious)
-    if most is not None and len(windows.election) > most:
-        _check_topics(history.select(["topic", "topic_id"]).take(pa.array(windows.election)), most)
+    if most is not None:
+        _check_topics(history, windows.election, most)
     elections = _election_facts(history, states, facts, offsets, windows.election, cluster, against, events)
     state = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
     rows = zip(*(a.tolist() for a in (windows.start, windows.election, windows.end, windows.exposed)), strict=True)
@@ -89,7 +89,20 @@ def judged_windows(
             yield window
 
 
-def _check_topics(elections: pa.Table, most: int) -> None:
+def check_count(bucket: Bucket, most: int) -> None:
+    """Count the windows that follow from the history alone, before anything is worked out for them.
+
+    Errors: TooManyWindowsError if a topic has more than `most`. `judged_windows` may find more."""
+    if len(bucket.history) > most:
+        windows = build_windows(bucket.states, np.zeros(len(bucket.history), dtype=bool))
+        _check_topics(bucket.history, windows.election, most)
+
+
+def _check_topics(history: pa.Table, rows: Array, most: int) -> None:
+    """rows: of the elections in windows."""
+    if len(rows) <= most:
+        return
+    elections = history.select(["topic", "topic_id"]).take(pa.array(rows))
     for counted in elections["topic_id"].value_counts().to_pylist():
         if counted["counts"] > most:
             named = elections.filter(pc.equal(elections["topic_id"], counted["values"]))["topic"][0].as_py()

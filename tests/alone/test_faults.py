@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from tests.faults import disks, kills, races, releases
+from tests.faults import disks, kills, races, releases, sizes
 from tests.faults.ground import Ground, Trial, prepared
 
 
@@ -24,6 +24,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
         pytest.param(disks.error(errno.ENOSPC, 0.7), id="disk full"),
         pytest.param(races.same(8, is_new=False), id="8 runs at once"),
         pytest.param(releases.newer_protocol("findings"), id="newer release"),
+        pytest.param(sizes.epochs(sizes.COUNTED, sizes.LARGER, "limits.partition_lines"), id="50 M lines"),
     ],
 )
 def test_a_fault_is_survived(ground: Ground, trial: Trial) -> None:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
+from tests.faults.ground import Ground, LostError, NotHereError, Trial, ends_clearly, removed
 from tests.faults.injector import ALL, Injection, Mode
 
 _FREE_KB = (40, 400)
@@ -19,12 +19,10 @@ _SLOW_MS = 50
 
 def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
     """(fault, where, trial). moments: number of random calls for each kind of error."""
-    if _may_mount():
-        for free in _FREE_KB:
-            yield "disk full", "tmpfs", _full(free)
-        yield "read-only lake", "bind mount", _read_only
-    else:
-        yield "read-only lake", "EROFS of each write (injector)", error(errno.EROFS, 0.0)
+    for free in _FREE_KB:
+        yield "disk full", "tmpfs", _full(free)
+    yield "read-only lake", "bind mount", _read_only
+    yield "read-only lake", "EROFS of each write (injector)", error(errno.EROFS, 0.0)
     for size in _QUOTA_BYTES:
         yield "quota", "EFBIG (RLIMIT_FSIZE)", quota(size)
     source = random.Random(seed)
@@ -40,9 +38,10 @@ def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
     yield "slow disk", f"{_SLOW_MS} ms for each of 200 writes (injector)", _slow
 
 
-def _may_mount() -> bool:
-    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
-    return os.geteuid() == 0 and done.returncode == 0
+def _check_mounts() -> None:
+    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True)
+    if os.geteuid() or done.returncode:
+        raise NotHereError("this machine or user may not mount")
 
 
 def _mount(*words: str | Path) -> None:
@@ -57,6 +56,7 @@ def _full(free_kb: int) -> Trial:
     """free_kb: what a small disk has left beside the lake."""
 
     def go(ground: Ground) -> int:
+        _check_mounts()
         place = ground.place()
         disk = place / "disk"
         disk.mkdir()
@@ -76,6 +76,7 @@ def _full(free_kb: int) -> Trial:
 
 
 def _read_only(ground: Ground) -> int:
+    _check_mounts()
     place = ground.place()
     lake = place / "lake"
     _mount("--bind", lake, lake)

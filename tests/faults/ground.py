@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from deltalake import DeltaTable
 
@@ -19,7 +20,7 @@ from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from tests.faults.injector import Injection, Mode, build
-from tests.faults.program import Ended, Running, serve, started
+from tests.faults.program import ALWAYS_SPARK, Ended, Running, serve, started, started_anew
 from tests.support.digests import digests
 from tests.support.small_captures import diverged
 
@@ -33,11 +34,16 @@ class LostError(AssertionError):
     """A fault had another outcome than it must have."""
 
 
+class NotHereError(Exception):
+    """This machine cannot do what a fault needs. The text says what it lacks."""
+
+
 @dataclass
 class Ground:
     """folder: to use. before: the lake to start from. capture: what each run adds. after: digests of an undisturbed
     run. states: of each table, digests of its rows after each of that run's commits. writes: calls of that run that
-    write below the lake; reads: calls that read, of the run that made `before`. seconds: how long that run took."""
+    write below the lake; reads: calls that read, of the run that made `before`. spark: settings of runs in which Spark
+    does all it can. said: figures of a row, by fault and place, for the table."""
 
     folder: Path
     before: Path
@@ -46,7 +52,10 @@ class Ground:
     states: dict[str, set[str]] = field(default_factory=dict)
     writes: int = 0
     reads: int = 0
-    seconds: float = 0.0
+    spark: ClassVar[dict[str, str]] = {**ALWAYS_SPARK, "KRAFT_FORENSICS_QUALITY__SPARK_FROM_ROWS": "0"}
+    _lengths: dict[bool, float] = field(default_factory=dict)
+    _measuring: threading.Lock = field(default_factory=threading.Lock)
+    said: dict[tuple[str, str], str] = field(default_factory=dict)
     _numbers: Any = field(default_factory=count)
 
     def place(self) -> Path:
@@ -57,6 +66,23 @@ class Ground:
 
     def run(self, place: Path, **options: Any) -> Running:
         return started(place, self.words(place), **options)
+
+    def run_with_spark(self, place: Path) -> Running:
+        return started_anew(place, self.words(place), self.spark)
+
+    def length_s(self, with_spark: bool) -> float:
+        """Processor time of a run that is left alone, with all of its processes; measured when first asked."""
+        with self._measuring:
+            if with_spark not in self._lengths:
+                place = self.place()
+                running, spent = (self.run_with_spark if with_spark else self.run)(place), 0.0
+                while not running.has_ended():
+                    spent = max(spent, running.spent_s())
+                    time.sleep(0.01)
+                assert running.ended().code == 0
+                removed(place)
+                self._lengths[with_spark] = spent
+        return self._lengths[with_spark]
 
     def words(self, place: Path) -> list[str]:
         return ["run", str(self.capture), "--lake", str(place / "lake")]
@@ -128,10 +154,10 @@ def prepared(folder: Path) -> Ground:
     reads = Injection(ground.before, Mode.COUNT, on_reads=True)
     first = started(folder, ["run", str(alone), "--lake", str(ground.before)], injection=reads).ended()
     assert first.code == 0, first.said
-    place, begun = ground.place(), time.monotonic()
+    place = ground.place()
     done = ground.run(place, injection=Injection(place / "lake", Mode.COUNT)).ended()
     assert done.code == 0, done.said
-    ground.seconds, ground.reads, ground.writes = time.monotonic() - begun, first.calls, done.calls
+    ground.reads, ground.writes = first.calls, done.calls
     ground.after = digests(Lake(place / "lake"))
     for name in TABLES:
         versions = range(Lake(ground.before).version(name), Lake(place / "lake").version(name) + 1)

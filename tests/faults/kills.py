@@ -8,29 +8,32 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 from tests.faults.ground import STEPS, Ground, LostError, Trial, ends_clearly, removed
 from tests.faults.injector import Injection, Mode
-from tests.faults.program import ALWAYS_SPARK, Running, started_anew
+from tests.faults.program import Running
 from tests.support.stopping import GONE_S, processes_with
 
-_MARK = "TEST_FAULTS_RUN"  # in the environment of all children
 _SPARK_STEPS = ("decoding", "replaying", "judging", "checking", "writing the report")
 _IN_A_ROW = 4  # kills of one lake before a run is left alone
+_ONE_WITH_SPARK = 20  # of so many random moments
+_TIMES, _EARLIER = 5, 0.9  # a moment after the end is tried again, earlier
 
 
 def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
-    """(fault, where, trial). moments: number of kills at random moments, and a quarter of it at file calls."""
+    """(fault, where, trial). moments: number of kills at random moments, some of them
+    with Spark, and a quarter of it at file calls."""
     for step in STEPS:
         yield "kill -9 of the driver, no Spark", f"step `{step}`", at_step(step)
     for victim in ("driver", "JVM", "Python worker"):
         for step in _SPARK_STEPS:
             yield f"kill -9 of the {victim}, with Spark", f"step `{step}`", _with_spark(victim, step)
     source = random.Random(seed)
-    for at in range(0, moments, _IN_A_ROW):
-        shares = [source.random() for _ in range(min(_IN_A_ROW, moments - at))]
-        yield "kill -9 of the driver, no Spark", "random moments", _at_moments(shares)
+    dear = -(-moments // _ONE_WITH_SPARK)
+    for share in _spread(moments - dear, source):
+        yield "kill -9 of the driver, no Spark", "random moments", _at_moment(share, with_spark=False)
+    for share in _spread(dear, source):
+        yield "kill -9 of the driver, with Spark", "random moments", _at_moment(share, with_spark=True)
     for at in range(0, moments // 4, _IN_A_ROW):
         shares = [source.random() for _ in range(min(_IN_A_ROW, moments // 4 - at))]
         yield "kill -9 of the driver, no Spark", "random write calls (injector)", _at_calls(shares)
@@ -50,20 +53,32 @@ def at_step(step: str) -> Trial:
     return go
 
 
-def _at_moments(shares: list[float]) -> Trial:
-    """Shares of the time that a run takes. The next run goes on with the lake that the last one left."""
+def _spread(count: int, source: random.Random) -> list[float]:
+    """Random numbers in [0, 1), in any order: one in each of `count` equal parts."""
+    found = [(part + source.random()) / count for part in range(count)]
+    source.shuffle(found)
+    return found
+
+
+def _at_moment(share: float, with_spark: bool) -> Trial:
+    """share: of the processor time that a run left alone takes; other work on the machine does not move it."""
 
     def go(ground: Ground) -> int:
-        place, killed = ground.place(), 0
-        for share in shares:
-            running = ground.run(place)
-            running.wait(share * ground.seconds)
+        moment = share * ground.length_s(with_spark)
+        for _ in range(_TIMES):
+            place = ground.place()
+            running = ground.run_with_spark(place) if with_spark else ground.run(place)
+            running.wait_until(moment)
             running.kill()
-            killed += running.ended().code == -signal.SIGKILL  # or it was faster this time
-            ground.is_before_or_after(place / "lake")
-        ground.converges(place)
-        removed(place)
-        return killed
+            done = running.ended()
+            if done.code == -signal.SIGKILL:
+                _all_gone(running)
+                ground.recovers(place)
+                return 1
+            ends_clearly(done, (0,))
+            moment *= _EARLIER  # it was faster this time
+            removed(place)
+        return 0
 
     return go
 
@@ -94,20 +109,19 @@ def killed_at_call(ground: Ground, place: Path, share: float) -> bool:
 
 def _with_spark(victim: str, step: str) -> Trial:
     def go(ground: Ground) -> int:
-        place, mark = ground.place(), uuid4().hex
-        settings = {**ALWAYS_SPARK, "KRAFT_FORENSICS_QUALITY__SPARK_FROM_ROWS": "0", _MARK: mark}
-        running = started_anew(place, ground.words(place), settings)
+        place = ground.place()
+        running = ground.run_with_spark(place)
         if not running.wait_for(step):
             raise LostError(f"no line {step!r}: {running.ended()}")
         if victim == "driver":
             running.kill()
             _is_killed(running)
         else:
-            killed = _kill_child(running, f"{_MARK}={mark}", victim)
+            killed = _kill_child(running, victim)
             ends_clearly(running.ended())
             if not killed:
                 return 0
-        _all_gone(f"{_MARK}={mark}")
+        _all_gone(running)
         ground.recovers(place)
         return 1
 
@@ -120,12 +134,12 @@ def _is_killed(running: Running) -> None:
         raise LostError(f"ended with {done.code} before it was killed: {done.said[-600:]}")
 
 
-def _kill_child(running: Running, setting: str, victim: str) -> bool:
+def _kill_child(running: Running, victim: str) -> bool:
     """Kill the JVM, or a Python worker as soon as there is one; False if the run ended before."""
     while not running.has_ended():
-        found = [pid for pid in processes_with(setting) if _is(pid, victim)]
+        found = [pid for pid in processes_with(running.mark) if _is(pid, victim)]
         if found:
-            os.kill(found[-1], signal.SIGKILL)  # the newest: workers are forked from the first
+            os.kill(max(found), signal.SIGKILL)  # the newest: workers are forked from the first
             return True
         time.sleep(0.02)
     return False
@@ -139,9 +153,9 @@ def _is(pid: int, victim: str) -> bool:
     return (b"pyspark" in command and b"daemon" in command) if victim == "Python worker" else b"java" in command[:200]
 
 
-def _all_gone(setting: str) -> None:
+def _all_gone(running: Running) -> None:
     until = time.monotonic() + GONE_S
-    while left := processes_with(setting):
+    while left := processes_with(running.mark) if running.mark else []:
         if time.monotonic() > until:
             raise LostError(f"processes are left: {left}")
         time.sleep(0.1)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults import clocks, disks, kills, races, releases, stores, table
-from tests.faults.ground import Ground, Trial, prepared
+from tests.faults import clocks, disks, kills, races, releases, sizes, stores, table
+from tests.faults.ground import Ground, NotHereError, Trial, prepared
 from tests.support import s3
+from tests.support.paths import ROOT
 
 _AT_ONCE = 2
 _SHARE = 20  # of each kind of disk error and upgrade, one for so many kills
+
+Name = tuple[str, str]
 
 
 def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[tuple[str, str, Trial]]:
@@ -30,43 +36,87 @@ def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[t
     yield from races.trials()
     yield from clocks.trials()
     yield from releases.trials(seed, some)
+    yield from sizes.trials()
 
 
-def run(moments: int, seed: int, only: str = "") -> int:
-    """Try them all; returns the exit code: 1 if one was lost. only: faults whose name has this text."""
-    begun = time.monotonic()
+def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
+    """Try them, and write the page whenever a row is done; returns the exit code: 1 if one was lost. rows: a text in
+    `fault | where`. resume: leave out rows that the page gives for this commit, whole and with nothing lost."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
         ground = prepared(folder)
         running = stack.enter_context(stores.store(folder / "moto"))
-        wanted = [each for each in trials(seed, moments, running, folder) if only in each[0]]
-        lines = {(fault, where): table.Line() for fault, where, _ in wanted}
-        _try_all(ground, wanted, lines)
-    made = datetime.now(UTC).date()
-    of = f" of the faults named `{only}`" if only else ""
-    minutes = (time.monotonic() - begun) / 60
-    about = f"Last run: {made},{of} with FAULTS={moments} and SEED={seed}, {minutes:.0f} minutes."
-    sys.stdout.write(table.markdown(lines, about) + "\n")
-    table.write(lines, about, is_all=not only)
-    return int(any(line.lost for line in lines.values()))
+        every = list(trials(seed, moments, running, folder))
+        commit = _commit()
+        made = f"{datetime.now(UTC).date()}, {commit}, SEED={seed}"
+        sizes_of = Counter((fault, where) for fault, where, _ in every)
+        wanted = {name: size for name, size in sizes_of.items() if rows in " | ".join(name)}
+        if resume and not commit.endswith("+"):
+            wanted = {name: size for name, size in wanted.items() if not _is_done(name, size, f", {commit}, ")}
+        about = (
+            "`make test-faults` wrote these rows: the last column has the date, the commit (`+`: with changes) and the "
+            f"seed of each. Of the newest, FAULTS={moments}."
+        )
+        board = Board(made, about, list(sizes_of), dict(wanted))
+        with ThreadPoolExecutor(int(os.environ.get("FAULTS_AT_ONCE", _AT_ONCE))) as pool:
+            tried = [(name, trial) for *name, trial in every if tuple(name) in wanted]
+            list(pool.map(lambda each: board.attempt(ground, (each[0][0], each[0][1]), each[1]), tried))
+    sys.stdout.write(table.markdown(board.lines, about) + "\n")
+    return int(any(line.lost for line in board.lines.values()))
 
 
-def _try_all(ground: Ground, wanted: list[tuple[str, str, Trial]], lines: dict[tuple[str, str], table.Line]) -> None:
-    lock = threading.Lock()
+def _is_done(name: Name, size: int, mark: str) -> bool:
+    line = table.read().get(name, table.Line())
+    return mark in line.run and line.tried >= size and not line.lost
 
-    def attempt(each: tuple[str, str, Trial]) -> None:
-        fault, where, trial = each
-        begun, tried, problem = time.monotonic(), 1, ""
+
+def _commit() -> str:
+    """The commit of this tree, with `+` if files other than the page differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    page = f":!{table.PAGE.relative_to(ROOT)}"
+    differ = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", page], capture_output=True).returncode
+    return (found.stdout.strip() or "no git") + "+" * bool(differ)
+
+
+@dataclass
+class Board:
+    """The rows that are tried. made: date, commit and seed. names: all rows, in order. left: trials of each row that
+    have not ended. page: which has the table."""
+
+    made: str
+    about: str
+    names: list[Name]
+    left: dict[Name, int]
+    page: Path = table.PAGE
+    lines: table.Lines = field(default_factory=dict)
+    begun_s: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def attempt(self, ground: Ground, name: Name, trial: Trial) -> None:
+        begun, tried, problem, reason = time.monotonic(), 1, "", ""
         try:
             tried = trial(ground)
+        except NotHereError as error:
+            tried, reason = 0, str(error)
         except Exception as error:  # noqa: BLE001 what a fault did is counted and shown, whatever it was
             problem = f"{type(error).__name__}: {error}"
-        with lock:
-            lines[fault, where].tried += tried
-            lines[fault, where].lost += bool(problem)
-            seconds = time.monotonic() - begun
-            sys.stderr.write(f"{seconds:5.1f} s {fault} | {where} | {'LOST: ' + problem if problem else tried}\n")
+        with self._lock:
+            line = self.lines.setdefault(name, table.Line(run=self.made))
+            line.tried += tried
+            line.lost += bool(problem)
+            if name in ground.said:
+                line.run = f"{self.made}: {ground.said[name]}"
+            if reason:
+                line.missed(reason)
+            self.left[name] -= 1
+            if not self.left[name]:
+                if not line.tried and not reason:
+                    line.missed("each run ended before the fault")
+                done = {each: line for each, line in self.lines.items() if not self.left[each]}
+                table.write(self.names, done, self.about, self.page)
+            said = f"LOST: {problem}" if problem else reason or f"{tried}"
+            seconds, minutes = time.monotonic() - begun, (time.monotonic() - self.begun_s) / 60
+            left = sum(self.left.values())
+            sys.stderr.write(f"{minutes:5.1f} min, {left} left: {seconds:5.1f} s {' | '.join(name)} | {said}\n")
             sys.stderr.flush()
-
-    with ThreadPoolExecutor(int(os.environ.get("FAULTS_AT_ONCE", _AT_ONCE))) as pool:
-        list(pool.map(attempt, wanted))

@@ -20,12 +20,13 @@ from uuid import uuid4
 
 from tests.faults.injector import Injection, calls
 from tests.support.paths import ROOT
-from tests.support.stopping import PROGRAM, listening
+from tests.support.stopping import PROGRAM, listening, processes_with
 
 LONGEST_S = 1800  # a machine that does other work as well may be slow
 ALWAYS_SPARK = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": "0"}
-_NEVER_SPARK = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": str(10**9)}
+NEVER_SPARK = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": str(10**9)}
 _POLL_S = 0.01
+_MARK = "TEST_FAULTS_RUN"
 
 _context = get_context("forkserver")
 
@@ -55,10 +56,12 @@ class Ended:
 
 @dataclass
 class Running:
-    """A command that runs. process: its process id is `pid`."""
+    """A command that runs. process: its process id is `pid`. mark: what the environment of all its processes has, as
+    NAME=VALUE; empty: it has no other processes."""
 
     process: BaseProcess | subprocess.Popen[bytes]
     stderr: Path
+    mark: str = ""
     started_s: float = field(default_factory=time.monotonic)
 
     @property
@@ -79,11 +82,16 @@ class Running:
             self._sleep()
         return True
 
-    def wait(self, seconds: float) -> None:
-        """Wait so long, or until it ends."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not self.has_ended():
-            time.sleep(_POLL_S)
+    def wait_until(self, spent_s: float) -> None:
+        """Wait until it has used so much processor time, or ends."""
+        while not self.has_ended() and self.spent_s() < spent_s:
+            self._sleep()
+
+    def spent_s(self) -> float:
+        """Processor time of the process, of children that it has waited for and, if it has a mark, of all that carry
+        it; 0 if it is gone. Resolution: a tick, usually 10 ms."""
+        pids = {self.pid, *processes_with(self.mark)} if self.mark else {self.pid}
+        return sum(map(_processor_s, pids))
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -120,7 +128,7 @@ def started(
     temporary, stderr = folder / "tmp", folder / f"{uuid4().hex[:8]}.err"
     temporary.mkdir(parents=True, exist_ok=True)
     stderr.touch()
-    wanted = {**os.environ, **_NEVER_SPARK, "TMPDIR": str(temporary), **(settings or {})}
+    wanted = {**os.environ, **NEVER_SPARK, "TMPDIR": str(temporary), **(settings or {})}
     environment = {name: value for name, value in wanted.items() if value is not None}
     process = _context.Process(target=_run, args=(list(arguments), stderr, environment, injection, file_bytes))
     process.start()
@@ -128,15 +136,24 @@ def started(
 
 
 def started_anew(folder: Path, arguments: Sequence[str], settings: Mapping[str, str]) -> Running:
-    """Start a command as a new program."""
-    temporary, stderr = folder / "tmp", folder / f"{uuid4().hex[:8]}.err"
+    """Start a command as a new program, with a mark of its own."""
+    temporary, stderr, mark = folder / "tmp", folder / f"{uuid4().hex[:8]}.err", uuid4().hex
     temporary.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), **settings}
+    env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), _MARK: mark, **settings}
     with stderr.open("wb") as file:
         process = subprocess.Popen(
             [*PROGRAM, *arguments], cwd=ROOT, env=env, preexec_fn=listening, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=file, start_new_session=True)  # fmt: skip
-    return Running(process, stderr)
+    return Running(process, stderr, f"{_MARK}={mark}")
+
+
+def _processor_s(pid: int) -> float:
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+    except OSError:
+        return 0.0
+    utime, stime, of_children, system_of_children = map(int, after_name.split()[11:15])
+    return (utime + stime + of_children + system_of_children) / os.sysconf("SC_CLK_TCK")
 
 
 def _run(

@@ -23,7 +23,7 @@ class Failing:
     how: str
     first: int = 1
     every: int = 1
-    silent_s: float = 1.0
+    silent_s: float = 0.2
     requests: int = 0
     failed: int = 0
     listings: dict[str, bytes] = field(default_factory=dict)

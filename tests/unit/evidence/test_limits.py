@@ -13,6 +13,7 @@ import pytest
 
 from evidence import kinds
 from evidence.broker_logs.boot_ids import read_boot_ids
+from evidence.capture.accounts import MAX_RAW_BYTES, quarantine_rows
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.limits import Limits
@@ -140,8 +141,27 @@ def test_memory_for_a_file_with_very_many_lines_is_bounded(tmp_path: Path) -> No
             file.write(b"1 2\n" * 100_000)
     tracemalloc.start()
     try:
-        found = read(tmp_path, Limits())
+        with open_capture(tmp_path, Limits()) as capture:
+            found = read_offsets(capture.name, capture.files, MetricNames(), 5000, capture.limits)
+            (file,) = (file for file in capture.files if file.path == EPOCHS)
+            (row,) = quarantine_rows(capture.name, file, found.accounts[EPOCHS].damage)
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
         tracemalloc.stop()
     assert "10000002 lines, limits.partition_lines = 100000" in refusal(found, EPOCHS)
+    raw = row["raw"]
+    assert isinstance(raw, bytes)
+    assert raw == (tmp_path / EPOCHS).read_bytes()[:MAX_RAW_BYTES]
+
+
+@pytest.mark.parametrize(("before", "is_kept"), [(100, False), (MAX_RAW_BYTES + 100, False), (2 * MAX_RAW_BYTES, True)])
+def test_what_is_kept_of_a_long_range_holds_no_secret(tmp_path: Path, before: int, is_kept: bool) -> None:
+    """The words around a secret may come after it; a secret far beyond what is kept does not matter."""
+    lines = b"1 2\n" * (before // 4)
+    write(tmp_path, {EPOCHS: ""})
+    (tmp_path / EPOCHS).write_bytes(lines + b"password=hunter2\n")
+    limits = replace(SMALL, capture_bytes=1 << 30)
+    with open_capture(tmp_path, limits) as capture:
+        found = read_offsets(capture.name, capture.files, MetricNames(), 5000, limits)
+        (row,) = quarantine_rows(capture.name, capture.files[0], found.accounts[EPOCHS].damage)
+    assert row["raw"] == (lines[:MAX_RAW_BYTES] if is_kept else None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,23 @@ def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:
     for _ in range(PROCESSES):
         done = subprocess.run([sys.executable, PROGRAM, lake], capture_output=True, text=True, cwd=ROOT)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_new_lake_may_be_created_by_several_at_once(tmp_path: Path) -> None:
+    """Whoever came second was refused (`Protocol changed since last commit`), or created tables once more, and those
+    had no checks."""
+    begin = threading.Barrier(4)
+
+    def create(_: int) -> None:
+        begin.wait()
+        Lake(tmp_path).create()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(create, range(4)))
+    made = Lake(tmp_path)
+    for name, table in TABLES.items():
+        constraints = [x for x in made.delta(name).metadata().configuration if x.startswith("delta.constraints.")]
+        assert (made.version(name), len(constraints)) == (bool(table.checks), len(table.checks)), name
 
 
 @pytest.fixture
