@@ -37,7 +37,7 @@ from replay.controller.profiles import PROFILES
 from replay.partitions.reducer import build_history, in_order, reduce_state
 
 if TYPE_CHECKING:
-    from jobs.lake.lake import DataFile
+    from jobs.lake.data_files import DataFile
 
 _CRC_FROM = 21  # of a batch: its CRC32C covers the attributes and what follows
 _SCALAR_ROWS = 50_000
@@ -176,7 +176,8 @@ def _parquet(inputs: Prepared) -> Iterator[Work]:
 
 def _write(inputs: Prepared) -> Iterator[Work]:
     """As in replay, without its tasks: files sliced by topic, then one commit."""
-    from jobs.lake.lake import Lake, write_file
+    from jobs.lake.data_files import write_file
+    from jobs.lake.lake import Lake
 
     lake = Lake(inputs.folder / "write-lake")
     lake.create()

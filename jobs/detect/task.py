@@ -13,7 +13,7 @@ from evidence.errors import KraftForensicsError
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
 from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
 from jobs.ingest.records import SNAPSHOTS
-from jobs.lake.lake import DataFile, write_file
+from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.row_groups import read_bucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage

@@ -25,7 +25,8 @@ from evidence.redaction import digests_by
 from evidence.wire.batches import Batch
 from jobs.config.settings import Settings, SparkSettings
 from jobs.ingest.log_batches import BatchKey, CommitStates, commit_column, updated_column
-from jobs.lake.lake import DataFile, Lake, write_file
+from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.lake import Lake
 from jobs.lake.row_groups import slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage

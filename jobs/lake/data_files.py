@@ -1,4 +1,4 @@
-"""The Parquet files of a table, as its Delta log names them."""
+"""The Parquet files of a table: as its Delta log names them, and how they are written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from jobs.lake.row_groups import SlicedFile, slice_count
+from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import CLUSTER_ID, TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Row = dict[str, Any]
+_STEP_ROWS = 1_000_000  # rows to convert at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +68,26 @@ def statistics(column: str, file: DataFile) -> str:
     if file.lowest is not None:
         found |= {"minValues": {column: file.lowest}, "maxValues": {column: file.highest}}
     return json.dumps(found)
+
+
+def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
+    """Write rows of a table to a new file, which no commit names yet.
+
+    rows: the table's columns, without cluster_id; strings may be dictionary-encoded. slices: number of slices
+    (jobs/lake/row_groups.py) for a table whose topics tasks read; None: by the number of rows. Errors: LakeError for
+    rows that a constraint of the table forbids.
+    """
+    of, name = TABLES[table], f"{uuid4().hex}.parquet"
+    for check in of.checks:
+        if not pc.all(check.holds(rows), skip_nulls=False).as_py():
+            raise LakeError(f"{table}: rows that break the constraint {check.name} ({check.condition})")
+    file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
+    for at in range(0, len(rows), _STEP_ROWS):
+        file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
+    size = file.close()
+    known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
+    return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.table({field.name: rows[field.name] for field in schema}, schema=schema)

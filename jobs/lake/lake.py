@@ -1,6 +1,6 @@
 """The lake: Delta tables in a folder or an object store, read and written without Spark.
 
-There is one way to write: Parquet files are written by tasks or by the driver (`write_file`), and the driver adds and
+There is one way to write: Parquet files are written by tasks or by the driver (`data_files.write_file`), and the driver adds and
 removes files of one cluster in one Delta commit (`commit`). Tables are partitioned by cluster_id, which is not in the
 files. What a task wrote before a crash is in no commit and is never read.
 """
@@ -15,7 +15,6 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +25,7 @@ from evidence.capture.remote import Location
 from jobs.lake import chain
 from jobs.lake.chain import Head
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
-from jobs.lake.data_files import DataFile, data_files, listed, statistics
-from jobs.lake.row_groups import SlicedFile, slice_count
+from jobs.lake.data_files import DataFile, data_files, listed, statistics, write_file
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, TABLES
@@ -39,33 +37,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
 _BATCHES_AHEAD = 2
-_STEP_ROWS = 1_000_000  # rows to convert at once when a table is written
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
 _ATTEMPTS = 20  # to commit while other processes do
 _NEWEST = 20  # commits to look through before more of them are read
-
-
-def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None = None) -> DataFile:
-    """Write rows of a table to a new file, which no commit names yet.
-
-    rows: the table's columns, without cluster_id; strings may be dictionary-encoded. slices: number of slices
-    (jobs/lake/row_groups.py) for a table whose topics tasks read; None: by the number of rows. Errors: LakeError for
-    rows that a constraint of the table forbids.
-    """
-    of, name = TABLES[table], f"{uuid4().hex}.parquet"
-    for check in of.checks:
-        if not pc.all(check.holds(rows), skip_nulls=False).as_py():
-            raise LakeError(f"{table}: rows that break the constraint {check.name} ({check.condition})")
-    file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
-    for at in range(0, len(rows), _STEP_ROWS):
-        file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
-    size = file.close()
-    known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
-    return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)
-
-
-def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.table({field.name: rows[field.name] for field in schema}, schema=schema)
 
 
 class Lake:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.conflicts import undisturbed
+from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.fingerprint import heads_of
-from jobs.lake.lake import DataFile, Lake, write_file
+from jobs.lake.lake import Lake
 from jobs.lake.rewritten import rows_of, same_rows
 from jobs.lake.tables import CHECKED, INGESTED, TABLES
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
-from jobs.lake.lake import DataFile, Lake
+from jobs.lake.data_files import DataFile
+from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Bucket, FilePart, Slices, power_of_two, read_bucket
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from jobs.lake.lake import DataFile, write_file
+from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.row_keys import matches
 from jobs.lake.storage import Storage
 from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_changes, read_history

@@ -18,7 +18,8 @@ from evidence.metadata_log.scan import scan_files
 from jobs.config.settings import load_settings
 from jobs.ingest.records import RECORDS, DecodingTask, plan_records
 from jobs.ingest.stage import Ingested, ingest
-from jobs.lake.lake import DataFile, Lake
+from jobs.lake.data_files import DataFile
+from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from tests.support import writer
 from tests.support.paths import ORACLE, controllers

@@ -17,7 +17,8 @@ from deltalake import DeltaTable, write_deltalake
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.lake import lake as lake_module
 from jobs.lake.conflicts import ChangedMeanwhileError
-from jobs.lake.lake import Lake, write_file
+from jobs.lake.data_files import write_file
+from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import TABLES
 from tests.support.paths import ROOT
