@@ -13,7 +13,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -109,6 +109,7 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 	$(BIN)/python -m pytest tests/browser
 
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
+	drill/iproute2.sh
 	$(BIN)/python -m pytest tests/kafka
 
 # From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
@@ -141,7 +142,12 @@ RELEASE ?= $(lastword $(KAFKA_RELEASES))
 SCENARIO ?= unclean_by_config
 DRILL = $(BIN)/kraft-forensics drill --out drills --release $(RELEASE)
 drill: setup  ## break a real Kafka on this machine and score the verdicts (docs/drill.md): RELEASE=, SCENARIO=, SEED=, RUNS=
+	-drill/iproute2.sh
 	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
+
+# RUN: a drill's folder; PARTITION: which one, if not the first with a wrong claim or a loss.
+drill-case: setup  ## make a regression case of a drill, thinned to one partition: RUN=drills/..., PARTITION=
+	$(BIN)/python -m tests.support.drill_case $(RUN) $(PARTITION)
 
 # tests/kafka says what differs from what is known; then the drills run all the same.
 new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what is known, then break it: RELEASE=4.5.0
