@@ -13,7 +13,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill drill-case new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz simulate bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -144,6 +144,13 @@ DRILL = $(BIN)/kraft-forensics drill --out drills --release $(RELEASE)
 drill: setup  ## break a real Kafka on this machine and score the verdicts (docs/drill.md): RELEASE=, SCENARIO=, SEED=, RUNS=
 	-drill/iproute2.sh
 	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
+
+# Many seeds of `random` over nights: what drill/scores.jsonl has is not played again. RELEASES: which ones; SEED, RUNS: as above.
+RELEASES ?= 4.0.2 4.1.0 4.2.0 4.3.1
+SCORES := drill/scores.jsonl
+drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, RUNS=30
+	-for release in $(RELEASES); do $(BIN)/kraft-forensics drill random --out drills --release $$release --seed $(SEED) --runs $(RUNS) --scores $(SCORES) --resume; done
+	$(BIN)/kraft-forensics drill --scores $(SCORES) --page docs/drill.md
 
 # RUN: a drill's folder; PARTITION: which one, if not the first with a wrong claim or a loss.
 drill-case: setup  ## make a regression case of a drill, thinned to one partition: RUN=drills/..., PARTITION=

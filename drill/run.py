@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from drill.steps import Drill
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
-RESULT, RESULTS, TRUTH = "result.json", "results.jsonl", "truth.json"
+RESULT, TRUTH = "result.json", "truth.json"
 # A broker's session is much longer than what a busy machine delays; all other figures follow from small clusters.
 _CONFIGS = {
     "broker.heartbeat.interval.ms": "1000",
@@ -132,6 +133,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "release": release,
         "seed": seed,
         "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
+        "commit": _commit(),
         "as_expected": as_expected,
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
@@ -139,14 +141,10 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
     }
 
 
-def append(results: Path, result: Row) -> None:
-    """Add a drill's figures to a file of all drills, a line each."""
-    kept = {name: value for name, value in result.items() if name not in ("journal", "windows")}
-    with results.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(kept) + "\n")
-
-
-def read_results(results: Path) -> Sequence[Row]:
-    """The lines of that file. Of a scenario, release and seed the last one counts."""
-    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return list({(r["scenario"], r["release"], r["seed"]): r for r in rows}.values())
+def _commit() -> str | None:
+    """The commit of this code; None where it is not in a clone."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    with contextlib.suppress(OSError):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or None
+    return None
