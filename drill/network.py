@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +54,7 @@ class Network:
     def __init__(self, nodes: Sequence[int]) -> None:
         self._hosts = {node: f"10.77.0.{number}" for number, node in enumerate((CLIENT, *nodes), 1)}
         self._cut: set[tuple[int, int]] = set()
+        self._since_ms, self._until_ms = 0, 0
 
     def address(self, node: int) -> str:
         return f"{self._hosts[node]}:{_PORT}"
@@ -64,6 +66,8 @@ class Network:
         """From now on what these nodes and their peers send to each other is dropped silently: each has an Ethernet
         address for the other that nobody has."""
         wanted = set(peers)
+        if not self._cut:
+            self._since_ms = int(time.time() * 1000)
         for one, other in ((a, b) for a in nodes for b in wanted if a != b):
             for here, there in ((one, other), (other, one)):
                 words = ("neigh", "replace", self._hosts[there], "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent")
@@ -77,11 +81,18 @@ class Network:
             if wanted & {here, there}:
                 _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
                 self._cut.remove((here, there))
+        self._until_ms = int(time.time() * 1000)
 
     @property
     def disconnected(self) -> list[int]:
         """The nodes with a link that is cut."""
         return sorted({here for here, _ in self._cut})
+
+    def outdated_since_ms(self, lag_ms: int) -> int | None:
+        """When the first link was cut that still is, or was until lag_ms ago: since then a broker may know nothing new.
+        None: every broker hears from the controllers."""
+        recent = bool(self._cut) or time.time() * 1000 - self._until_ms < lag_ms
+        return self._since_ms if recent else None
 
     def make(self) -> None:
         _ip("netns", "add", named(_HUB))

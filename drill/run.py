@@ -90,7 +90,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             )
             drill.play(scenario.steps)
             drill.heal()
-            drill.described.append(asked.ask("describe"))
+            drill.describe()
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()

@@ -20,6 +20,7 @@ from drill.ledger import Ledger
 from drill.network import CLIENT, Network
 from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, boot_id, wait_for
 from drill.scenario import Scenario, Step, number_of, topic_of
+from drill.score import LAG_MS
 from jobs.collect.stage import Wishes, collect
 from jobs.collect.targets import Target
 
@@ -244,7 +245,14 @@ class Drill:
         time.sleep(seconds)
 
     def _describe(self, step: Step, _: bool) -> None:
-        self.described.append(self.client.ask("describe"))
+        self.describe()
+
+    def describe(self) -> None:
+        """What Kafka says of every partition, for the score. A broker that was cut off may be the one that answers."""
+        answer, places = self.client.ask("describe"), self.cluster.places
+        if isinstance(places, Network) and (since_ms := places.outdated_since_ms(LAG_MS)) is not None:
+            answer["outdated_since_ms"] = since_ms
+        self.described.append(answer)
 
     def _read(self, step: Step, _: bool) -> None:
         self.read_topics(self.scenario.topics)
