@@ -22,8 +22,8 @@ def small_disks(sizes_mib: Mapping[Path, int]) -> Iterator[None]:
 
     Errors: DrillError if mounting fails.
     """
-    for folder in left_mounted(Path("/proc/mounts").read_text()):
-        _call("umount", "--lazy", folder)
+    for left in left_mounted(Path("/proc/mounts").read_text()) if sizes_mib else ():
+        _call("umount", "--lazy", left)
     mounted: list[Path] = []
     try:
         for number, (folder, mib) in enumerate(sizes_mib.items()):

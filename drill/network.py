@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -120,6 +121,18 @@ def network(nodes: Sequence[int]) -> Iterator[Network]:
         for node in (*nodes, CLIENT, _HUB):
             with contextlib.suppress(DrillError):  # it was not made
                 _ip("netns", "del", named(node))
+
+
+def possible() -> bool:
+    """Whether a namespace can be made: as root, with iproute2, and not in a container that forbids it."""
+    if os.geteuid() or shutil.which("ip") is None:
+        return False
+    try:
+        _ip("netns", "add", named("try"))
+    except DrillError:
+        return False
+    _ip("netns", "del", named("try"))
+    return True
 
 
 def remove_leftovers() -> None:

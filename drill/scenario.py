@@ -149,11 +149,11 @@ class Scenario(_Strict):
         """Whether a step cuts links between nodes."""
         return any(step.disconnect is not None or step.network for step in self.steps)
 
-    def refusal(self, root: bool, ip: bool) -> str | None:
-        """Why it cannot be played here; None if it can. root: whether this process is root; ip: whether iproute2 is
-        installed."""
+    def refusal(self, root: bool, namespaces: bool) -> str | None:
+        """Why it cannot be played here; None if it can. root: whether this process is root; namespaces: whether it can
+        make network namespaces."""
         needs = []
-        if self.cuts_network and not (root and ip):
+        if self.cuts_network and not namespaces:
             needs.append("cuts links between nodes, which needs root and `ip` (Debian: apt-get install iproute2)")
         if self.disks_mib and not root:
             needs.append("fills a disk, which needs root")

@@ -54,10 +54,10 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "root", "ip", "why"),
+    ("name", "root", "namespaces", "why"),
     [
         ("network_cut", True, True, None),
-        ("network_cut", False, True, "scenario network_cut cuts links between nodes, which needs root and `ip`"),
+        ("network_cut", False, False, "scenario network_cut cuts links between nodes, which needs root and `ip`"),
         ("network_cut", True, False, "Debian: apt-get install iproute2"),
         ("random_network", False, False, "scenario random_network cuts links"),
         ("disk_full", True, False, None),
@@ -65,8 +65,10 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
         ("random", False, False, None),
     ],
 )
-def test_what_cannot_be_done_here_is_refused_with_one_line(name: str, root: bool, ip: bool, why: str | None) -> None:
-    found = read_scenario(name).refusal(root, ip)
+def test_what_cannot_be_done_here_is_refused_with_one_line(
+    name: str, root: bool, namespaces: bool, why: str | None
+) -> None:
+    found = read_scenario(name).refusal(root, namespaces)
     assert (found is None) == (why is None)
     assert why is None or (why in str(found) and "\n" not in str(found))
 
