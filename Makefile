@@ -145,12 +145,14 @@ drill: setup  ## break a real Kafka on this machine and score the verdicts (docs
 	-drill/iproute2.sh
 	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
 
-# Many seeds of `random` over nights: what drill/scores.jsonl has is not played again. RELEASES: which ones; SEED, RUNS: as above.
+# Seeds of `random` over nights: all releases play one seed, then the next one; what the scores have is not played again.
 RELEASES ?= 4.0.2 4.1.0 4.2.0 4.3.1
 SCORES := drill/scores.jsonl
-drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, RUNS=30
-	-for release in $(RELEASES); do $(BIN)/kraft-forensics drill random --out drills --release $$release --seed $(SEED) --runs $(RUNS) --scores $(SCORES) --resume; done
-	$(BIN)/kraft-forensics drill --scores $(SCORES) --page docs/drill.md
+DRILLS = $(BIN)/kraft-forensics drill --out drills --scores $(SCORES)
+drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, SEED=, RUNS=30
+	-for seed in $$(seq $(SEED) $$(($(SEED) + $(RUNS) - 1))); do for release in $(RELEASES); do \
+	  $(DRILLS) random --release $$release --seed $$seed --resume; done; done
+	$(DRILLS) --page docs/drill.md
 
 # RUN: a drill's folder; PARTITION: which one, if not the first with a wrong claim or a loss.
 drill-case: setup  ## make a regression case of a drill, thinned to one partition: RUN=drills/..., PARTITION=

@@ -57,12 +57,14 @@ def test_namespaces_of_a_killed_drill_are_removed() -> None:
     time.sleep(0.5)
     with network([1]) as made:
         assert sleeping.wait(10) == -signal.SIGKILL
-        assert _reaches(made)
+        assert (_reaches(made), made.outdated_since_ms(60_000)) == (True, None)
         made.disconnect([1], [CLIENT])
         assert made.disconnected == [CLIENT, 1]
         assert not _reaches(made)
         made.reconnect([1])
         assert (made.disconnected, _reaches(made)) == ([], True)
+        assert made.outdated_since_ms(60_000) is not None
+        assert made.outdated_since_ms(0) is None
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     assert f"drill-{process.pid}-" not in left
 
