@@ -14,7 +14,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate bench wheel wheelhouse lock bill audit lint format types imports check drill new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -116,6 +116,7 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 	$(BIN)/python -m pytest tests/browser
 
 test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
+	drill/iproute2.sh
 	$(BIN)/python -m pytest tests/kafka
 
 # From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
@@ -148,7 +149,21 @@ RELEASE ?= $(lastword $(KAFKA_RELEASES))
 SCENARIO ?= unclean_by_config
 DRILL = $(BIN)/kraft-forensics drill --out drills --release $(RELEASE)
 drill: setup  ## break a real Kafka on this machine and score the verdicts (docs/drill.md): RELEASE=, SCENARIO=, SEED=, RUNS=
+	-drill/iproute2.sh
 	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
+
+# Seeds of `random` over nights: all releases play one seed, then the next one; what the scores have is not played again.
+RELEASES ?= 4.0.2 4.1.0 4.2.0 4.3.1
+SCORES := drill/scores.jsonl
+DRILLS = $(BIN)/kraft-forensics drill --out drills --scores $(SCORES)
+drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, SEED=, RUNS=30
+	-for seed in $$(seq $(SEED) $$(($(SEED) + $(RUNS) - 1))); do for release in $(RELEASES); do \
+	  $(DRILLS) random --release $$release --seed $$seed --resume; done; done
+	$(DRILLS) --page docs/drill.md
+
+# RUN: a drill's folder; PARTITION: which one, if not the first with a wrong claim or a loss.
+drill-case: setup  ## make a regression case of a drill, thinned to one partition: RUN=drills/..., PARTITION=
+	$(BIN)/python -m tests.support.drill_case $(RUN) $(PARTITION)
 
 # tests/kafka says what differs from what is known; then the drills run all the same.
 new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what is known, then break it: RELEASE=4.5.0

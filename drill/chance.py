@@ -18,14 +18,17 @@ FAULTS = (
     *("kill", "power loss", "stop", "start", "start", "produce", "produce", "transact"),
     *("freeze", "min isr", "elect", "reassign", "controller", "capture", "elr"),
 )
+# And where links can be cut (`random` with `network = true`).
+NETWORK_FAULTS = ("disconnect",) * 6
 # A pause in which a broker that died is fenced, beyond its session.
 _FENCED_S = 2.0
 
 
 def play_chance(drill: Drill, count: int) -> None:
     """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
+    faults = (*FAULTS, *NETWORK_FAULTS) if drill.scenario.cuts_network else FAULTS
     for number in range(count):
-        fault = drill.rng.choice(FAULTS) if number else "cascade"
+        fault = drill.rng.choice(faults) if number else "cascade"
         try:
             _PLAY[fault](drill)
         except ClientError as error:
@@ -124,6 +127,18 @@ def _freeze(drill: Drill) -> None:
         drill.play([Step(freeze=[broker]), Step(sleep=seconds), Step(thaw=[broker])])
 
 
+def _disconnect(drill: Drill) -> None:
+    """A broker has no link to others, to the controllers or to anybody, for a while in which records are written."""
+    broker, seconds, partition = drill.rng.choice(BROKERS), drill.rng.choice((4, 8, 12)), _partition(drill)
+    peers = drill.rng.choice(
+        (["brokers"], ["controllers"], ["brokers", "controllers"], ["brokers", "controllers", "client"])
+    )
+    acks: Literal["all", "1"] = drill.rng.choice(("all", "1"))
+    drill.play([Step(disconnect=[broker], peers=peers), Step(sleep=seconds)])
+    _write(drill, [partition], 8, acks)
+    drill.play([Step(reconnect=[broker])])
+
+
 def _min_isr(drill: Drill) -> None:
     topic, least = drill.rng.choice(list(drill.scenario.topics)), drill.rng.choice((1, 2))
     drill.play([Step(set=f"min.insync.replicas={least}", topic=topic)])
@@ -167,6 +182,7 @@ _PLAY: dict[str, Callable[[Drill], None]] = {
     "produce": _produce,
     "transact": _transact,
     "freeze": _freeze,
+    "disconnect": _disconnect,
     "min isr": _min_isr,
     "elect": _elect,
     "reassign": _reassign,

@@ -7,7 +7,7 @@ import json
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,11 @@ class Client:
 
 
 @contextlib.contextmanager
-def client(jars: Path, servers: str, ledger: Ledger, log: Path) -> Iterator[Client]:
-    """A client that runs, and is killed in the end."""
+def client(jars: Path, servers: str, inside: Sequence[str], ledger: Ledger, log: Path) -> Iterator[Client]:
+    """A client that runs, and is killed in the end. inside: what its command begins with (drill.network)."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*java(jars), "DrillClient", servers],
+            [*inside, *java(jars), "DrillClient", servers],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

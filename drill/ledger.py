@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Place = tuple[str, int]  # topic id, partition
@@ -82,3 +82,27 @@ class Ledger:
 
     def name(self, place: Place) -> str:
         return f"{self.names[place[0]]}-{place[1]}"
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """A row for each partition: topic, topic id, number, its records, and when its transactions ended."""
+        return [
+            {
+                "topic": self.names[topic_id],
+                "topic_id": topic_id,
+                "partition": partition,
+                "records": [asdict(record) for record in self.records[topic_id, partition]],
+                "markers_ms": list(self.markers_ms.get((topic_id, partition), ())),
+            }
+            for topic_id, partition in list(self.records)
+        ]
+
+    @staticmethod
+    def from_json(rows: Iterable[Mapping[str, Any]]) -> Ledger:
+        """What `as_json` made."""
+        ledger = Ledger()
+        for row in rows:
+            ledger.created(row["topic"], row["topic_id"])
+            place = row["topic_id"], row["partition"]
+            ledger.records[place] = [Record(**record) for record in row["records"]]
+            ledger.markers_ms[place] = list(row["markers_ms"])
+        return ledger

@@ -1,4 +1,4 @@
-"""The nodes of a drill: three controllers and four brokers on loopback, each a process of its own."""
+"""The nodes of a drill: three controllers and four brokers, each a process of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import contextlib
 import re
 import shutil
-import socket
 import subprocess
 import time
 import uuid
@@ -17,9 +16,11 @@ from pathlib import Path
 from signal import Signals
 
 from drill.errors import DrillError
+from drill.network import Places
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
 CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
+NODES = (*CONTROLLERS, *BROKERS)
 ELR_FEATURE = "eligible.leader.replicas.version"
 HEAP = "256m"
 NEEDED_MIB = 4500
@@ -116,12 +117,17 @@ class Node:
 
 @dataclass
 class Cluster:
-    """nodes: by id. servers: the brokers' addresses. jars: the folder of one release."""
+    """nodes: by id. places: where they run. jars: the folder of one release."""
 
     nodes: dict[int, Node]
-    servers: str
+    places: Places
     jars: Path
     folder: Path
+
+    @property
+    def servers(self) -> str:
+        """The brokers' addresses."""
+        return ",".join(self.places.address(node) for node in BROKERS)
 
     @property
     def elr_known(self) -> bool:
@@ -142,7 +148,7 @@ class Cluster:
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
         options = (f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}")
-        command = [*java(self.jars), *options, "kafka.Kafka", "server.properties"]
+        command = [*self.places.inside(node.id), *java(self.jars), *options, "kafka.Kafka", "server.properties"]
         with (node.home / "out.log").open("ab") as out:
             # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
             return subprocess.Popen(
@@ -173,23 +179,21 @@ def java(jars: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Iterator[Cluster]:
+def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool, places: Places) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
-    made = _configured(folder, jars, configs, elr)
+    made = _configured(folder, jars, configs, elr, places)
     try:
         yield made
     finally:
         made.end()
 
 
-def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) -> Cluster:
-    ids = (*CONTROLLERS, *BROKERS)
-    ports = dict(zip(ids, free_ports(len(ids)), strict=True))
-    voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in CONTROLLERS)
+def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool, places: Places) -> Cluster:
+    voters = ",".join(f"{node}@{places.address(node)}" for node in CONTROLLERS)
     appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
     (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
     nodes = {}
-    for node in ids:
+    for node in NODES:
         home = folder / f"node-{node}"
         (home / "logs").mkdir(parents=True)
         role, listener = ("controller", "CONTROLLER") if node in CONTROLLERS else ("broker", "PLAINTEXT")
@@ -197,7 +201,7 @@ def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) ->
             "process.roles": role,
             "node.id": str(node),
             "controller.quorum.voters": voters,
-            "listeners": f"{listener}://127.0.0.1:{ports[node]}",
+            "listeners": f"{listener}://{places.address(node)}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(home / "data"),
             **configs,
@@ -205,8 +209,7 @@ def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool) ->
         (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         nodes[node] = Node(node, home)
     _format(nodes, jars, elr)
-    servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
-    return Cluster(nodes, servers, jars, folder)
+    return Cluster(nodes, places, jars, folder)
 
 
 def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
@@ -220,7 +223,7 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     template = (first.home / "data" / "meta.properties").read_text()
     for node in nodes.values():
         if node is not first:
-            shutil.copytree(first.home / "data", node.home / "data")
+            shutil.copytree(first.home / "data", node.home / "data", dirs_exist_ok=True)
         text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
         text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
         (node.home / "data" / "meta.properties").write_text(text)
@@ -234,11 +237,3 @@ def _kafka_uuid() -> str:
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

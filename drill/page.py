@@ -67,7 +67,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
 
 
 def league(results: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each release, and one for all. results: as drill.run.read_results returns them."""
+    """A line for each release, and one for all. results: as drill.scores.read_scores returns them."""
     releases = sorted({r["release"] for r in results}, key=version)
     groups = [(release, [r for r in results if r["release"] == release]) for release in releases]
     figures = ("drills", "windows", "decided", "without logs", "partitions with losses", "proven", "missed")
@@ -109,6 +109,13 @@ def _group(scenario: str, release: str, results: Sequence[Mapping[str, Any]]) ->
     return [scenario, release, *map(str, figures), str(sum(len(r["wrong"]) for r in results)), met]
 
 
+def commits(results: Sequence[Mapping[str, Any]]) -> str:
+    """On which commits they were played, and when the last one was."""
+    counts = Counter(r.get("commit") or "unknown" for r in results)
+    told = ", ".join(f"{commit} ({count})" for commit, count in counts.items())
+    return f"Drills by commit: {told or 'none'}. The last one: {max((r['at'] for r in results), default='-')}."
+
+
 def renew(file: Path, results: Sequence[Mapping[str, Any]]) -> None:
     """Replace the tables between the markers of a page. Errors: DrillError if it has none."""
     text = file.read_text(encoding="utf-8")
@@ -116,7 +123,7 @@ def renew(file: Path, results: Sequence[Mapping[str, Any]]) -> None:
     _, end, tail = rest.partition(_END)
     if not begin or not end:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
-    tables = f"{league(results)}\n\n{scenarios_table(results)}"
+    tables = f"{league(results)}\n\n{scenarios_table(results)}\n\n{commits(results)}"
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")
 
 

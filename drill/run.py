@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,17 +17,19 @@ from typing import Any
 
 from drill.chance import play_chance
 from drill.client import client
+from drill.disks import small_disks
 from drill.errors import DrillError
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.nodes import BROKERS, CONTROLLERS, check_memory, cluster, wait_for
+from drill.network import CLIENT, Loopback, network, possible
+from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
 from drill.score import Score, score
 from drill.steps import Drill
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
-RESULT, RESULTS = "result.json", "results.jsonl"
+RESULT, TRUTH = "result.json", "truth.json"
 # A broker's session is much longer than what a busy machine delays; all other figures follow from small clusters.
 _CONFIGS = {
     "broker.heartbeat.interval.ms": "1000",
@@ -50,6 +54,8 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     """
     if not scenario.runs_on(release):
         raise DrillError(f"scenario {scenario.name} needs Kafka {scenario.releases} or newer, not {release}")
+    if why := scenario.refusal(os.geteuid() == 0, not scenario.cuts_network or possible()):
+        raise DrillError(why)
     check_memory()
     fetched = fetch(release, jars)
     out.mkdir(parents=True)
@@ -58,7 +64,7 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
         drill = _play(scenario, fetched, seed, Path(folder), out, say)
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
-    scored = _score(drill, out)
+    scored = score_captures(drill.captures, out, drill.ledger, drill.described)
     scored_s = time.monotonic() - begun - played_s
     result = {**_result(drill, scored, release, seed), "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -68,10 +74,12 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
 def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
     configs = {"broker.session.timeout.ms": str(scenario.session_ms), **_CONFIGS, **scenario.configs}
     ledger = Ledger()
-    with cluster(folder, jars, configs, scenario.elr) as nodes:
+    disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
+    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Loopback(NODES))
+    with where as places, small_disks(disks), cluster(folder, jars, configs, scenario.elr, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
-        with client(jars, nodes.servers, ledger, folder / "client.log") as asked:
+        with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
             drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance)
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
@@ -82,34 +90,34 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             )
             drill.play(scenario.steps)
             drill.heal()
-            drill.described.append(asked.ask("describe"))
+            drill.describe()
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
     truth = {
         "journal": drill.journal,
-        "records": [
-            {"topic_id": topic_id, "partition": ledger.name((topic_id, number)), **asdict(record)}
-            for (topic_id, number), records in ledger.records.items()
-            for record in records
-        ],
+        "partitions": ledger.as_json(),
         "described": drill.described,
     }
-    (out / "truth.json").write_text(json.dumps(truth) + "\n", encoding="utf-8")
+    (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
     return drill
 
 
-def _score(drill: Drill, out: Path) -> Score:
+def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
+    """Run the pipeline on folders that `collect` wrote, with and without the nodes' own logs, and compare.
+
+    out: the folder for both lakes. described: answers of `describe`.
+    """
     from jobs.pipeline import Pipeline
 
-    bare = [_without_logs(capture, out / "without-logs") for capture in drill.captures]
+    bare = [_without_logs(capture, out / "without-logs") for capture in captures]
     lakes = out / "lake", out / "lake-without-logs"
-    for lake, captures in zip(lakes, (drill.captures, bare), strict=True):
-        pipeline = Pipeline(str(lake), [str(capture) for capture in captures])
+    for lake, given in zip(lakes, (captures, bare), strict=True):
+        pipeline = Pipeline(str(lake), [str(capture) for capture in given])
         pipeline.ingest()
         pipeline.replay()
         pipeline.detect()
-    return score(*lakes, drill.ledger, drill.described)
+    return score(*lakes, ledger, described)
 
 
 def _without_logs(capture: Path, folder: Path) -> Path:
@@ -125,6 +133,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "release": release,
         "seed": seed,
         "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
+        "commit": _commit(),
         "as_expected": as_expected,
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
@@ -132,14 +141,10 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
     }
 
 
-def append(results: Path, result: Row) -> None:
-    """Add a drill's figures to a file of all drills, a line each."""
-    kept = {name: value for name, value in result.items() if name not in ("journal", "windows")}
-    with results.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(kept) + "\n")
-
-
-def read_results(results: Path) -> Sequence[Row]:
-    """The lines of that file. Of a scenario, release and seed the last one counts."""
-    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return list({(r["scenario"], r["release"], r["seed"]): r for r in rows}.values())
+def _commit() -> str | None:
+    """The commit of this code; None where it is not in a clone."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    with contextlib.suppress(OSError):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or None
+    return None

@@ -22,8 +22,11 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+# Those whose links to a node are cut.
+Peer = Which | Literal["brokers", "controllers", "client"]
 Partitions = Annotated[list[Partition], BeforeValidator(_as_list)]
 Nodes = Annotated[list[Which], BeforeValidator(_as_list)]
+Peers = Annotated[list[Peer], BeforeValidator(_as_list)]
 
 
 class _Strict(BaseModel):
@@ -50,6 +53,11 @@ class Step(_Strict):
     thaw: Nodes | None = None
     start: Nodes | None = None
     cut: Nodes | None = None
+    disconnect: Nodes | None = None
+    reconnect: Nodes | None = None
+    fill: Nodes | None = None
+    free: Nodes | None = None
+    ended: Nodes | None = None
     set: str | None = None
     elect: Partitions | None = None
     reassign: Partition | None = None
@@ -71,6 +79,8 @@ class Step(_Strict):
     commit: bool = True
     topic: str | None = None
     broker: Broker | None = None
+    peers: Peers = ["brokers", "controllers", "client"]
+    network: bool = False
     type: Literal["UNCLEAN", "PREFERRED"] = "UNCLEAN"
     to: list[Broker] = []
     leader: int | None = None
@@ -108,7 +118,8 @@ class Expected(_Strict):
 
 class Scenario(_Strict):
     """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
-    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, beside those that a drill needs."""
+    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, beside those that a drill needs.
+    disks_mib: brokers whose log directory is on a disk of that size."""
 
     name: str
     title: str
@@ -117,6 +128,7 @@ class Scenario(_Strict):
     releases: str = "4.0"
     session_ms: int = Field(default=6000, ge=3000)
     configs: dict[str, str] = {}
+    disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     topics: dict[str, Topic]
     steps: list[Step]
     expected: Expected = Expected()
@@ -127,7 +139,25 @@ class Scenario(_Strict):
             for name in (step.topic, step.delete, step.create, *map(topic_of, step_partitions(step))):
                 if name is not None and name not in self.topics:
                     raise ValueError(f"step {step.action!r} names {name!r}, which [topics] lacks")
+            for broker in (*(step.fill or ()), *(step.free or ())):
+                if broker not in self.disks_mib:
+                    raise ValueError(f"step {step.action!r} names {broker!r}, which disks_mib lacks")
         return self
+
+    @property
+    def cuts_network(self) -> bool:
+        """Whether a step cuts links between nodes."""
+        return any(step.disconnect is not None or step.network for step in self.steps)
+
+    def refusal(self, root: bool, namespaces: bool) -> str | None:
+        """Why it cannot be played here; None if it can. root: whether this process is root; namespaces: whether it can
+        make network namespaces."""
+        needs = []
+        if self.cuts_network and not namespaces:
+            needs.append("cuts links between nodes, which needs root and `ip` (Debian: apt-get install iproute2)")
+        if self.disks_mib and not root:
+            needs.append("fills a disk, which needs root")
+        return f"scenario {self.name} {' and '.join(needs)}" if needs else None
 
     def runs_on(self, release: str) -> bool:
         """releases: the oldest release that has what the scenario needs."""

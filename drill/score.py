@@ -137,22 +137,29 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
 
 
 def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """(text, partition) where no state around the time of the question is what Kafka answered."""
+    """(text, partition) where no state around the time of the question is what Kafka answered.
+
+    A broker that was cut off may have answered with a state from before. The client shows no leader then if the others
+    say that its leader is not alive.
+    """
     of_place: dict[Place, list[Row]] = defaultdict(list)
     for row in history:
         of_place[row["topic_id"], row["partition"]].append(row)
     for answer in described:
+        since_ms = answer.get("outdated_since_ms")
+        oldest_ms = min(answer["before_ms"], since_ms or inf) - LAG_MS
         for told in answer["partitions"]:
             states = [
                 _state(row)
                 for row in of_place[told["topic_id"], told["partition"]]
                 if not row["removed"]
                 and row["timestamp_ms"] <= answer["after_ms"] + 1
-                and (row["end_timestamp_ms"] is None or row["end_timestamp_ms"] >= answer["before_ms"] - LAG_MS)
+                and (row["end_timestamp_ms"] is None or row["end_timestamp_ms"] >= oldest_ms)
             ]
             wanted = {name: told[name] for name in ("leader", "replicas", "isr", "elr", "last_known_elr")}
             wanted = {name: value or [] if name.endswith("elr") else value for name, value in wanted.items()}
-            if wanted not in states:
+            unknown = [{**state, "leader": -1} for state in states] if since_ms else []
+            if wanted not in (*states, *unknown):
                 name = f"{told['topic']}-{told['partition']}"
                 yield f"described as {wanted} at {answer['before_ms']}, replayed as {states}", name
 

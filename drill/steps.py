@@ -8,15 +8,19 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from drill.client import Client, ClientError
 from drill.cut import cut_tail
+from drill.disks import fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
+from drill.network import CLIENT, Network
 from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, boot_id, wait_for
 from drill.scenario import Scenario, Step, number_of, topic_of
+from drill.score import LAG_MS
 from jobs.collect.stage import Wishes, collect
 from jobs.collect.targets import Target
 
@@ -26,6 +30,10 @@ _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
 
 def name_of(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
+
+
+def _has_ended(node: Node) -> bool:
+    return not node.runs
 
 
 @dataclass
@@ -142,6 +150,41 @@ class Drill:
             losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 
+    def _disconnect(self, step: Step, which: list[int | str]) -> None:
+        nodes, groups = [node.id for node in self.nodes(which)], {"brokers": BROKERS, "controllers": CONTROLLERS}
+        peers = [id for peer in step.peers for id in groups.get(str(peer)) or [self._peer(peer)]]
+        self.note(f"disconnect node {', '.join(map(str, nodes))} from {', '.join(map(str, step.peers))}")
+        self.network.disconnect(nodes, peers)
+
+    def _peer(self, which: int | str) -> int:
+        return CLIENT if which == "client" else self._id(which)
+
+    def _reconnect(self, step: Step, which: list[int | str]) -> None:
+        nodes = [node.id for node in self.nodes(which)]
+        self.note(f"reconnect node {', '.join(map(str, nodes))}")
+        self.network.reconnect(nodes)
+
+    @property
+    def network(self) -> Network:
+        places = self.cluster.places
+        if not isinstance(places, Network):
+            raise DrillError("links are cut in a scenario that was started without a network of its own")
+        return places
+
+    def _fill(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"fill the disk of node {node.id} with {fill(node.home / 'data')} bytes")
+
+    def _free(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.note(f"free the disk of node {node.id}")
+            free(node.home / "data")
+
+    def _ended(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            wait_for(f"node {node.id} ends", partial(_has_ended, node), _WAIT_S)
+            self.note(f"node {node.id} has ended")
+
     # Configs and administrators.
 
     def _set(self, step: Step, setting: str) -> None:
@@ -202,7 +245,14 @@ class Drill:
         time.sleep(seconds)
 
     def _describe(self, step: Step, _: bool) -> None:
-        self.described.append(self.client.ask("describe"))
+        self.describe()
+
+    def describe(self) -> None:
+        """What Kafka says of every partition, for the score. A broker that was cut off may be the one that answers."""
+        answer, places = self.client.ask("describe"), self.cluster.places
+        if isinstance(places, Network) and (since_ms := places.outdated_since_ms(LAG_MS)) is not None:
+            answer["outdated_since_ms"] = since_ms
+        self.described.append(answer)
 
     def _read(self, step: Step, _: bool) -> None:
         self.read_topics(self.scenario.topics)
@@ -253,6 +303,11 @@ class Drill:
             if node.frozen:
                 self.note(f"heal: thaw {node.id}")
                 node.thaw()
+        if isinstance(self.cluster.places, Network) and (cut := self.cluster.places.disconnected):
+            self.note("heal: reconnect all nodes")
+            self.cluster.places.reconnect(cut)
+        for broker in self.scenario.disks_mib:
+            free(self.cluster.nodes[broker].home / "data")
         down = [node.id for node in self.cluster.nodes.values() if not node.runs]
         if down:
             self.note(f"heal: start {', '.join(map(str, down))}")

@@ -25,8 +25,12 @@ def drill(
         Path, typer.Option("--out", help="Folder for each drill's captures, lakes and page, and the results of all.")
     ] = Path("drills"),
     jars: Annotated[Path, typer.Option("--jars", help="Folder for Kafka's jars.")] = Path(".kafka/drill"),
+    scores: Annotated[
+        Path | None, typer.Option("--scores", help="File with a line for each drill, by default OUT/results.jsonl.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out drills that the scores have already.")] = False,
     page: Annotated[
-        Path | None, typer.Option("--page", help="A Markdown page whose tables are renewed from all results.")
+        Path | None, typer.Option("--page", help="A Markdown page whose tables are renewed from the scores.")
     ] = None,
 ) -> None:
     """Break a real Kafka cluster on this machine, capture it, and compare the verdicts with what was lost.
@@ -37,17 +41,21 @@ def drill(
     from drill.errors import DrillError
     from drill.page import page as page_of
     from drill.page import renew
-    from drill.run import RESULTS, append, play_and_score, read_results
+    from drill.run import play_and_score
     from drill.scenario import read_scenario, scenario_names
+    from drill.scores import RESULTS, append, key_of, read_scores
 
     if not scenarios and page is None:
         for name in scenario_names():
             typer.echo(f"{name}: {read_scenario(name).title}")
         return
     out.mkdir(parents=True, exist_ok=True)
-    bad = 0
+    kept, bad = scores or out / RESULTS, 0
+    known = {key_of(row) for row in read_scores(kept)} if resume else set()
     for scenario in map(read_scenario, scenarios or ()):
         for number in range(seed, seed + runs):
+            if (scenario.name, release, number) in known:
+                continue
             folder = out / f"{scenario.name}-{release}-{number}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
             try:
                 result = play_and_score(scenario, release, number, jars, folder, _say)
@@ -55,13 +63,13 @@ def drill(
                 log(str(error), ERROR)
                 bad += 1
                 continue
-            append(out / RESULTS, result)
+            append(kept, result)
             (folder / "drill.md").write_text(page_of(result, scenario), encoding="utf-8")
             wrong = len(result["wrong"]) + (not result["as_expected"])
             bad += wrong
             typer.echo(f"{folder / 'drill.md'}: {sum(result['lost'].values())} records lost, {wrong} wrong")
     if page is not None:
-        renew(page, read_results(out / RESULTS))
+        renew(page, read_scores(kept))
     if bad:
         raise typer.Exit(KraftForensicsError.exit_code)
 

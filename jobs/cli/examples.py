@@ -82,6 +82,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "drill": (
         "kraft-forensics drill unclean_by_config --release 4.3.1",
         "kraft-forensics drill random --seed 7 --runs 3 --out drills",
+        "kraft-forensics drill random --runs 30 --scores scores.jsonl --resume",
     ),
     "config show": ("kraft-forensics config show --format json",),
 }

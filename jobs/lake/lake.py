@@ -1,8 +1,8 @@
 """The lake: Delta tables in a folder or an object store, read and written without Spark.
 
-There is one way to write: Parquet files are written by tasks or by the driver (`data_files.write_file`), and the driver adds and
-removes files of one cluster in one Delta commit (`commit`). Tables are partitioned by cluster_id, which is not in the
-files. What a task wrote before a crash is in no commit and is never read.
+There is one way to write: Parquet files are written by tasks or by the driver (`data_files.write_file`), and the driver
+adds and removes files of one cluster in one Delta commit (`commit`). Tables are partitioned by cluster_id, which is not
+in the files. What a task wrote before a crash is in no commit and is never read.
 """
 
 from __future__ import annotations

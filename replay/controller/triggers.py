@@ -102,9 +102,9 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
             yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), by)
 
     yield from found(CANCELLED_REASSIGNMENT, change.cancelled, usual, cancelled)
-    # The same replicas in another order: the reassignment is done at once.
+    # The same replicas in another order: done at once, or the order of a reassignment that is under way changes.
     reordered = change.same_replicas & ~same(after.replicas, before.replicas)
-    reordered &= ~change.before.under_way & ~change.after.under_way
+    reordered &= change.before.under_way == change.after.under_way
     yield from found(REASSIGNMENT, aimed(change) | reordered, before, reassigned, after)
     placed = change.same_replicas & ~reordered & ~same(after.directories, before.directories)
     yield from found(DIRECTORY_ASSIGNMENT, placed, before, _assigned, after)

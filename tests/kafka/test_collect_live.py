@@ -12,8 +12,9 @@ from typing import IO
 import pytest
 from typer.testing import CliRunner
 
+from drill.network import free_ports
 from drill.nodes import CLUSTER_ID as CLUSTER
-from drill.nodes import free_ports, wait_for
+from drill.nodes import wait_for
 from evidence.capture.files import open_capture
 from jobs.cli import app
 from jobs.lake.lake import Lake

@@ -1,12 +1,19 @@
-"""A short drill on a real cluster: what it loses is found, and nothing that is claimed is wrong."""
+"""Short drills on real clusters: what they lose is found, and nothing that is claimed is wrong."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from typer.testing import CliRunner
 
+from drill.network import CLIENT, Network, network, possible
+from drill.scenario import read_scenario
 from jobs.cli import app
 from tests.kafka.conftest import KAFKA, LISTED
 
@@ -21,3 +28,49 @@ def test_an_unclean_election_is_proven_on_the_newest_release(tmp_path: Path) -> 
     assert result["found"]["ledger-0"].startswith("proven, at least ")
     assert (result["wrong"], result["as_expected"], result["states"] > 5) == ([], True, True)
     assert "30 records acknowledged with acks=all are gone" in Path(done.stdout.partition(":")[0]).read_text()
+
+
+def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> None:
+    words = ["drill", "network_cut", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    if not possible():
+        assert (done.exit_code, "needs root and `ip`" in done.output) == (1, True)
+        return
+    assert done.exit_code == 0, (done.output, done.exception)
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    result = json.loads(line)
+    assert result["lost"]["ledger-0"] >= 30
+    assert result["found"]["ledger-0"].startswith("proven, at least ")
+    assert (result["wrong"], result["as_expected"]) == ([], True)
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert f"drill-{os.getpid()}-" not in left
+
+
+def test_namespaces_of_a_killed_drill_are_removed() -> None:
+    if not possible():  # such a machine has no namespaces, and starts none
+        assert read_scenario("network_cut").refusal(root=True, namespaces=False)
+        return
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    subprocess.run(["ip", "netns", "add", f"drill-{process.pid}-1"], check=True)
+    sleeping = subprocess.Popen(["ip", "netns", "exec", f"drill-{process.pid}-1", "sleep", "600"])
+    time.sleep(0.5)
+    with network([1]) as made:
+        assert sleeping.wait(10) == -signal.SIGKILL
+        assert (_reaches(made), made.outdated_since_ms(60_000)) == (True, None)
+        made.disconnect([1], [CLIENT])
+        assert made.disconnected == [CLIENT, 1]
+        assert not _reaches(made)
+        made.reconnect([1])
+        assert (made.disconnected, _reaches(made)) == ([], True)
+        assert made.outdated_since_ms(60_000) is not None
+        assert made.outdated_since_ms(0) is None
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert f"drill-{process.pid}-" not in left
+
+
+def _reaches(made: Network) -> bool:
+    """Whether the client gets an answer from node 1: that nobody listens there."""
+    program = "import socket,sys\nhost, port = sys.argv[1].split(':')\nsocket.create_connection((host, int(port)), 2)"
+    words = [*made.inside(CLIENT), sys.executable, "-c", program, made.address(1)]
+    return "ConnectionRefusedError" in subprocess.run(words, capture_output=True, text=True, check=False).stderr

@@ -8,8 +8,9 @@ import pytest
 
 from drill.cut import cut_tail
 from drill.errors import DrillError
-from drill.page import league, page, renew, scenarios_table
+from drill.page import commits, league, page, renew, scenarios_table
 from drill.scenario import read_scenario, scenario_names
+from drill.scores import append, read_scores
 from tests.support import writer
 
 HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'
@@ -33,6 +34,8 @@ def test_bundled_scenarios_can_be_read(name: str) -> None:
         ('[{ produce = "u-0" }]', "names 'u', which"),
         ("[{ explode = 1 }]", "steps.0.explode"),
         ('[{ kill = "leader" }]', "steps.0.kill"),
+        ('[{ disconnect = 1, peers = "clients" }]', "steps.0.peers"),
+        ("[{ fill = 1 }]", "names 1, which disks_mib lacks"),
     ],
 )
 def test_what_a_scenario_cannot_say(tmp_path: Path, steps: str, message: str) -> None:
@@ -48,6 +51,40 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
     scenario = read_scenario(str(file))
     assert [step.action for step in scenario.steps] == ["kill", "produce"]
     assert [scenario.runs_on(release) for release in ("4.0.2", "4.1.0", "4.10.0")] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "namespaces", "why"),
+    [
+        ("network_cut", True, True, None),
+        ("network_cut", False, False, "scenario network_cut cuts links between nodes, which needs root and `ip`"),
+        ("network_cut", True, False, "Debian: apt-get install iproute2"),
+        ("random_network", False, False, "scenario random_network cuts links"),
+        ("disk_full", True, False, None),
+        ("disk_full", False, True, "scenario disk_full fills a disk, which needs root"),
+        ("random", False, False, None),
+    ],
+)
+def test_what_cannot_be_done_here_is_refused_with_one_line(
+    name: str, root: bool, namespaces: bool, why: str | None
+) -> None:
+    found = read_scenario(name).refusal(root, namespaces)
+    assert (found is None) == (why is None)
+    assert why is None or (why in str(found) and "\n" not in str(found))
+
+
+def test_steps_of_the_network_and_the_disk(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        f"disks_mib.2 = 32\n{HEAD}steps = [{{ disconnect = 1 }}, {{ fill = 2 }}, "
+        '{ disconnect = "leader:t-0", peers = ["client", 2, "controller"] }]\n'
+    )
+    scenario = read_scenario(str(file))
+    assert (scenario.disks_mib, scenario.cuts_network) == ({2: 32}, True)
+    assert [step.peers for step in scenario.steps[::2]] == [
+        ["brokers", "controllers", "client"],
+        ["client", 2, "controller"],
+    ]
 
 
 def test_an_unknown_scenario_names_the_others() -> None:
@@ -77,6 +114,7 @@ RESULT = {
     "release": "4.3.1",
     "seed": 1,
     "at": "2026-11-23T00:11Z",
+    "commit": "abc1234",
     "as_expected": True,
     "records": {"all": 135},
     "lost": {"ledger-0": 30},
@@ -113,4 +151,19 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         text = file.read_text()
         assert league(results) in text
         assert scenarios_table(results) in text
+        assert "Drills by commit: abc1234 (2). The last one: 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
+
+
+def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
+    file = tmp_path / "scores.jsonl"
+    assert read_scores(file) == []
+    for seed, commit in ((1, "abc1234"), (2, "abc1234"), (1, "def5678")):
+        append(file, {**RESULT, "seed": seed, "commit": commit})
+    rows = read_scores(file)
+    assert [(row["seed"], row["commit"], "journal" in row) for row in rows] == [
+        (1, "def5678", False),
+        (2, "abc1234", False),
+    ]
+    assert commits(rows) == "Drills by commit: def5678 (1), abc1234 (1). The last one: 2026-11-23T00:11Z."
+    assert league(rows).splitlines()[-1].startswith("| all | 2 | 4 | 50 % |")

@@ -102,3 +102,16 @@ def test_a_broker_may_answer_late_but_not_early(leader: int, asked_ms: int, diff
     told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
     answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
     assert bool(list(differing_states(history, [answer]))) == differs
+
+
+@pytest.mark.parametrize(
+    ("leader", "since_ms", "differs"), [(1, None, True), (1, 600, False), (-1, 600, False), (2, 600, True)]
+)
+def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_ms: int | None, differs: bool) -> None:
+    history = [state(1, 0, 600), state(3, 600, None)]
+    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
+    asked_ms = 601 + LAG_MS
+    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
+    if since_ms is not None:
+        answer["outdated_since_ms"] = since_ms
+    assert bool(list(differing_states(history, [answer]))) == differs
