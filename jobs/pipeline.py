@@ -29,7 +29,7 @@ from jobs.lake.made_from import digest_of
 from jobs.lake.runs import Run
 from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
-from jobs.quality.stage import QualityResult, run_quality
+from jobs.quality.stage import QualityResult, prepare, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
@@ -76,6 +76,8 @@ class Pipeline:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
         stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
+            if not self._all_known():
+                prepare()  # while Spark starts, or a core has nothing else to do
             given = self._ingest(describe, advance)
             _require_log(self.lake, given)
             return self._judge(describe, advance, report, verdict, lambda _: start)

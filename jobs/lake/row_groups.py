@@ -110,6 +110,9 @@ class Bucket:
     count: int
 
 
+WITHOUT_TOPIC = Bucket(NO_TOPIC, 1)  # rows of no topic
+
+
 class Slices:
     """How some files of a storage are sliced; their footers are read once."""
 
@@ -132,12 +135,14 @@ def _part(name: str, footer: dict[str, Any] | None, bucket: Bucket) -> FilePart 
         return FilePart(name, None, False)
     # Both numbers are powers of two, so a slice is part of one bucket, or holds several buckets.
     common = min(footer["count"], bucket.count) - 1
-    groups = [
-        place
-        for place, number in enumerate(footer["groups"])
-        if number != NO_TOPIC and number & common == bucket.number & common
-    ]
+    groups = [place for place, number in enumerate(footer["groups"]) if _is_of(number, bucket.number, common)]
     return FilePart(name, tuple(groups), footer["count"] >= bucket.count) if groups else None
+
+
+def _is_of(number: int, bucket: int, common: int) -> bool:
+    if NO_TOPIC in (number, bucket):
+        return number == bucket
+    return number & common == bucket & common
 
 
 def read_bucket(
@@ -148,9 +153,9 @@ def read_bucket(
     topics: Sequence[str],
     as_codes: bool = False,
 ) -> Iterable[pa.Table]:
-    """The bucket's rows, part by part; rows without a topic are left out. columns: names, or dotted paths of fields.
-    Those that a file of an earlier release lacks are left out. topics: path of the column with the topic ids, which
-    must be among them. as_codes: columns of strings are dictionary-encoded, as they are in the files."""
+    """The bucket's rows, part by part; rows of no topic are in WITHOUT_TOPIC alone. columns: names, or dotted paths of
+    fields. Those that a file of an earlier release lacks are left out. topics: path of the column with the topic ids,
+    which must be among them. as_codes: columns of strings are dictionary-encoded, as they are in the files."""
     for part in parts:
         with storage.open(part.name) as source:
             footer = pq.read_metadata(source)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import Bucket, FilePart, power_of_two, read_bucket, slices_of
+from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, FilePart, power_of_two, read_bucket, slices_of
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
@@ -150,7 +150,9 @@ class _Whole:
 
 def _whole(lake: Lake, cluster: str, name: str, columns: Sequence[str]) -> pa.Table:
     if name == TRANSACTIONS:
-        return transactions(_whole(lake, cluster, _RECORDS, columns))
+        parts = BucketFiles(lake, cluster, [_RECORDS]).parts(WITHOUT_TOPIC)[_RECORDS]
+        needed = (*columns, ".".join(TABLES[_RECORDS].topics))
+        return transactions(_of_parts(lake, _RECORDS, parts, needed, WITHOUT_TOPIC))
     return _rows(lake, name, [file.path for file in lake.files(name, cluster)], columns)
 
 

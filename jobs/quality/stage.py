@@ -62,6 +62,12 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
     return undisturbed(lambda: _checked(lake, cluster, settings, progress))
 
 
+def prepare() -> None:
+    """Begin to import Great Expectations, which takes seconds, beside other work. The process ends after the import: a
+    daemon thread that is inside C++ code then would abort it."""
+    Thread(target=import_module, args=["quality.checkpoint"]).start()
+
+
 def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
@@ -74,9 +80,7 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
             lake.commit(RESULTS, cluster, [], unnamed, since=since)
             since += 1
         run_id = uuid4().hex[:16]
-        Thread(
-            target=import_module, args=["quality.checkpoint"], daemon=True
-        ).start()  # takes seconds, beside the checks
+        prepare()
         found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
         with TemporaryDirectory() as folder:
             met = _validate(lake, cluster, found, warns, settings, Path(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,9 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
+from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
+from jobs.lake.tables import TABLES
+from jobs.replay.buckets import BucketFiles
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import Hole, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
@@ -41,6 +45,7 @@ _BATCH_COLUMNS = (
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # A record whose body cannot be read (a type or version that this release does not know) has it as raw bytes.
 _RAW = pc.starts_with(pc.field("payload"), '{"raw":')
+_ASKED = ("offset", "type", "payload", "is_control", "snapshot_end_offset")  # the columns that such conditions read
 _PLACED, _OF_SNAPSHOT = pc.field("offset").is_valid(), pc.field("snapshot_end_offset").is_valid()
 
 
@@ -66,7 +71,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
-    snapshot = lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
+    snapshot = _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
     ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
     unusable = _unusable_snapshots(lake, cluster)
     try:
@@ -76,7 +81,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
         raise LogConflictError(str(error), error.batches) from error
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
     static = static_files(lake, cluster)
-    logged = lake.rows("metadata_records", cluster, _COLUMNS, _PLACED & wanted)
+    logged = _of_cluster(lake, "metadata_records", cluster, _COLUMNS, _PLACED & wanted)
     named = lake.rows("captures", cluster, ("kafka_release",), pc.field("kafka_release").is_valid())
     releases = sorted({row["kafka_release"] for row in named})
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
@@ -85,7 +90,17 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, also of replaced branches: offset, epoch, type, data and provenance."""
     columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
-    return _parsed(lake.rows("metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
+    return _parsed(_of_cluster(lake, "metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
+
+
+def _of_cluster(
+    lake: Lake, name: str, cluster: str, columns: Sequence[str], where: pc.Expression
+) -> list[dict[str, Any]]:
+    """The rows of a table of records that are of no topic, or cannot be read, and match `where`."""
+    parts, topics = BucketFiles(lake, cluster, [name]).parts(WITHOUT_TOPIC)[name], TABLES[name].topics
+    wanted = list(dict.fromkeys((*columns, *_ASKED, ".".join(topics))))
+    found = read_bucket(lake.storage, parts, wanted, WITHOUT_TOPIC, topics)
+    return [row for rows in found for row in rows.filter(where).select(columns).to_pylist()]
 
 
 def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
@@ -117,13 +132,14 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
             f"the snapshot at {r['snapshot_end_offset']} holds a {r['type']} of version {r['version']}, which this "
             "release does not know; it is not used as state"
         )
-        for r in lake.rows("snapshot_records", cluster, columns, _OF_SNAPSHOT & _carries_state())
+        for r in _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & _carries_state())
     }
 
 
 def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
     """Records of the log after which partition state is unknown."""
-    unknown = lake.rows("metadata_records", cluster, ("offset", "epoch", "type", "version"), _PLACED & _carries_state())
+    columns = ("offset", "epoch", "type", "version")
+    unknown = _of_cluster(lake, "metadata_records", cluster, columns, _PLACED & _carries_state())
     holes = [
         Hole(
             r["offset"],

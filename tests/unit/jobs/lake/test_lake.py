@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
-from jobs.lake import lake as lake_module
+from jobs.lake import data_files
 from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
@@ -172,7 +172,7 @@ def test_rows_that_a_constraint_forbids_are_not_written(fresh: Lake) -> None:
 
 
 def test_a_large_table_is_written_step_by_step(fresh: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lake_module, "_STEP_ROWS", 7)
+    monkeypatch.setattr(data_files, "_STEP_ROWS", 7)
     before = fresh.version("quarantine")
     assert fresh.append("quarantine", "c", damage(*range(30))) == 30
     assert positions(fresh, "c") == list(range(30))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.lake import row_groups
-from jobs.lake.row_groups import Bucket, SlicedFile, Slices, power_of_two, read_bucket, slice_count
+from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, SlicedFile, Slices, power_of_two, read_bucket, slice_count
 from jobs.lake.storage import Storage
 
 FLAT, NESTED = ("topic_id",), ("change", "topic_id")
@@ -45,11 +45,13 @@ def write(storage: Storage, name: str, rows: pa.Table, topics: tuple[str, ...], 
 
 
 def read(storage: Storage, names: Sequence[str], topics: tuple[str, ...], count: int) -> list[list[int]]:
-    """The numbers of the rows that each bucket reads."""
+    """The numbers of the rows that each bucket reads, and of those without a topic."""
     slices, found = Slices(storage, names), []
-    for number in range(count):
-        bucket = Bucket(number, count)
-        parts = read_bucket(storage, slices.parts(bucket), ["n", topics[0], "missing"], bucket, topics)
+    for bucket in (*(Bucket(number, count) for number in range(count)), WITHOUT_TOPIC):
+        wanted = ["n", topics[0], "missing"]
+        parts = list(read_bucket(storage, slices.parts(bucket), wanted, bucket, topics))
+        as_codes = read_bucket(storage, slices.parts(bucket), wanted, bucket, topics, as_codes=True)
+        assert [part.to_pylist() for part in parts] == [part.to_pylist() for part in as_codes]
         found.append([n for part in parts for n in part["n"].to_pylist()])
     return found
 
@@ -64,7 +66,7 @@ def bucket_of(topic_id: str, count: int) -> int:
     buckets=counts,
     nested=st.booleans(),
 )
-def test_every_row_with_a_topic_comes_once_in_the_bucket_of_its_topic(
+def test_every_row_comes_once_in_the_bucket_of_its_topic_or_without_one(
     files: list[tuple[list[str | None], int | None, int]], buckets: int, nested: bool
 ) -> None:
     """Files with different numbers of slices, and files of another program (None), which are not sliced."""
@@ -81,10 +83,9 @@ def test_every_row_with_a_topic_comes_once_in_the_bucket_of_its_topic(
             else:
                 write(storage, names[-1], table(own, topics), topics, slices, step)
         found = read(storage, names, topics, buckets)
-    expected: list[list[int]] = [[] for _ in range(buckets)]
+    expected: list[list[int]] = [[] for _ in range(buckets + 1)]
     for n, topic_id in rows:
-        if topic_id is not None:
-            expected[bucket_of(topic_id, buckets)].append(n)
+        expected[buckets if topic_id is None else bucket_of(topic_id, buckets)].append(n)
     assert [Counter(numbers) for numbers in found] == [Counter(numbers) for numbers in expected]
 
 
@@ -139,7 +140,7 @@ def test_encoded_topic_ids_are_sliced_like_plain_ones(tmp_path: Path) -> None:
     plain = row_groups.slices_of(table(rows, FLAT)["topic_id"], 8)
     assert row_groups.slices_of(pa.concat_tables([encoded, encoded])["topic_id"], 8).tolist() == [*plain, *plain]
     assert [n == row_groups.NO_TOPIC for n in plain] == [t is None for _, t in rows]
-    assert read(storage, [], FLAT, 2) == [[], []]
+    assert read(storage, [], FLAT, 2) == [[], [], []]
 
 
 @pytest.mark.parametrize(
