@@ -225,7 +225,12 @@ QUORUM_REPORTS = pa.schema(
 
 CAPTURES = pa.schema(
     [
-        column("kafka_release", pa.string(), "Kafka release, from the manifest; null if it does not name one"),
+        column(
+            "kafka_release",
+            pa.string(),
+            "Kafka release, from the manifest; all of them if a later manifest named another (4.0.2, 4.1.0); null "
+            "without one",
+        ),
         column("clock_error_ms", pa.int64(), "largest difference between the capturer's clock and the controllers'"),
         column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: the setting applies"),
         column("files", pa.int64(), "number of its files: its rows in evidence_files"),

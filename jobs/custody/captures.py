@@ -30,9 +30,10 @@ _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
 # that hold a batch, follow from all captures.
 _OF_ALL = ("capture", "path", "sha256", "position", "nodes", "commit_state")
 _SHARED = ("metadata_records", "log_batches", "static_configs")
-# Of a capture's row only what its manifest says is compared: `_check_files` compares its files.
+# Of a capture's row only what its manifest says is compared: `_check_files` compares its files. Releases may be of
+# earlier manifests.
 _CAPTURES = "captures"
-_OF_MANIFEST = ("kafka_release", "clock_error_ms", "snapshot_duration_ms", "sha256", "position")
+_OF_MANIFEST = ("clock_error_ms", "snapshot_duration_ms", "sha256", "position")
 
 
 def check_capture(

@@ -58,7 +58,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
     open_end = pc.field("end_offset").is_null()
     features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
     return Captured(
-        releases=sorted({row["kafka_release"] for row in manifests if row["kafka_release"]}),
+        releases=sorted({name for row in manifests for name in (row["kafka_release"] or "").split(", ") if name}),
         profiles=_profiles(lake, cluster),
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=_captures(files, manifests),

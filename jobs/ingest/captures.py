@@ -94,8 +94,13 @@ def _write(lake: Lake, cluster: str, rows: Mapping[str, Row]) -> int:
     def once() -> int:
         since, others = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
         is_replaced = pc.is_in(others["capture"], value_set=pa.array(rows))
-        kept = others.filter(pc.invert(is_replaced))
-        new = pa.Table.from_pylist([{**row, "capture": name} for name, row in rows.items()], schema=CAPTURES)
+        kept, replaced = others.filter(pc.invert(is_replaced)), others.filter(is_replaced).to_pylist()
+        named = {
+            name: _releases([row, *(old for old in replaced if old["capture"] == name)]) for name, row in rows.items()
+        }
+        new = pa.Table.from_pylist(
+            [{**row, "capture": name, "kafka_release": named[name]} for name, row in rows.items()], schema=CAPTURES
+        )
         table = lake.delta(TABLE)
         if table.metadata().configuration.get(APPEND_ONLY) == "true":  # made by an earlier release
             table.alter.set_table_properties({APPEND_ONLY: "false"})
@@ -103,3 +108,10 @@ def _write(lake: Lake, cluster: str, rows: Mapping[str, Row]) -> int:
         return len(new) - len(set(others["capture"].to_pylist()) & rows.keys())
 
     return undisturbed(once)
+
+
+def _releases(rows: Iterable[Row]) -> str | None:
+    """The releases that a capture's manifests named, of which a later one may have replaced an earlier one: the log may
+    be of both."""
+    found = {release for row in rows for release in (row.get("kafka_release") or "").split(", ") if release}
+    return ", ".join(sorted(found)) or None

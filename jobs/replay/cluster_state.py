@@ -83,7 +83,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     static = static_files(lake, cluster)
     logged = _of_cluster(lake, "metadata_records", cluster, _COLUMNS, _PLACED & wanted)
     named = lake.rows("captures", cluster, ("kafka_release",), pc.field("kafka_release").is_valid())
-    releases = sorted({row["kafka_release"] for row in named})
+    releases = sorted({release for row in named for release in row["kafka_release"].split(", ")})
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 

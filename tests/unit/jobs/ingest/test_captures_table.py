@@ -12,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 from jobs.config.settings import load_settings
+from jobs.custody.captures import check_capture
 from jobs.custody.tables import check_tables
+from jobs.incident.captured import load_captured
 from jobs.ingest import stage
 from jobs.ingest.captures import add_missing, found_in
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.lake import Lake
 from jobs.lake.tables import APPEND_ONLY, TABLES
+from jobs.replay.cluster_state import EARLIEST, load_cluster_state
 from tests.support.digests import digests
 from tests.support.small_captures import SEGMENT, diverged
 
@@ -91,11 +94,17 @@ def test_a_capture_that_grew_keeps_one_row(given: Path, tmp_path: Path) -> None:
     ingested(lake, folder)
     first = captures(lake)
     (folder / "notes.txt").write_text("a file more")
-    (folder / "capture.toml").write_text(MANIFEST.replace("20", "30"))
+    (folder / "capture.toml").write_text(MANIFEST.replace("20", "30").replace("4.1.0", "4.0.2"))
     assert "captures" not in {name for name, count in ingested(lake, folder).added.items() if count}
     rows = captures(lake)
     assert rows["whole"] == first["whole"]
     assert rows["described"]["clock_error_ms"] == 30
+    assert rows["described"]["kafka_release"] == "4.0.2, 4.1.0"  # the cluster was upgraded: the log is of both
+    (cluster,) = lake.clusters()
+    assert load_captured(lake, cluster).releases == ["4.0.2", "4.1.0"]
+    assert load_cluster_state(lake, cluster, EARLIEST).controller_releases.named == ("4.0.2", "4.1.0")
+    differences = check_capture(lake, cluster, folder, load_settings(), None)
+    assert [(found.what, found.file) for found in differences] == [("evidence_changed", "capture.toml")]
     assert rows["described"]["files"] == first["described"]["files"] + 2  # the manifest before is a file that was read
     assert rows["described"]["ingested_ms"] >= first["described"]["ingested_ms"]
 
