@@ -19,13 +19,13 @@ def digests(lake: Lake, cluster: str | None = None) -> dict[str, tuple[int, str]
         rows = lake.read(name, cluster, table.schema.names).to_pylist()
         if name == "quality_results":
             rows = _newest(rows)
-        rows = [{**row, **dict.fromkeys(_TIMES_OF_RUNS & row.keys())} for row in rows]
+        rows = [{**row, **dict.fromkeys(TIMES_OF_RUNS & row.keys())} for row in rows]
         text = "\n".join(sorted(map(str, rows)))
         found[name] = len(rows), sha256(text.encode()).hexdigest()[:16]
     return found
 
 
-_TIMES_OF_RUNS = {"first_seen_ms", "ingested_ms"}
+TIMES_OF_RUNS = {"first_seen_ms", "ingested_ms"}
 # What these hold depends on how many runs there were.
 _OF_EARLIER_RUNS = ("finding_first_seen", "acknowledgements", "quality_results", "runs")
 
