@@ -53,8 +53,8 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
 
 
 class LakeSource:
-    """Tables of a lake, read by tasks. `replay.rows_per_bucket` bounds the rows of large tables that a task holds at
-    once, but for the checks that must see a whole table."""
+    """Tables of a lake, read by tasks. `replay.rows_per_bucket` bounds the rows of each large table that a task holds
+    at once, but for the checks that must see a whole table."""
 
     def __init__(self, lake: Lake, cluster: str, settings: Settings) -> None:
         self._lake = lake
