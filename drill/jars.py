@@ -14,20 +14,22 @@ CLIENT = Path(__file__).with_name("DrillClient.java")
 
 
 def fetch(release: str, jars: Path) -> Path:
-    """The folder with the jars of a release and the compiled client; Maven fetches them the first time.
+    """The folder with the jars of a release and the compiled client, absolute, since nodes run in folders of their own;
+    Maven fetches them the first time.
 
     Errors: DrillError if Maven or javac fails.
     """
     if re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release) is None:
         raise DrillError(f"{release!r} is no release of Kafka, e.g. 4.3.1")
-    folder, ready = jars / release, jars / release / ".ready"
+    folder = jars.absolute() / release
+    ready = folder / ".ready"
     source = CLIENT.read_text(encoding="utf-8")
     if ready.exists() and ready.read_text(encoding="utf-8") == source:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     if not any(folder.glob("kafka-clients-*.jar")):
         words = ["mvn", "--quiet", "--batch-mode", "-f", str(_POM), f"-Dkafka.version={release}"]
-        _call([*words, "dependency:copy-dependencies", f"-DoutputDirectory={folder.absolute()}"])
+        _call([*words, "dependency:copy-dependencies", f"-DoutputDirectory={folder}"])
     _call(["javac", "-nowarn", "-cp", f"{folder}/*", "-d", str(folder), str(CLIENT)])
     ready.write_text(source, encoding="utf-8")
     return folder
