@@ -76,9 +76,7 @@ class Pipeline:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
         stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
-            if not self._all_known():
-                prepare()  # while Spark starts, or a core has nothing else to do
-            given = self._ingest(describe, advance)
+            given = self._ingest(describe, advance, is_checked=True)
             _require_log(self.lake, given)
             return self._judge(describe, advance, report, verdict, lambda _: start)
 
@@ -121,12 +119,16 @@ class Pipeline:
         with progress_steps(len(self.captures)) as (describe, advance):
             self._ingest(describe, advance)
 
-    def _ingest(self, describe: Callable[[str], None], advance: Callable[[], None]) -> list[Ingested]:
+    def _ingest(
+        self, describe: Callable[[str], None], advance: Callable[[], None], is_checked: bool = False
+    ) -> list[Ingested]:
         """Ingest every capture. Spark starts while a large one is unpacked and hashed, unless the lake already has
-        captures of all these names."""
-        done = []
+        captures of all these names. is_checked: quality follows, so what it needs is imported meanwhile, too."""
+        done, is_known = [], self._all_known()
         with ThreadPoolExecutor(1) as pool:
-            if not self._all_known() and not runs_here(self._most_rows(), self.settings.spark):
+            if is_checked and not is_known:
+                prepare()
+            if not is_known and not runs_here(self._most_rows(), self.settings.spark):
                 pool.submit(cores, self._most_rows(), self.settings.spark)
             for source in self.captures:
                 began = time.monotonic()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
+from jobs.ingest.captures import named_releases
 from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
@@ -58,7 +59,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
     open_end = pc.field("end_offset").is_null()
     features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
     return Captured(
-        releases=sorted({name for row in manifests for name in (row["kafka_release"] or "").split(", ") if name}),
+        releases=named_releases(manifests),
         profiles=_profiles(lake, cluster),
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=_captures(files, manifests),

@@ -33,7 +33,7 @@ def manifest_of(capture: Capture) -> Row:
     file = capture.manifest_file
     if capture.manifest is None or file is None:
         return {}
-    values = {**{name: getattr(capture.manifest, name, None) for name in _OF_MANIFEST[:3]}}
+    values = {name: getattr(capture.manifest, name) for name in _OF_MANIFEST[:3]}
     return values | {name: value for name, value in provenance(capture.name, file, 0).items() if name in _OF_MANIFEST}
 
 
@@ -95,8 +95,10 @@ def _write(lake: Lake, cluster: str, rows: Mapping[str, Row]) -> int:
         since, others = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
         is_replaced = pc.is_in(others["capture"], value_set=pa.array(rows))
         kept, replaced = others.filter(pc.invert(is_replaced)), others.filter(is_replaced).to_pylist()
+        # A later manifest may have replaced an earlier one of another release: the log may be of both.
         named = {
-            name: _releases([row, *(old for old in replaced if old["capture"] == name)]) for name, row in rows.items()
+            name: ", ".join(named_releases([row, *(old for old in replaced if old["capture"] == name)])) or None
+            for name, row in rows.items()
         }
         new = pa.Table.from_pylist(
             [{**row, "capture": name, "kafka_release": named[name]} for name, row in rows.items()], schema=CAPTURES
@@ -110,8 +112,6 @@ def _write(lake: Lake, cluster: str, rows: Mapping[str, Row]) -> int:
     return undisturbed(once)
 
 
-def _releases(rows: Iterable[Row]) -> str | None:
-    """The releases that a capture's manifests named, of which a later one may have replaced an earlier one: the log may
-    be of both."""
-    found = {release for row in rows for release in (row.get("kafka_release") or "").split(", ") if release}
-    return ", ".join(sorted(found)) or None
+def named_releases(rows: Iterable[Row]) -> list[str]:
+    """The releases that the manifests of these captures named, sorted. rows: with kafka_release."""
+    return sorted({name for row in rows for name in (row.get("kafka_release") or "").split(", ") if name})

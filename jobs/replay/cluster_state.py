@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.ingest.captures import named_releases
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
 from jobs.lake.tables import TABLES
@@ -82,8 +83,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
     static = static_files(lake, cluster)
     logged = _of_cluster(lake, "metadata_records", cluster, _COLUMNS, _PLACED & wanted)
-    named = lake.rows("captures", cluster, ("kafka_release",), pc.field("kafka_release").is_valid())
-    releases = sorted({release for row in named for release in row["kafka_release"].split(", ")})
+    releases = named_releases(lake.rows("captures", cluster, ("kafka_release",)))
     return resolve_cluster(shape, _parsed(logged), _parsed(snapshot), static, releases)
 
 
