@@ -23,11 +23,15 @@ class Kind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a check must see at once. ROWS: any rows of its one table. TOPIC: all rows of some topics. CLUSTER: all rows
-    of a cluster."""
+    """What a check must see at once. ROWS: any rows of its table, and all of the other tables, which are small or
+    digests. VALUE: all rows of its table that have the same value in the last column of its key. TOPIC: all rows of
+    some topics, by id. NAME: rows of its table and all rows of the topics that they name in the column `topic`.
+    CLUSTER: all rows of a cluster."""
 
     ROWS = "rows"
+    VALUE = "value"
     TOPIC = "topic"
+    NAME = "name"
     CLUSTER = "cluster"
 
 
@@ -60,7 +64,8 @@ class Violations:
 @dataclass(frozen=True, slots=True)
 class Check:
     """An expectation. name: unique in its table. meaning: what must hold. action: what to do where it does not. needs:
-    the columns that `find` reads, by table; fields of structs as dotted paths. key: columns that name a violation."""
+    the columns that `find` reads, by table or digest (quality/digests.py); fields of structs as dotted paths. key:
+    columns that name a violation."""
 
     table: str
     name: str

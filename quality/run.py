@@ -8,17 +8,12 @@ from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quality.check import Check, Limits, Outcome, Scope
 from quality.columns import Rows, Tables, encoded
+from quality.digests import DIGESTS
 
 Needs = Mapping[str, tuple[str, ...]]
-# The records that begin, end or abort transactions: metadata_records without those of topics.
-TRANSACTIONS = "transaction_records"
-_MARKERS = pa.array([f"{verb}_TRANSACTION_RECORD" for verb in ("BEGIN", "END", "ABORT")])
-
-
 Outcomes = dict[str, Outcome]
 
 
@@ -50,8 +45,9 @@ class InMemory:
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._rows = {name: Rows(with_codes(table)) for name, table in tables.items()}
-        if "metadata_records" in self._rows and "type" in tables["metadata_records"].column_names:
-            self._rows[TRANSACTIONS] = Rows(transactions(self._rows["metadata_records"].table))
+        for name, digest in DIGESTS.items():
+            if digest.table in tables and {*digest.columns} <= {*tables[digest.table].column_names}:
+                self._rows[name] = Rows(digest.of(self._rows[digest.table].table.select(digest.columns)))
 
     def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
         return [function(_Held([check.full_name for check in checks], self._rows))]
@@ -74,13 +70,8 @@ def with_codes(table: pa.Table) -> pa.Table:
     return table
 
 
-def transactions(records: pa.Table) -> pa.Table:
-    kinds = records["type"].cast(pa.string()) if pa.types.is_dictionary(records["type"].type) else records["type"]
-    return records.filter(pc.is_in(kinds, _MARKERS))
-
-
 def all_columns(checks: Iterable[Check]) -> dict[str, tuple[str, ...]]:
-    """The columns that checks read, by table."""
+    """The columns that checks read, by table or digest."""
     found: dict[str, dict[str, None]] = {}
     for check in checks:
         for table, columns in check.needs.items():

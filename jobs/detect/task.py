@@ -72,7 +72,8 @@ class DetectTask:
         lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
         judged = self._judged(history, offsets, lines)
         found = {WRITTEN[name]: rows for name, rows in judged.items() if name in WRITTEN}
-        files = {name: write_file(self.storage, name, rows) for name, rows in found.items() if len(rows)}
+        count = item.bucket.count
+        files = {name: write_file(self.storage, name, rows, count) for name, rows in found.items() if len(rows)}
         compared, mismatches = self._compare_with_snapshots(item, history)
         return JudgedBucket(
             files=files,

@@ -92,7 +92,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
     log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
     shown = log and _shown(windows or exposures or others, log, focus)
     brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
-    elections, untimed = _elections(lake, cluster, focus.topic)
+    elections, left_out["elections"], untimed = _elections(lake, cluster, focus.topic)
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
     return Events(
         log=log,
@@ -100,7 +100,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         windows=_by_time(windows),
         exposures=_by_time(exposures),
         others=_by_time(others),
-        elections=sorted(most("elections", elections, MOST_ELECTIONS), key=lambda row: row["offset"]),
+        elections=sorted(elections, key=lambda row: row["offset"]),
         brokers=brokers,
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
@@ -189,13 +189,18 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
     return by_broker, len(known) - len(chosen)
 
 
-def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[pa.Table, int]:
-    """The elections, the gravest first, and how many have no usable time."""
-    found = lake.read("elections", cluster, _ELECTION, None if topic is None else pc.field("topic") == topic)
-    timed = found.filter(_usable(found["timestamp_ms"]))
-    rank = pc.fill_null(pc.index_in(timed["cause"], value_set=pa.array(_CAUSES)), len(_CAUSES))
+def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], int, int]:
+    """The gravest elections, how many others there are, and how many have no usable time. A large cluster has millions,
+    so only the gravest are held."""
     order = [("rank", "ascending"), ("offset", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
-    return timed.append_column("rank", rank).sort_by(order), len(found) - len(timed)
+    gravest, count, untimed = [], 0, 0
+    for part in lake.parts("elections", cluster, _ELECTION, None if topic is None else pc.field("topic") == topic):
+        timed = part.filter(_usable(part["timestamp_ms"]))
+        count, untimed = count + len(timed), untimed + len(part) - len(timed)
+        rank = pc.fill_null(pc.index_in(timed["cause"], value_set=pa.array(_CAUSES)), len(_CAUSES))
+        both = pa.concat_tables([*gravest, timed.append_column("rank", rank)])
+        gravest = [both.sort_by(order).slice(0, MOST_ELECTIONS)]
+    return pa.concat_tables(gravest).to_pylist(), max(count - MOST_ELECTIONS, 0), untimed
 
 
 def _captured(lake: Lake, cluster: str) -> list[Row]:

@@ -8,7 +8,7 @@ another program wrote, or rewrote, has no such footer: it is read whole, and its
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -145,6 +145,22 @@ def _is_of(number: int, bucket: int, common: int) -> bool:
     return number & common == bucket & common
 
 
+def pieces_of(storage: Storage, name: str, most: int) -> Iterator[FilePart]:
+    """A file as pieces of at most so many rows, and at least one row group."""
+    with storage.open(name) as file:
+        footer = pq.read_metadata(file)
+    found, rows = [], 0
+    for number in range(footer.num_row_groups):
+        more = footer.row_group(number).num_rows
+        if found and rows + more > most:
+            yield FilePart(name, tuple(found), True)
+            found, rows = [], 0
+        found.append(number)
+        rows += more
+    if found:
+        yield FilePart(name, tuple(found), True)
+
+
 def read_bucket(
     storage: Storage,
     parts: Iterable[FilePart],
@@ -158,8 +174,9 @@ def read_bucket(
     which must be among them. as_codes: columns of strings are dictionary-encoded, as they are in the files."""
     for part in parts:
         with storage.open(part.name) as source:
-            footer = pq.read_metadata(source)
-            file = pq.ParquetFile(source, metadata=footer, read_dictionary=_strings(footer) if as_codes else None)
+            file = pq.ParquetFile(source)
+            if as_codes:  # not by file.metadata.schema: it and the footer refer to each other, and stay in memory
+                file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=_strings(file.schema_arrow))
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
             present = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
             rows = file.read_row_groups(list(groups), present, use_threads=False)
@@ -173,8 +190,8 @@ def _between(rows: pa.Table, starts: Array) -> list[pa.Table]:
     return [rows.slice(a, b - a) for a, b in pairwise([*starts.tolist(), len(rows)])]
 
 
-def _strings(footer: pq.FileMetaData) -> list[str]:
-    return [field.name for field in footer.schema.to_arrow_schema() if pa.types.is_string(field.type)]
+def _strings(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if pa.types.is_string(field.type)]
 
 
 def _column(rows: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:

@@ -302,13 +302,21 @@ _ALL = (
         "One of KIP-966's metrics from one record on",
         replay.CLUSTER_METRICS,
         ("metric", "topic_id", "partition", "offset"),
+        topics=("topic_id",),
     ),
-    _table("elections", "A leader change", replay.ELECTIONS, ("topic_id", "partition", "offset")),
+    _table(
+        "elections",
+        "A leader change",
+        replay.ELECTIONS,
+        ("topic_id", "partition", "offset"),
+        topics=("topic_id",),
+    ),
     _table(
         "rule_differences",
         "A partition change that is not what Kafka's rules predict, or a known bug of its release",
         RULE_DIFFERENCES,
         ("topic_id", "partition", "offset"),
+        topics=("topic_id",),
     ),
     _table(
         "invariant_violations",

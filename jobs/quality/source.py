@@ -8,37 +8,30 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, FilePart, power_of_two, read_bucket, slices_of
+from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, power_of_two, slices_of
 from jobs.lake.tables import TABLES
+from jobs.quality.lake_tables import LakeTables
+from jobs.quality.spans import Span, spans
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
 from quality.check import Check, Scope
-from quality.columns import Rows, Tables
-from quality.run import (
-    TRANSACTIONS,
-    InMemory,
-    Needs,
-    Outcomes,
-    Part,
-    Source,
-    all_columns,
-    names_by_table,
-    top_level,
-    transactions,
-    with_codes,
-)
+from quality.columns import Array, Rows, Tables
+from quality.digests import DIGESTS
+from quality.run import InMemory, Needs, Outcomes, Part, Source, all_columns, names_by_table, top_level
 
 # Tables that may have many rows.
 _LARGE = (
     *("metadata_records", "snapshot_records", "log_end_offsets", "broker_log_events", "evidence_files"),
-    *("partition_history", "elections", "findings"),
+    *("partition_history", "cluster_metrics", "elections", "rule_differences", "findings"),
 )
-_RECORDS = "metadata_records"
+_KEYS = 4  # times as many rows of a key as of a whole row are held
+_STATES = 8  # rows of a history for each row that is compared with it
 
 
 def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Settings) -> Source:
@@ -46,10 +39,11 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
     `replay.rows_per_bucket` rows together."""
     if sum(file.rows for name in _LARGE for file in lake.files(name, cluster)) > settings.replay.rows_per_bucket:
         return LakeSource(lake, cluster, settings)
-    needs = {name: top_level(columns) for name, columns in all_columns(checks).items() if name != TRANSACTIONS}
-    if _RECORDS in needs:
-        needs[_RECORDS] = tuple(dict.fromkeys((*needs[_RECORDS], "type")))
-    return InMemory({name: lake.read(name, cluster, columns) for name, columns in needs.items()})
+    needs: dict[str, dict[str, None]] = {}
+    for name, columns in all_columns(checks).items():
+        table, read = (DIGESTS[name].table, DIGESTS[name].columns) if name in DIGESTS else (name, columns)
+        needs.setdefault(table, {}).update(dict.fromkeys(top_level(read)))
+    return InMemory({name: lake.read(name, cluster, list(columns)) for name, columns in needs.items()})
 
 
 class LakeSource:
@@ -60,41 +54,70 @@ class LakeSource:
         self._lake = lake
         self._cluster = cluster
         self._most = settings.replay.rows_per_bucket
+        self._tables = LakeTables(lake, cluster, self._most)
         self._spark = settings.spark
 
     def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
         rows = sum(file.rows for name in _LARGE for file in self._lake.files(name, self._cluster))
-        parts = [*self._topics(checks, rows), *self._tables(checks), *self._files(checks)]
+        at_once = cores(rows, self._spark)
+        parts = [
+            *self._topics(checks, at_once),
+            *self._wholes(checks),
+            *self._values(checks),
+            *self._names(checks),
+            *self._rows(checks, at_once),
+        ]
         # A task for each core: most parts take less time than starting a task does.
-        most = min(cores(rows, self._spark), len(parts))
+        most = min(at_once, len(parts))
         shares = run_tasks(partial(_of_each, function), [parts[at::most] for at in range(most)], rows, self._spark)
         return chain.from_iterable(shares)
 
-    def _files(self, checks: Sequence[Check]) -> Iterator[Part]:
+    def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """The files of each table, for checks of rows."""
         for table, names in names_by_table(checks, Scope.ROWS).items():
-            files: list[str | None] = [file.path for file in self._lake.files(table, self._cluster)]
-            for file in files or [None]:
-                yield _File(self._lake, names, table, file, self._most)
+            files = [file.path for file in self._lake.files(table, self._cluster)]
+            yield from (_Files(self._tables, names, table, files[at::most]) for at in range(min(most, len(files))))
 
-    def _topics(self, checks: Sequence[Check], rows: int) -> Iterator[Part]:
+    def _topics(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """All topics, bucket by bucket, with as many parts as there are cores: each part reads the tables that are not
-        sorted by topics once."""
+        sorted by topics once. Then the rows without a topic of tables that are."""
         of_topics = [check for check in checks if check.scope is Scope.TOPIC]
+        if not of_topics:
+            return
         names = [check.full_name for check in of_topics]
         sliced = [name for name in all_columns(of_topics) if name in TABLES and TABLES[name].topics]
         files = BucketFiles(self._lake, self._cluster, sliced)
         # As many buckets as replay has, so that a file is not read for two of them.
         count = power_of_two(max(files.rows(name) for name in sliced) / self._most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
-        most = min(cores(rows, self._spark), count)
-        yield from (_Topics(self._lake, self._cluster, names, items[at::most]) for at in range(most))
+        yield from (_Topics(self._tables, names, items[at::most]) for at in range(min(most, count)))
+        of_sliced = [check.full_name for check in of_topics if check.table in sliced]
+        yield _Topics(self._tables, of_sliced, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
 
-    def _tables(self, checks: Sequence[Check]) -> Iterator[Part]:
+    def _wholes(self, checks: Sequence[Check]) -> Iterator[Part]:
         """The whole cluster: for each check alone if its table is large, so that its columns are all that is held."""
         for table, names in names_by_table(checks, Scope.CLUSTER).items():
             for of_part in [[name] for name in names] if table in _LARGE else [names]:
-                yield _Whole(self._lake, self._cluster, of_part)
+                yield _Whole(self._tables, of_part)
+
+    def _values(self, checks: Sequence[Check]) -> Iterator[Part]:
+        """Each table, span by span of the values of a key's last column."""
+        for check in (check for check in checks if check.scope is Scope.VALUE):
+            files, column = self._lake.files(check.table, self._cluster), check.key[-1]
+            found = [Span()]
+            if column == TABLES[check.table].bounds:
+                found = spans(files, -(-sum(file.rows for file in files) // (_KEYS * self._most)))
+            for span in found:
+                read = [file.path for file in files if span.may_be_in(file)]
+                yield _Values(self._tables, [check.full_name], check.table, column, span, read)
+
+    def _names(self, checks: Sequence[Check]) -> Iterator[Part]:
+        """Topics by their names, as a hash of them says."""
+        for check in (check for check in checks if check.scope is Scope.NAME):
+            rows = sum(file.rows for file in self._lake.files(check.table, self._cluster))
+            count = power_of_two(rows * _STATES / self._most)
+            for number in range(count if rows else 0):
+                yield _Names(self._tables, [check.full_name], check.table, Bucket(number, count))
 
 
 def _of_each(function: Callable[[Part], Outcomes], parts: Sequence[Part]) -> list[Outcomes]:
@@ -102,82 +125,99 @@ def _of_each(function: Callable[[Part], Outcomes], parts: Sequence[Part]) -> lis
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file of a table; None: the table has none."""
+class _Files:
+    """Files of a table."""
 
-    lake: Lake
+    tables: LakeTables
     checks: Sequence[str]
     table: str
-    file: str | None
-    most: int
+    files: Sequence[str]
 
     def read(self, needs: Needs) -> Iterator[Tables]:
-        rows = _rows(self.lake, self.table, [] if self.file is None else [self.file], needs[self.table])
-        for at in range(0, max(len(rows), 1), self.most):
-            yield {self.table: Rows(rows.slice(at, self.most))}
+        others = {name: Rows(self.tables.whole(name, needs[name])) for name in needs if name != self.table}
+        for piece in self.tables.pieces(self.table, needs[self.table], self.files):
+            yield {**others, self.table: Rows(piece)}
 
 
 @dataclass(frozen=True)
 class _Topics:
     """Buckets of topics, one after the other; of tables without topics all rows."""
 
-    lake: Lake
-    cluster: str
+    tables: LakeTables
     checks: Sequence[str]
     items: Sequence[BucketItem]
 
     def read(self, needs: Needs) -> Iterator[Tables]:
         sliced = self.items[0].parts
-        others = {name: _whole(self.lake, self.cluster, name, needs[name]) for name in needs if name not in sliced}
+        others = {name: self.tables.whole(name, needs[name]) for name in needs if name not in sliced}
         for item in self.items:
             found = {name: Rows(_of_bucket(table, item.bucket)) for name, table in others.items()}
             for name, parts in item.parts.items():
-                found[name] = Rows(_of_parts(self.lake, name, parts, needs[name], item.bucket))
+                if name in needs:
+                    found[name] = Rows(self.tables.of_parts(name, parts, needs[name], item.bucket))
             yield found
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The rows of a table in a span of values of a column."""
+
+    tables: LakeTables
+    checks: Sequence[str]
+    table: str
+    column: str
+    span: Span
+    files: Sequence[str]
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        found = self.tables.pieces(self.table, needs[self.table], self.files)
+        if not self.span.is_all:
+            found = (piece.filter(pa.array(self.span.has(Rows(piece).ints(self.column)))) for piece in found)
+        yield {self.table: Rows(pa.concat_tables(found))}
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The rows of a table whose topic's name has a hash, and those of other tables with these names or without one."""
+
+    tables: LakeTables
+    checks: Sequence[str]
+    table: str
+    bucket: Bucket
+
+    def read(self, needs: Needs) -> Iterator[Tables]:
+        own = Rows(self._where(self.table, needs[self.table], self._is_own))
+        if not len(own):
+            return
+        names = frozenset(own.table["topic"].unify_dictionaries().unique().to_pylist())
+        found = {self.table: own}
+        for name in needs.keys() - {self.table}:
+            if "topic" in needs[name]:
+                found[name] = Rows(
+                    self._where(name, needs[name], lambda rows: rows.in_set("topic", names) | ~rows.valid("topic"))
+                )
+            else:
+                found[name] = Rows(self.tables.whole(name, needs[name]))
+        yield found
+
+    def _is_own(self, rows: Rows) -> Array:
+        found: Array = np.maximum(slices_of(rows.table["topic"], self.bucket.count), 0) == self.bucket.number
+        return found
+
+    def _where(self, name: str, columns: Sequence[str], holds: Callable[[Rows], Array]) -> pa.Table:
+        pieces = map(Rows, self.tables.pieces(name, columns))
+        return pa.concat_tables(rows.where(holds(rows)).table for rows in pieces)
 
 
 @dataclass(frozen=True)
 class _Whole:
     """All rows of a cluster."""
 
-    lake: Lake
-    cluster: str
+    tables: LakeTables
     checks: Sequence[str]
 
     def read(self, needs: Needs) -> Iterator[Tables]:
-        yield {name: Rows(_whole(self.lake, self.cluster, name, columns)) for name, columns in needs.items()}
-
-
-def _whole(lake: Lake, cluster: str, name: str, columns: Sequence[str]) -> pa.Table:
-    if name == TRANSACTIONS:
-        parts = BucketFiles(lake, cluster, [_RECORDS]).parts(WITHOUT_TOPIC)[_RECORDS]
-        needed = (*columns, ".".join(TABLES[_RECORDS].topics))
-        return transactions(_of_parts(lake, _RECORDS, parts, needed, WITHOUT_TOPIC))
-    return _rows(lake, name, [file.path for file in lake.files(name, cluster)], columns)
-
-
-def _rows(lake: Lake, name: str, files: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """All rows of files of a table."""
-    return _of_parts(lake, name, [FilePart(f"{name}/{file}", None, True) for file in files], columns, Bucket(0, 1))
-
-
-def _of_parts(lake: Lake, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
-    """Rows of a table; a column that a file lacks is null. columns: names, or dotted paths of fields."""
-    found = read_bucket(lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
-    empty = _selected(TABLES[name].file_schema, columns).empty_table()
-    return pa.concat_tables(map(with_codes, chain([empty], found)), promote_options="permissive")
-
-
-def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """Columns of a schema; columns of structs with the fields alone that dotted paths name."""
-    fields = []
-    for name in top_level(columns):
-        field = schema.field(name)
-        paths = {path for path in columns if path.startswith(f"{name}.")}
-        if paths and name not in columns:
-            field = pa.field(name, pa.struct([inner for inner in field.type if f"{name}.{inner.name}" in paths]))
-        fields.append(field)
-    return pa.schema(fields)
+        yield {name: Rows(self.tables.whole(name, columns)) for name, columns in needs.items()}
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:

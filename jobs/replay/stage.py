@@ -17,8 +17,17 @@ from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
-from jobs.lake.fingerprint import CODE_VERSION, completion, input_fingerprint, is_up_to_date, require_unchanged
+from jobs.lake.fingerprint import (
+    CODE_VERSION,
+    completion,
+    input_fingerprint,
+    is_as_written,
+    is_up_to_date,
+    require_bytes,
+    require_unchanged,
+)
 from jobs.lake.lake import Lake
+from jobs.lake.memory import release
 from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
@@ -68,6 +77,7 @@ def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
     if is_up_to_date(lake, cluster, REPLAYED, inputs):
         return Replayed(cluster, 0, True)
+    require_bytes(lake, cluster, _INPUTS)
     progress(f"{cluster}: resolving cluster-wide records")
     try:
         state = load_cluster_state(lake, cluster, start)
@@ -109,6 +119,7 @@ def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -
     """The files of cluster_metrics."""
     of_cluster = running(pa.concat_tables([*(r.moves for r in results), summed(anchors(course))]))
     files = [r.electable for r in results if r.electable]
+    release()
     if len(of_cluster):
         files.append(write_file(lake.storage, _METRICS, of_cluster))
     return files
@@ -135,8 +146,7 @@ def _partitions(
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
-    head = lake.head(HISTORY, cluster)
-    made = {} if head.problem else head.made
+    made = lake.made(HISTORY, cluster) if is_as_written(lake, cluster, HISTORY, _LAST) else {}
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
     from_offset = earlier.offset if earlier and goes_on_from(state, static, earlier) else None
 

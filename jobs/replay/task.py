@@ -67,17 +67,20 @@ class ReplayTask:
         else:
             history, new, is_changed = self._extended(item, self.from_offset)
         rows, is_replaced = sorted_history(history), is_changed or self.rewrites
-        file = write_file(self.storage, HISTORY, rows, item.bucket.count) if is_replaced and len(rows) else None
+        file = self._written(HISTORY, rows, item) if is_replaced else None
         metrics = electable_replicas(rows)
         sessions = session_evidence(rows, self.registered) if len(self.registered) else SESSION_EVIDENCE.empty_table()
         return ReplayedBucket(
             history=file,
             is_replaced=is_replaced,
             rows=new,
-            electable=write_file(self.storage, "cluster_metrics", metrics) if len(metrics) else None,
+            electable=self._written("cluster_metrics", metrics, item),
             moves=summed(moves(rows, self.state.configs, self.course)),
             sessions=sessions,
         )
+
+    def _written(self, name: str, rows: pa.Table, item: BucketItem) -> DataFile | None:
+        return write_file(self.storage, name, rows, item.bucket.count) if len(rows) else None
 
     def _check(self, rows: pa.Table) -> None:
         """Errors: KraftForensicsError for a topic with more rows than the setting allows."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 from jobs.console.progress import progress_tasks
+from jobs.lake.memory import release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -90,6 +91,8 @@ def _outcome(function: Callable[[Item], Result], item: Item) -> Result | KraftFo
         return function(item)
     except KraftForensicsError as error:
         return error
+    finally:
+        release()  # the next task of this worker begins with as little memory as this one
 
 
 def _raised(result: Result | KraftForensicsError) -> Result:

@@ -74,6 +74,7 @@ def checks() -> Iterator[Check]:
         _counts,
         {"findings": (*_KEY, "kind", *_STATED, "reason")},
         (*_KEY, *_STATED),
+        Scope.ROWS,
     )
     yield Check(
         "findings",

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
 from quality.checks.holes import HOLES, Holes
 from quality.columns import NULL, Array, Rows, Tables, numbers, unknown
+from quality.digests import RECORD_OFFSETS, TRANSACTIONS, covered
 from quality.invariants import COLUMNS, INVARIANTS, States
-from quality.run import TRANSACTIONS
 
 # The columns that identify what a history is about.
 SUBJECTS = {
@@ -36,7 +36,7 @@ _LATEST = np.iinfo(np.int64).max
 
 def checks() -> Iterator[Check]:
     for table, subject in SUBJECTS.items():
-        scope = Scope.TOPIC if table == _HISTORY else Scope.CLUSTER
+        scope = Scope.TOPIC if table in (_HISTORY, "cluster_metrics") else Scope.CLUSTER
         yield Check(
             table,
             "intervals_join",
@@ -56,8 +56,9 @@ def checks() -> Iterator[Check]:
             "The record at a state's offset is in metadata_records, and no later epoch replaced it.",
             _AGAIN,
             partial(_record_exists, table),
-            {table: (*subject, "offset", "origin"), "metadata_records": ("offset", "commit_state")},
+            {table: (*subject, "offset", "origin"), RECORD_OFFSETS: ("first", "last", "uncommitted")},
             (*subject, "offset"),
+            Scope.ROWS,
         )
     for name in INVARIANTS:
         yield Check(
@@ -157,9 +158,9 @@ def _intervals(table: str, subject: tuple[str, ...], tables: Tables, _: Limits) 
 
 
 def _record_exists(table: str, tables: Tables, _: Limits) -> Violations:
-    rows, records = tables[table], tables["metadata_records"]
-    known = records.ints("offset")[~records.in_set("commit_state", ("uncommitted",))]
-    return broken(rows, rows.in_set("origin", ("log",)) & ~np.isin(rows.ints("offset"), known))
+    rows, records = tables[table], tables[RECORD_OFFSETS]
+    known = covered(records.where(~records.true("uncommitted")), rows.ints("offset"))
+    return broken(rows, rows.in_set("origin", ("log",)) & ~known)
 
 
 def _invariant(name: str, tables: Tables, _: Limits) -> Violations:

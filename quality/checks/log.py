@@ -8,7 +8,8 @@ import numpy as np
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
 from quality.checks.holes import HOLES, Holes
-from quality.columns import Array, Rows, Tables, numbers, unknown
+from quality.columns import Array, Rows, Tables, numbers, places, unknown
+from quality.digests import BATCH_ROWS
 
 _FILE = ("capture", "path", "sha256")
 _BATCH = ("epoch", "base_offset", "crc")
@@ -105,7 +106,7 @@ def checks() -> Iterator[Check]:
         _decoded,
         {
             "log_batches": (*_BATCH, "last_offset", "record_count"),
-            "metadata_records": _OF_BATCH,
+            BATCH_ROWS: (*_BATCH, "rows"),
             "quarantine": ("offset",),
         },
         _BATCH,
@@ -122,6 +123,7 @@ def checks() -> Iterator[Check]:
             "log_batches": (*_BATCH, "last_offset", "commit_state"),
         },
         ("offset", "epoch", "batch_crc"),
+        Scope.ROWS,
     )
     for table in ("metadata_records", "snapshot_records"):
         yield Check(
@@ -215,10 +217,8 @@ def _epochs_rise(tables: Tables, _: Limits) -> Violations:
 
 
 def _decoded(tables: Tables, _: Limits) -> Violations:
-    batches, records = tables["log_batches"], tables["metadata_records"]
-    of_batch, of_record = numbers(batches.columns(*_BATCH), records.columns(*_OF_BATCH))
-    known, at = np.unique(np.append(of_batch, of_record), return_inverse=True)
-    count = np.bincount(at[len(of_batch) :], minlength=len(known))[at[: len(of_batch)]]
+    batches, found = tables["log_batches"], tables[BATCH_ROWS]
+    count = np.append(found.ints("rows"), 0)[places(batches, _BATCH, found)]
     bad = np.sort(tables["quarantine"].ints("offset"))
     first, last = (batches.ints(name) for name in ("base_offset", "last_offset"))
     excused = np.searchsorted(bad, last, "right") - np.searchsorted(bad, first, "left")
@@ -229,6 +229,9 @@ def _decoded(tables: Tables, _: Limits) -> Violations:
 
 def _in_batch(tables: Tables, _: Limits) -> Violations:
     records, batches = tables["metadata_records"], tables["log_batches"]
+    base, of_batches = records.ints("batch_base_offset"), batches.ints("base_offset")
+    if len(base):
+        batches = batches.where((of_batches >= base.min()) & (of_batches <= base.max()))
     strange = unknown(records, (*_OF_BATCH, "commit_state"), (batches, (*_BATCH, "commit_state")))
     of_record, of_batch = numbers(records.columns(*_OF_BATCH), batches.columns(*_BATCH))
     order = np.argsort(of_batch, kind="stable")

@@ -8,6 +8,7 @@ import numpy as np
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
 from quality.columns import NULL, Tables, numbers, unknown
+from quality.digests import TOPIC_NAMES
 
 _READING = ("broker_id", "source", "captured_at_ms", "topic", "partition")
 _PRINTED = ("source", "captured_at_ms", "topic", "partition")
@@ -33,8 +34,9 @@ def checks() -> Iterator[Check]:
         "The topic of a reading is a topic of the metadata log.",
         "The reading is of a topic that the captured log does not show: capture older segments or a snapshot.",
         _topic_known,
-        {"log_end_offsets": _READING, "partition_history": ("topic",)},
+        {"log_end_offsets": _READING, TOPIC_NAMES: ("topic",)},
         _READING,
+        Scope.ROWS,
         warns=True,
     )
     yield Check(
@@ -66,6 +68,7 @@ def checks() -> Iterator[Check]:
             "log_batches": ("max_timestamp_ms",),
         },
         _PRINTED,
+        Scope.NAME,
     )
     yield Check(
         "quorum_reports",
@@ -101,10 +104,10 @@ def _in_log(tables: Tables, _: Limits) -> Violations:
 
 
 def _topic_known(tables: Tables, _: Limits) -> Violations:
-    rows, history = tables["log_end_offsets"], tables["partition_history"]
-    if not len(history):
+    rows, known = tables["log_end_offsets"], tables[TOPIC_NAMES]
+    if not len(known):
         return broken(rows, np.zeros(len(rows), dtype=bool))
-    strange = rows.valid("topic") & unknown(rows, ("topic",), (history, ("topic",)))
+    strange = rows.valid("topic") & unknown(rows, ("topic",), (known, ("topic",)))
     return broken(rows, strange & ~rows.in_set("topic", ("__cluster_metadata",)))
 
 

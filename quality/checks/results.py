@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from quality.check import Check, Kind, Limits, Scope, Violations, broken
 from quality.columns import NULL, Array, Rows, Tables, numbers, places, unknown
+from quality.digests import RECORD_OFFSETS, covered
 
 _KEY = ("topic_id", "partition", "offset")
 _AGAIN = "Run replay and detect again on a lake of this release; if it is still broken, report it with the capture."
@@ -50,10 +51,11 @@ def checks() -> Iterator[Check]:
         _evidence_offsets,
         {
             "invariant_violations": ("invariant", "topic_id", "partition", "start_offset", "evidence_offsets"),
-            "metadata_records": ("offset",),
+            RECORD_OFFSETS: ("first", "last"),
             "quorum_history": ("offset", "origin"),
         },
         ("invariant", "topic_id", "partition", "start_offset"),
+        Scope.ROWS,
     )
     yield Check(
         "counterfactuals",
@@ -112,8 +114,9 @@ def _of_cluster() -> Iterator[Check]:
         "The partition changes that prove how a session ended are in metadata_records.",
         _AGAIN,
         _restart_evidence,
-        {"broker_history": ("broker_id", "offset", "restart_evidence"), "metadata_records": ("offset",)},
+        {"broker_history": ("broker_id", "offset", "restart_evidence"), RECORD_OFFSETS: ("first", "last")},
         ("broker_id", "offset"),
+        Scope.ROWS,
     )
     yield Check(
         "quorum_history",
@@ -216,19 +219,18 @@ def _profile(tables: Tables, _: Limits) -> Violations:
 
 def _evidence_offsets(tables: Tables, _: Limits) -> Violations:
     rows, quorum = tables["invariant_violations"], tables["quorum_history"]
-    known = np.append(
-        tables["metadata_records"].ints("offset"), quorum.ints("offset")[quorum.in_set("origin", ("checkpoint",))]
-    )
-    return _offsets_exist(rows, "evidence_offsets", known)
+    snapshots = quorum.ints("offset")[quorum.in_set("origin", ("checkpoint",))]
+    return _offsets_exist(rows, "evidence_offsets", tables[RECORD_OFFSETS], snapshots)
 
 
 def _restart_evidence(tables: Tables, _: Limits) -> Violations:
-    return _offsets_exist(tables["broker_history"], "restart_evidence", tables["metadata_records"].ints("offset"))
+    return _offsets_exist(tables["broker_history"], "restart_evidence", tables[RECORD_OFFSETS])
 
 
-def _offsets_exist(rows: Rows, column: str, known: Array) -> Violations:
+def _offsets_exist(rows: Rows, column: str, records: Rows, others: Array | Sequence[int] = ()) -> Violations:
     members = rows.lists(column).members
-    return broken(rows, ((members != NULL) & ~np.isin(members, known)).any(axis=1))
+    known = (members == NULL) | covered(records, members) | np.isin(members, others)
+    return broken(rows, ~known.all(axis=1))
 
 
 def _outcome(tables: Tables, _: Limits) -> Violations:

@@ -12,8 +12,8 @@ from quality.checks.specs import SPECS, Spec
 from quality.columns import NULL, Array, Rows, Tables, repeated, unknown
 
 FILE = ("capture", "path", "sha256")
-# Tables whose rows are all about topics: a topic's rows suffice to find one that is there twice.
-_OF_TOPICS = ("partition_history", "elections")
+# Tables whose files are cut by topics.
+_OF_TOPICS = ("partition_history", "cluster_metrics", "elections", "rule_differences")
 
 
 def checks() -> Iterator[Check]:
@@ -39,7 +39,7 @@ def checks() -> Iterator[Check]:
             partial(_twice, table, spec.key),
             {table: spec.key},
             spec.key,
-            Scope.TOPIC if table in _OF_TOPICS else Scope.CLUSTER,
+            Scope.TOPIC if table in _OF_TOPICS else Scope.VALUE,
         )
         if spec.place:
             yield Check(
@@ -52,7 +52,7 @@ def checks() -> Iterator[Check]:
                 partial(_strange_file, table),
                 {table: tuple(dict.fromkeys((*FILE, *spec.key))), "evidence_files": FILE},
                 (*FILE[1:2], *(name for name in spec.key if name not in FILE)),
-                Scope.TOPIC if table in _OF_TOPICS else Scope.CLUSTER,
+                Scope.ROWS,
             )
 
 

@@ -139,14 +139,19 @@ def summed(found: pa.Table) -> pa.Table:
     metric = _ranks(rows["metric"].combine_chunks())
     section, offset = rows["section"].to_numpy(), rows["offset"].to_numpy()
     at = np.lexsort((offset, section, metric))
-    rows = rows.take(pa.array(at))
+    order = pa.array(at)
+
+    def in_order(name: str) -> pa.Array:  # one column: a copy of all takes as much memory again
+        return rows[name].combine_chunks().take(order)
+
     opens = np.ones(len(at), dtype=bool)
     opens[1:] = np.any([column[at][1:] != column[at][:-1] for column in (metric, section, offset)], axis=0)
     first = np.flatnonzero(opens)
-    columns = {name: rows[name].take(pa.array(first)) for name in ("metric", "section", "offset")}
-    columns |= {name: _largest(rows[name].combine_chunks(), first) for name in _RECORD}
-    columns["delta"] = pa.array(_by_group(np.add, pc.fill_null(rows["delta"], 0).to_numpy(), first))
-    unknown = _by_group(np.maximum, rows["delta"].is_null().to_numpy().astype(np.int64), first)
+    columns = {name: in_order(name).take(pa.array(first)) for name in ("metric", "section", "offset")}
+    columns |= {name: _largest(in_order(name), first) for name in _RECORD}
+    delta = in_order("delta")
+    columns["delta"] = pa.array(_by_group(np.add, pc.fill_null(delta, 0).to_numpy(), first))
+    unknown = _by_group(np.maximum, delta.is_null().to_numpy(zero_copy_only=False).astype(np.int64), first)
     columns["delta"] = pc.if_else(pa.array(unknown > 0), None, columns["delta"])
     return pa.table({field.name: columns[field.name] for field in MOVES})
 
@@ -154,7 +159,7 @@ def summed(found: pa.Table) -> pa.Table:
 def _encoded(rows: pa.Table) -> pa.Table:
     """With dictionaries instead of strings, one for each column."""
     columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in rows.columns]
-    return pa.table(columns, names=rows.column_names).unify_dictionaries().combine_chunks()
+    return pa.table(columns, names=rows.column_names).unify_dictionaries()
 
 
 def _ranks(column: pa.Array) -> Array:

@@ -27,7 +27,8 @@ of `partition_history` on: one suite and one checkpoint for each table (`quality
   runs.
 - A defect of the cluster is a finding, not a defect of a table: a state that breaks an invariant and is in
   `invariant_violations`, or a gap of the log that is in `findings`, meets the expectations.
-- Up to `replay.rows_per_bucket` rows are held in memory. More are read by file, or by bucket of topics, in Spark tasks.
+- Up to `replay.rows_per_bucket` rows are held in memory. More are read in Spark tasks: piece by piece, by bucket of
+  topics, by span of a key's values, or as small digests of a large table (`quality/digests.py:DIGESTS`).
 
 Settings, in `[quality]` of conf/defaults.toml:
 

@@ -11,6 +11,7 @@ from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from quality.catalogue import CHECKS
 from quality.check import Check, Limits, Outcome
+from quality.digests import DIGESTS
 from quality.run import InMemory, run
 from tests.support.paths import capture
 from tests.support.planted import PLANTED
@@ -48,7 +49,7 @@ def outcome(check: Check, tables: Tables) -> Outcome:
 
 
 def _read_by(check: Check) -> set[str]:
-    return {"metadata_records" if name == "transaction_records" else name for name in check.needs}
+    return {DIGESTS[name].table if name in DIGESTS else name for name in check.needs}
 
 
 @pytest.mark.parametrize("name", CLEAN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,15 +11,17 @@ import pytest
 
 from jobs.config.settings import Settings, SettingsError, load_settings
 from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from jobs.quality.source import LakeSource
+from jobs.quality.source import LakeSource, source_of
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.report.load import load_report
 from quality.catalogue import CHECKS
-from quality.check import Limits
-from quality.run import run
+from quality.check import Check, Limits, Scope
+from quality.run import InMemory, Outcomes, Part, all_columns, run
 from tests.support.paths import capture
 
+MOST = 60
 FRESH = "log_end_offsets.fresh"
 
 
@@ -130,6 +133,10 @@ def test_results_of_an_earlier_release_are_replaced(lake: Lake) -> None:
     assert all(row["run_id"] for row in lake.rows("quality_results", cluster))
 
 
+def counted(found: Outcomes) -> dict[str, tuple[int, int, list[str]]]:
+    return {name: (each.checked, each.broken, sorted(each.sample)) for name, each in found.items()}
+
+
 @pytest.mark.parametrize("broken", [False, True], ids=["as it is", "broken"])
 def test_reading_by_bucket_finds_the_same(lake: Lake, broken: bool) -> None:
     (cluster,) = lake.clusters()
@@ -138,14 +145,10 @@ def test_reading_by_bucket_finds_the_same(lake: Lake, broken: bool) -> None:
         lake.put("elections", cluster, lake.read("elections", cluster).slice(3))
         lake.put("metadata_records", cluster, lake.read("metadata_records", cluster).slice(0, 300))
     settings = load_settings()
-    by_rows = [
-        settings.model_copy(update={"replay": settings.replay.model_copy(update={"rows_per_bucket": most})})
-        for most in (1_000_000, 60)
-    ]
-    whole, parts = (run(CHECKS, LakeSource(lake, cluster, each), Limits()) for each in by_rows)
-    assert {name: found.broken for name, found in whole.items()} == {
-        name: found.broken for name, found in parts.items()
-    }
+    held = source_of(lake, cluster, CHECKS, settings)
+    assert isinstance(held, InMemory)
+    whole, parts = (run(CHECKS, LakeSource(lake, cluster, with_most(n)), Limits()) for n in (1_000_000, MOST))
+    assert counted(whole) == counted(parts) == counted(run(CHECKS, held, Limits()))
     assert {name for name, found in whole.items() if found.broken} == (
         {
             "partition_history.isr_within_replicas",
@@ -158,3 +161,57 @@ def test_reading_by_bucket_finds_the_same(lake: Lake, broken: bool) -> None:
         if broken
         else set()
     )
+
+
+def with_most(rows: int) -> Settings:
+    settings = load_settings()
+    return settings.model_copy(update={"replay": settings.replay.model_copy(update={"rows_per_bucket": rows})})
+
+
+def test_no_part_of_rows_or_of_a_key_holds_more_than_the_setting_allows(lake: Lake) -> None:
+    """And together they have every row once."""
+    (cluster,) = lake.clusters()
+    of_rows = [check for check in CHECKS if check.scope is Scope.ROWS]
+    of_values = [check for check in CHECKS if check.full_name == "metadata_records.key_unique"]
+    for checks, most in ((of_rows, MOST), (of_values, 5 * MOST)):
+        held: Counter[str] = Counter()
+
+        def hold(part: Part, checks: list[Check] = checks, held: Counter[str] = held, most: int = most) -> Outcomes:
+            mine = [check for check in checks if check.full_name in set(part.checks)]
+            for tables in part.read(all_columns(mine)):
+                assert len(tables[mine[0].table]) <= most
+                held[mine[0].table] += len(tables[mine[0].table])
+            return {}
+
+        list(LakeSource(lake, cluster, with_most(MOST)).each(checks, hold))
+        assert held["metadata_records"] == lake.count("metadata_records", cluster) > most
+        assert held == {name: lake.count(name, cluster) for name in held}
+
+
+def test_printed_states_are_compared_with_those_of_their_topics(lake: Lake) -> None:
+    """Whether the states are read by name of the topics or as a whole."""
+    (cluster,) = lake.clusters()
+    history = lake.rows("partition_history", cluster)
+    rows = [
+        {"source": "topics_describe", "captured_at_ms": row["timestamp_ms"], "topic": row["topic"], **state(row, at)}
+        for at, row in enumerate(history)
+        if not row["removed"] and row["timestamp_ms"] is not None
+    ]
+    lake.append(
+        "described_partitions",
+        cluster,
+        pa.Table.from_pylist(rows, schema=TABLES["described_partitions"].file_schema),
+    )
+    name = "described_partitions.agrees_with_history"
+    checks = [check for check in CHECKS if check.full_name == name]
+    few, many = (
+        run(checks, LakeSource(lake, cluster, with_most(n)), Limits(sample_rows=1000))[name] for n in (100, 1_000_000)
+    )
+    assert (few.checked, few.broken, sorted(few.sample)) == (many.checked, many.broken, sorted(many.sample))
+    assert many.checked > many.broken > 0
+
+
+def state(row: dict[str, object], at: int) -> dict[str, object]:
+    """A printed state as in the history; every fifth one has another leader."""
+    leader = 77 if at % 5 == 0 else row["leader"]
+    return {"partition": row["partition"], "leader": leader, "isr": row["isr"], "position": at, "sha256": "a"}
