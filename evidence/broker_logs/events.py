@@ -116,6 +116,8 @@ def _typed(known: Message, found: re.Match[str], message: str) -> Fields | None:
                 fields[name] = text is not None
             elif text is None:
                 continue
+            elif name == "last_offset":
+                fields[name] = _integer(text, MAX_INT64 - 1)  # the log ends after it
             elif name in _INT32:
                 fields[name] = _integer(text, MAX_INT32)
             elif name in _INT64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,64 @@ def test_windows_and_findings(lake: Lake, name: str, most: int, message: str) ->
     with pytest.raises(KraftForensicsError, match=re.escape(message)):
         run_detect(lake, "limits", settings(**{name: most}), lambda _: None)
     assert not len(lake.read("findings", "limits"))
+
+
+# A value of each limit that the capture of the test below is beyond.
+TOO_SMALL = {
+    "capture_files": 3,
+    "capture_bytes": 1000,
+    "compression_ratio": 2,
+    "text_file_bytes": 150,
+    "text_file_lines": 40,
+    "partition_lines": 10,
+    "damaged_lines": 10,
+    "topic_rows": CHANGES,
+    "topic_windows": CHANGES // 2 - 1,
+    "findings": CHANGES - 1,
+}
+
+
+def test_every_limit_has_a_value_here() -> None:
+    assert set(TOO_SMALL) == set(type(load_settings().limits).model_fields)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture that no stage refuses by itself."""
+    folder = tmp_path_factory.mktemp("every-limit")
+    data = capture(folder / "capture") / "snapshots" / "1795000000000" / "broker-1"
+    (data / "orders-0").mkdir(parents=True)
+    (data / "zeros").write_bytes(bytes(4 << 20))
+    epochs = "".join(f"{epoch} {3 * epoch}\n" for epoch in range(20))
+    (data / "orders-0" / "leader-epoch-checkpoint").write_text(f"0\n20\n{epochs}")
+    marks = "".join(f"orders {partition} 9\n" for partition in range(50))
+    (data / "replication-offset-checkpoint").write_text(f"0\n50\n{marks}")
+    (data / "recovery-point-offset-checkpoint").write_text("0\n20\n" + "x\n" * 20)
+    with tarfile.open(folder / "capture.tar.gz", "w:gz") as tar:
+        tar.add(folder / "capture", "capture")
+    return folder / "capture.tar.gz"
+
+
+def all_stages(root: Path, archive: Path, given: Settings) -> str:
+    """What is said about limits when a capture goes through all stages."""
+    lake = Lake(root)
+    try:
+        ingested = ingest(lake, archive, given, lambda _: None)
+        replay(lake, "limits", given, lambda _: None)
+        run_detect(lake, "limits", given, lambda _: None)
+    except KraftForensicsError as error:
+        return str(error)
+    return "\n".join(message for message in ingested.quarantined if "limits." in message)
+
+
+@pytest.mark.parametrize("name", sorted(TOO_SMALL))
+def test_what_is_beyond_a_limit_is_refused_by_its_name(name: str, archive: Path, tmp_path: Path) -> None:
+    said = all_stages(tmp_path, archive, settings(**{name: TOO_SMALL[name]}))
+    assert f"limits.{name} = {TOO_SMALL[name]} " in said
+
+
+def test_the_capture_of_that_test_is_within_the_limits(archive: Path, tmp_path: Path) -> None:
+    assert all_stages(tmp_path, archive, load_settings()) == ""
 
 
 def test_the_settings_are_those_of_the_readers() -> None:

@@ -6,12 +6,14 @@ import json
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import tables
 from evidence.broker_logs.events import KINDS, MESSAGES, WANTED, read_event
+from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import SAMPLES
@@ -89,3 +91,14 @@ def test_a_message_that_was_changed_raises_nothing(line: tuple[str, Fields], dat
     end = data.draw(st.integers(start, len(message)))
     event = read_event(message[:start] + data.draw(st.text(max_size=5)) + message[end:])
     assert event is None or event["kind"] in KINDS
+
+
+@pytest.mark.parametrize("value", [MAX_INT64 + 1, MAX_INT64, MAX_INT32 + 1, MAX_INT32, MAX_TIME_MS + 1, -1])
+def test_any_number_in_a_message_fits_its_column_or_is_none(value: int) -> None:
+    """2^63 - 1 as the last offset: the log ends after it, at an offset that does not exist."""
+    for message, _ in LINES:
+        for number in re.finditer(r"(?<![\w.])-?\d+(?![\w.])", message):
+            event = read_event(f"{message[: number.start()]}{value}{message[number.end() :]}")
+            if event is not None:
+                event.pop("speaker_id", None)
+                pa.RecordBatch.from_pylist([event], schema=tables.BROKER_LOG_EVENTS)
