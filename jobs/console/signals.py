@@ -3,6 +3,7 @@
 The main thread is interrupted by an exception, so that blocks that own something (a temporary folder, a scratch file)
 end as after an error. A thread waits beside it: if the main thread is inside a call that cannot be interrupted, it ends
 the process itself, and removes the temporary folders. Spark's JVM and its Python workers are stopped in both cases.
+After 4.5 s the process and its children are gone in any case.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -24,7 +27,9 @@ from jobs.console import run_log
 from jobs.console.first import SIGNALS, stopped_by
 from jobs.console.output import show_message
 
-_UNWIND_S, _JVM_S = 2.0, 2.0  # for the main thread, then for the JVM
+_UNWIND_S, _JVM_S = 1.0, 2.0  # for the main thread, then for the JVM
+_GONE_S = 0.3  # for killed processes to be gone
+_MOST_S = 4.5  # for all of it: a reader of stderr that does not read, folders of a million files
 
 
 class StoppedError(BaseException):
@@ -52,6 +57,10 @@ _watch = _Watch()
 
 def watch_signals() -> None:
     """Install the handlers; once, from the main thread, before a command runs."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    with suppress(FileNotFoundError):
+        tempfile.gettempdir()  # writes a file to try the folder, which a signal in the middle would leave there
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     wakes, woken = socket.socketpair()
     woken.setblocking(False)
     signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
@@ -90,10 +99,18 @@ def end(number: int) -> NoReturn:
             show_message(stopped_by(number))
             sys.stderr.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that talk to the JVM complain when it is gone
-        _stop_spark()
+        started, jvm = _descendants("self"), _jvm()
+        if jvm is not None and jvm.stdin is not None:
+            with suppress(OSError):
+                jvm.stdin.close()
         run_log.discard()
         for folder in _watch.folders:
             shutil.rmtree(folder, ignore_errors=True)
+        if jvm is not None:
+            with suppress(subprocess.TimeoutExpired):
+                jvm.wait(_JVM_S)
+        _kill([*started, *_descendants("self")])
+        run_log.discard()  # another thread may have begun one
         os._exit(128 + number)
 
 
@@ -126,27 +143,45 @@ def _force(wakes: socket.socket, _: socket.socket) -> None:
         if data[0] not in _watch.numbers:
             continue
         _watch.received = data[0]
+        last = threading.Timer(_MOST_S, _leave, data)
+        last.daemon = True
+        last.start()
         if not _watch.is_going_on.wait(_UNWIND_S):
             end(data[0])
+        last.cancel()
         _watch.is_going_on.clear()
 
 
-def _stop_spark() -> None:
-    """Stop the JVM that this process has started, and wait until it is gone. It deletes its folders and stops its
-    Python workers when its stdin ends. One that is just starting, and any other child, is killed."""
+def _leave(number: int) -> NoReturn:
+    """End the process and all that it has started at once, whatever it waits for; temporary files may stay."""
+    _kill(_descendants("self"))
+    os._exit(128 + number)
+
+
+def _jvm() -> subprocess.Popen[bytes] | None:
+    """The JVM that this process has started. It deletes its folders and stops its Python workers when its stdin
+    ends."""
     context = sys.modules.get("pyspark.core.context")
     gateway = getattr(getattr(context, "SparkContext", None), "_gateway", None)
-    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
-    if process is not None and process.stdin is not None:
-        with suppress(OSError, subprocess.TimeoutExpired):
-            process.stdin.close()
-            process.wait(_JVM_S)
-    for child in _children():
+    return getattr(gateway, "proc", None)
+
+
+def _kill(processes: Sequence[int]) -> None:
+    """Kill processes, and wait a moment until they are gone."""
+    for process in processes:
         with suppress(OSError):
-            os.kill(child, signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
+    until = time.monotonic() + _GONE_S
+    while time.monotonic() < until and any(Path(f"/proc/{process}").exists() for process in processes):
+        with suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+        time.sleep(0.01)
 
 
-def _children() -> list[int]:
-    """Process ids of this process's children; on systems without /proc none are known."""
-    files = Path("/proc/self/task").glob("*/children")
-    return [int(number) for file in files for number in file.read_text(encoding="ascii").split()]
+def _descendants(of: int | str) -> list[int]:
+    """Process ids of a process's children, of theirs, and so on; on systems without /proc none are known."""
+    found = []
+    for file in Path(f"/proc/{of}/task").glob("*/children"):
+        with suppress(OSError):  # the process has ended
+            found += [int(number) for number in file.read_text(encoding="ascii").split()]
+    return found + [each for child in found for each in _descendants(child)]

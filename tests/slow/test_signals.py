@@ -15,7 +15,7 @@ import pytest
 from jobs.lake.lake import Lake
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, captured_file
-from tests.support.stopping import GONE_S, PROGRAM, listening, stopped
+from tests.support.stopping import GONE_S, PROGRAM, listening, processes_with, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
 
@@ -100,6 +100,44 @@ def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> No
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (143, "stopped by SIGTERM: run the command again to go on\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_reader_of_stderr_that_does_not_read_keeps_nobody(number: signal.Signals) -> None:
+    """The pipe is full: the line cannot be written, and a child runs."""
+    mark = f"MARK={os.getpid()}-{number}"
+    program = (
+        "import os, subprocess, sys, threading\n"
+        "from jobs.console.signals import ends_by_signal, watch_signals\n"
+        "watch_signals()\n"
+        "with ends_by_signal():\n"
+        "    subprocess.Popen(['sleep', '600'])\n"
+        "    os.set_blocking(2, False)\n"
+        "    try:\n"
+        "        while True:\n"
+        "            os.write(2, b'x' * 4096)\n"
+        "    except BlockingIOError:\n"
+        "        os.set_blocking(2, True)\n"
+        "    print('ready', flush=True)\n"
+        "    threading.Event().wait()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MARK": mark[5:]},
+        text=True,
+        preexec_fn=listening,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert len(processes_with(mark)) == 2
+    process.send_signal(number)
+    assert process.wait(GONE_S) == 128 + number
+    assert processes_with(mark) == []
+    for pipe in (process.stdout, process.stderr):
+        assert pipe is not None
+        pipe.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
