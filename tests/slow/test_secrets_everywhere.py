@@ -47,7 +47,8 @@ def _dumped(first: int) -> str:
     )
 
 
-def _planted_capture(folder: Path) -> Path:
+def secrets_capture(folder: Path) -> Path:
+    """A capture with secrets of every kind, those of tests/spark/test_secrets.py included."""
     capture(folder)
     broker = folder / "logs" / "broker-1"
     broker.mkdir(parents=True)
@@ -70,7 +71,7 @@ def _planted_capture(folder: Path) -> Path:
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """All that the commands left and printed, by name; Parquet as values."""
     root = tmp_path_factory.mktemp("secrets")
-    given, lake = _planted_capture(root / "capture"), root / "lake"
+    given, lake = secrets_capture(root / "capture"), root / "lake"
     (root / "events").mkdir()
     (root / "tmp").mkdir()
     (root / "key").write_text("the key of this site is longer than that")
@@ -106,10 +107,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         ask(name, arguments)
     for number, row in enumerate(json.loads(found["stdout of findings"])[:3]):
         ask(f"explain {number}", ["explain", row["finding_id"], "--capture", str(given)])
-    return found | dict(_files(root, given))
+    return found | dict(searchable(root, given))
 
 
-def _files(root: Path, given: Path) -> Iterator[tuple[str, bytes]]:
+def searchable(root: Path, given: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each file below `root`, but not below `given`; of Parquet the values, too."""
     for file in root.rglob("*"):
         if not file.is_file() or given in file.parents:
             continue

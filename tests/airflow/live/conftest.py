@@ -12,7 +12,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import REPOSITORY, Live, stop
+from running import CONNECTION_SECRETS, REPOSITORY, Live, stop
+
+# It keeps each event; of the cluster `secrets`, whose run fails, it also posts it to a URL with secrets, in vain.
+_HOOK = """
+import json
+
+
+def keep(event):
+    open({events!r}, "a").write(json.dumps(event) + "\\n")
+    if event["run_id"] == "secrets":
+        from kraft_forensics_dags.webhook import post
+
+        post(event)
+"""
 
 
 def _free_port() -> int:
@@ -50,7 +63,8 @@ def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPa
     for each in (airflow.captures, airflow.lakes):
         each.mkdir()
     (folder / "plugins").mkdir()
-    hook = f"import json\ndef keep(event):\n    open({str(airflow.events)!r}, 'a').write(json.dumps(event) + '\\n')\n"
+    hook = _HOOK.format(events=str(airflow.events))
+    (folder / "tmp").mkdir()
     (folder / "plugins" / "live_hook.py").write_text(hook)
     environment = os.environ | {
         "AIRFLOW__API__BASE_URL": airflow.url,
@@ -61,6 +75,10 @@ def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPa
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "plugins"),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "AIRFLOW_CONN_AWS_DEFAULT": f"aws://key:{CONNECTION_SECRETS[0]}@",
+        "AWS_SECRET_ACCESS_KEY": CONNECTION_SECRETS[1],
+        "TMPDIR": str(folder / "tmp"),
+        "KRAFT_FORENSICS_DAG_WEBHOOK_URL": "http://user:{}@127.0.0.1:9/{}".format(*CONNECTION_SECRETS[2:]),
         "KRAFT_FORENSICS_BIN": kraft_forensics,
         "KRAFT_FORENSICS_DAG_CAPTURES": str(airflow.captures),
         "KRAFT_FORENSICS_DAG_LAKES": str(airflow.lakes),

@@ -18,6 +18,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 STOP_S = 30
+# In the environment of Airflow: a connection, a key for object stores, password and path of the webhook's URL.
+CONNECTION_SECRETS = tuple(f"hunter-of-{name}-planted-secret" for name in ("connection", "store", "user", "path"))
 # Longest wait for one event. All of them together take 3 minutes on two quiet cores.
 WAIT_S = 900
 BUSY = 503  # SQLite has one writer; this is Airflow's answer while it is another process
