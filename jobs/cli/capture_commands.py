@@ -62,6 +62,10 @@ def collect(
             help="Also copy the last segment of each replica of this topic: producers' data. Repeatable.",
         ),
     ] = None,
+    light: Annotated[
+        bool,
+        typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule."),
+    ] = False,
     timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for each node.")] = 600,
 ) -> None:
     """Make a capture from live nodes, several at once. Nodes need nothing but sh; nothing is written there.
@@ -76,7 +80,7 @@ def collect(
     listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
     targets = [*listed, *(parse_node(text, places) for text in node or ())]
     now = datetime.now(UTC)
-    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout)
+    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout, light)
     path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     done = collect_nodes(targets, wishes, path, int(time.time() * 1000), lambda line: show_message(printable(line)))
     for line in done.problems:

@@ -2,7 +2,8 @@
 # date and cksum, sha256sum or md5sum (coreutils, busybox or toybox), only reads, and writes only its standard output.
 #
 # It comes after lines that set, each a string: want_id; want_path, want_properties, want_metadata_dir, want_logs (a path or
-# nothing); want_dirs, want_tails (one entry a line); want_minutes (how old a log file may be, or nothing).
+# nothing); want_dirs, want_tails (one entry a line); want_minutes (how old a log file may be, or nothing);
+# want_light (nothing: everything; otherwise only what is small, neither the metadata log nor the node's own logs).
 # Output, a line each; NAME is n:<text> or x:<hex>, TEXT is hex:
 #   V key TEXT        a fact          M NAME TEXT       what is missing, and why
 #   F NAME size       a file: `size` bytes follow, then `E same`, or `E changed`: it is sent again, or is missing
@@ -290,6 +291,22 @@ look_at() { # DIR NAME
 
 listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRA "$1" 2>/dev/null)"; }
 
+# The metadata log is in one of the log directories, or has a directory of its own.
+metadata_logs() {
+  each_dir metadata_log
+  case $nl$dirs$nl in
+  *"$nl$metadata$nl"*) ;;
+  *) if [ -n "$metadata" ]; then
+      look_at "$metadata" metadata
+      offsets "$metadata" metadata; metadata_log "$metadata" metadata; listing "$metadata" metadata
+    fi ;;
+  esac
+}
+
+node_logs() {
+  if [ -d "$logs" ]; then fact logs "$logs"; own_logs "$logs"; else lack logs 'no folder with server.log found'; fi
+}
+
 main() {
   nl='
 '
@@ -304,15 +321,7 @@ main() {
   each_dir look_at
   each_dir offsets
   each_dir replicas
-  # The metadata log is in one of the log directories, or has a directory of its own.
-  each_dir metadata_log
-  case $nl$dirs$nl in
-  *"$nl$metadata$nl"*) ;;
-  *) if [ -n "$metadata" ]; then
-      look_at "$metadata" metadata
-      offsets "$metadata" metadata; metadata_log "$metadata" metadata; listing "$metadata" metadata
-    fi ;;
-  esac
+  [ -n "$want_light" ] || metadata_logs
   if [ -n "$properties" ]; then
     fact properties "$properties"
     fact roles "$(property "$properties" process.roles)"
@@ -320,8 +329,7 @@ main() {
   else
     lack server.properties 'no properties file of this node found'
   fi
-  if [ -d "$logs" ]; then fact logs "$logs"; own_logs "$logs"; else lack logs 'no folder with server.log found'; fi
-  each_dir listing
+  [ -n "$want_light" ] || { node_logs; each_dir listing; }
   each_dir tails
   each_dir marker_after
   printf 'D\n'

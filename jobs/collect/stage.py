@@ -33,12 +33,14 @@ _MOST_AT_ONCE = 16
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What to collect beside the nodes. tails: topics of which every replica's last segment is copied. since_ms: how
-    old a rotated log may be; None: all. via: the command of `via:` nodes."""
+    old a rotated log may be; None: all. via: the command of `via:` nodes. light: leave out the metadata log and the
+    nodes' own logs."""
 
     tails: tuple[str, ...] = ()
     since_ms: int | None = None
     via: str | None = None
     timeout_s: float = 600
+    light: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
 def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Progress, target: Target) -> Visit:
     place = folder / f"node-{target.id}"
     place.mkdir()
-    sent = script(target, wishes.tails, minutes)
+    sent = script(target, wishes.tails, minutes, wishes.light)
     found = visit(target.id, target.command(wishes.via), sent, place, wishes.timeout_s)
     found.received.missing += [*_started_meanwhile(place, found), *_wrong_node(place, found)]
     state = f"failed: {found.failure}" if found.failure else "done"

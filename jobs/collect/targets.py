@@ -160,7 +160,7 @@ def check_targets(targets: Sequence[Target], via: str | None) -> None:
         raise CollectError(f"node {twice[0]} is named twice: each node has one id and one place.")
 
 
-def script(target: Target, tails: Iterable[str], minutes: int | None) -> bytes:
+def script(target: Target, tails: Iterable[str], minutes: int | None, light: bool = False) -> bytes:
     """What the node's shell is given after its clock was read: the wishes as quoted strings, and node.sh."""
     wishes = {
         "want_id": str(target.id),
@@ -171,6 +171,7 @@ def script(target: Target, tails: Iterable[str], minutes: int | None) -> bytes:
         "want_dirs": "\n".join(target.log_dirs),
         "want_tails": "\n".join(tails),
         "want_minutes": "" if minutes is None else str(minutes),
+        "want_light": "yes" if light else "",
     }
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in wishes.items())
     return head.encode("utf-8", "surrogateescape") + Path(__file__).with_name("node.sh").read_bytes()

@@ -97,6 +97,27 @@ def test_every_file_comes_as_it_is_through_every_shell(shell: str, tmp_path: Pat
     assert not list((tmp_path / "capture" / "node-1" / "logdir0").rglob("*.log"))
 
 
+def test_a_light_capture_has_neither_the_metadata_log_nor_logs(tmp_path: Path) -> None:
+    folder = broker(tmp_path / "broker")
+    (folder / "one" / "__cluster_metadata-0").mkdir()
+    (folder / "one" / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(b"batches")
+    done = collect(tmp_path / "capture", "--light", "--node", f"7=local:{folder}")
+    assert done.exit_code == 0
+    of_a_directory = {
+        ".kafka_cleanshutdown",
+        "log-start-offset-checkpoint",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        *(f"orders-{n}/{file}" for n in (0, 1) for file in ("leader-epoch-checkpoint", "partition.metadata")),
+    }
+    assert set(state(tmp_path / "capture" / "node-7")) == {
+        "boot_id",
+        "server.properties",
+        *(f"logdir{n}/{path}" for n in (0, 1) for path in of_a_directory),
+    }
+
+
 PROGRAMS = {
     "ssh:admin@host-1": ("ssh", 'while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "$*"'),
     "kubectl:kafka/pod-0/broker": ("kubectl", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'),

@@ -134,13 +134,14 @@ def test_a_topic_that_kafka_does_not_allow(topic: str) -> None:
 def test_options_reach_the_node_as_they_are() -> None:
     hostile = "/a '\"$(touch /x)`b`\\ c"
     target = Target(id=1, at="local:", properties=hostile, log_dirs=(hostile, "/b"))
-    text = script(target, ["orders"], 30).decode()
+    text = script(target, ["orders"], 30, light=True).decode()
     head = text[: text.index("# The part of")]
+    wishes = " ".join(f'"$want_{name}"' for name in ("properties", "dirs", "tails", "minutes", "light"))
     shown = subprocess.run(
-        ["sh", "-s"], input=f'{head}printf "%s|" "$want_properties" "$want_dirs" "$want_tails" "$want_minutes"',
+        ["sh", "-s"], input=f'{head}printf "%s|" {wishes}',
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert shown.stdout == f"{hostile}|{hostile}\n/b|orders|30|"
+    assert shown.stdout == f"{hostile}|{hostile}\n/b|orders|30|yes|"
 
 
 def fences(kind: str) -> list[str]:
