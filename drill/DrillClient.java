@@ -35,6 +35,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ElectionNotNeededException;
+import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -104,8 +105,13 @@ public class DrillClient {
         Map<String, String> values = new HashMap<>();
         for (String c : configs) values.put(c.split("=")[0], c.split("=")[1]);
         var made = admin.createTopics(List.of(new NewTopic(topic, replicas).configs(values)));
-        made.all().get();
-        return text(made.topicId(topic).get().toString());
+        try {
+            return text(made.topicId(topic).get().toString());
+        } catch (ExecutionException e) {
+            // The client sends a request again whose answer was lost. Then its first one has created the topic.
+            if (!(e.getCause() instanceof TopicExistsException)) throw e;
+            return text(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).topicId().toString());
+        }
     }
 
     static synchronized KafkaProducer<String, String> producer(String acks) {

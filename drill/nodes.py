@@ -148,7 +148,8 @@ class Cluster:
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
         options = (f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}")
-        command = [*self.places.inside(node.id), *java(self.jars), *options, "kafka.Kafka", "server.properties"]
+        begin = [*until_this_ends(), *self.places.inside(node.id)]
+        command = [*begin, *java(self.jars), *options, "kafka.Kafka", "server.properties"]
         with (node.home / "out.log").open("ab") as out:
             # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
             return subprocess.Popen(
@@ -170,6 +171,12 @@ class Cluster:
         for node in self.nodes.values():
             if node.process is not None:
                 node.process.wait()
+
+
+def until_this_ends() -> list[str]:
+    """What a command begins with, so that the kernel kills its process when the thread that started it ends, after
+    SIGKILL, too (prctl(2), PR_SET_PDEATHSIG). Empty without `setpriv` (util-linux)."""
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 
 def java(jars: Path) -> list[str]:

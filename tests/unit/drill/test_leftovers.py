@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 from drill.disks import left_mounted
 from drill.network import Loopback, left_by_the_dead, named
+from drill.nodes import until_this_ends
 
 
 def _dead() -> int:
@@ -45,3 +49,27 @@ def test_nodes_on_loopback_have_ports_of_their_own() -> None:
     assert len(addresses) == 3
     assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}
     assert places.inside(1) == []
+
+
+_STARTS_A_NODE = """
+import subprocess, time
+from drill.nodes import until_this_ends
+print(subprocess.Popen([*until_this_ends(), "sleep", "600"]).pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_node_dies_with_a_drill_that_is_killed() -> None:
+    assert until_this_ends(), "setpriv is part of util-linux"
+    with subprocess.Popen([sys.executable, "-c", _STARTS_A_NODE], stdout=subprocess.PIPE, text=True) as drill:
+        assert drill.stdout is not None
+        node = Path("/proc") / drill.stdout.readline().strip()
+        while not (node / "cmdline").read_text().startswith("sleep"):  # setpriv has become it
+            time.sleep(0.05)
+        drill.kill()
+    for _ in range(600):
+        # One that nobody waits for stays as a zombie.
+        if not node.exists() or " Z " in (node / "stat").read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{node.name} runs on")

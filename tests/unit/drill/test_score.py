@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from drill.ledger import Ledger, Record
-from drill.score import BOUNDS, EXCLUDED, FIRST, GRACE_MS, LAG_MS, PROVEN, differing_states, lies
+from drill.score import (
+    BOUNDS,
+    BROKEN_BY_USERS,
+    EXCLUDED,
+    FIRST,
+    GRACE_MS,
+    LAG_MS,
+    PROVEN,
+    contradicts,
+    differing_states,
+    lies,
+)
+from replay.invariants.catalogue import INVARIANTS
 
 Row = dict[str, Any]
 AT = 1_000_000
@@ -115,3 +127,22 @@ def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_m
     if since_ms is not None:
         answer["outdated_since_ms"] = since_ms
     assert bool(list(differing_states(history, [answer]))) == differs
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "rule", "expected"),
+    [
+        ("rule_mismatch", "high", "rule_mismatch", True),
+        ("rule_mismatch", "medium", "rule_mismatch", False),
+        ("invariant_violation", "high", "leader_in_isr", True),
+        ("invariant_violation", "high", BROKEN_BY_USERS, False),
+        ("snapshot_mismatch", "medium", "snapshot_mismatch", True),
+        ("leaderless", "high", "leaderless", False),
+    ],
+)
+def test_what_contradicts_what_kafka_wrote(kind: str, severity: str, rule: str, expected: bool) -> None:
+    assert contradicts({"kind": kind, "severity": severity, "rule": rule}) == expected
+
+
+def test_the_invariant_that_users_break_is_one() -> None:
+    assert BROKEN_BY_USERS in INVARIANTS
