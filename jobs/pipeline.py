@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.made_from import digest_of
+from jobs.lake.memory import release
 from jobs.lake.runs import Run
 from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
@@ -38,6 +40,8 @@ from jobs.spark.tasks import cores, runs_here
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
+
+Row = dict[str, Any]
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
 _LEAST_RECORD_BYTES = 40
@@ -57,7 +61,8 @@ class Pipeline:
     """A lake, and the captures to ingest.
 
     root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
-    capture that is missing. record: takes what the stages do; the caller writes it.
+    capture that is missing. record: takes what the stages do; the caller writes it. answers: of each cluster whose
+    verdict was written.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Pipeline:
         for capture in self.captures:
             check_location(capture)
         self.settings = load_settings()
+        self.answers: dict[str, Row] = {}
 
     def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
@@ -137,6 +143,7 @@ class Pipeline:
                 self.record.ingested(found.cluster_id, found.capture, digest, found.added)
                 self.record.took("ingest", found.cluster_id, time.monotonic() - began)
                 _report_ingested(found)
+                release()
                 advance()
         return done
 
@@ -159,6 +166,7 @@ class Pipeline:
         with self.record.timed("replay", cluster) as known:
             done = replay(self.lake, cluster, self.settings, describe, start)
             known["counts"]["partition_history"] = done.rows
+        release()
         _report_replayed(done)
 
     def detect(self, verdict: Path | None = None) -> Outcome:
@@ -198,6 +206,7 @@ class Pipeline:
                 found = run_detect(self.lake, cluster, self.settings, describe)
                 known["counts"]["findings"] = self.lake.count("findings", cluster)
             _report_detected(found)
+            release()
         except LogConflictError:
             self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
@@ -208,6 +217,7 @@ class Pipeline:
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
             found = document(summarize(self.lake, cluster, report, running=True))
             path = files.write(found)
+            self.answers[cluster] = found["answer"]
         self.record.of(cluster)["valid"] = str(found["valid"]).lower()
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 
@@ -228,6 +238,7 @@ class Pipeline:
         with self.record.timed("quality", cluster) as known:
             checked = run_quality(self.lake, cluster, self.settings, describe)
             known["quality_failed"] = len(checked.failed)
+        release()
         return checked
 
     def _clusters(self) -> list[str]:

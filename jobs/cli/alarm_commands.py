@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.reading import lake_to_show
 from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
 from jobs.console.output import Format, print_rows, print_table, show_message, utc
 
@@ -30,7 +31,6 @@ def acknowledge(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
-    from jobs.lake.lake import Lake
     from jobs.queries.acknowledge import COLUMNS, acknowledge, listed
     from jobs.queries.acknowledge import undo as remove
 
@@ -39,8 +39,7 @@ def acknowledge(
         raise typer.BadParameter("give ids of findings, or --list")
     if not show and (note is None or not note.strip()) != undo:
         raise typer.BadParameter("an acknowledgement has a --note, and --undo has none")
-    files = Lake(lake)
-    files.require()
+    files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster) if cluster else None
     if show:
         rows = listed(files, only)

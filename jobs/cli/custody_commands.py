@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
+from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeArgument, LakeOption
 from jobs.console.output import Format, print_rows, show_message
 
 
 def verify(
+    given: LakeArgument = None,
     lake: LakeOption = DEFAULT_LAKE,
     capture: Annotated[
         list[str] | None, typer.Option("--capture", help="Path or URL of an ingested capture to compare; repeatable.")
@@ -58,14 +59,14 @@ def verify(
     if signed is not None and allowed_signers is not None:
         signer, document = check_signature(signed, allowed_signers), signed_document(signed)
         show_message(f"{signed}: good signature of {signer}")
-    files = Lake(lake)
+    files = Lake(lake if given is None else given)
     files.require()
     settings = load_settings()
     found: list[Difference] = []
     for name in [files.one_cluster(cluster)] if cluster else files.clusters():
         found += (of_tables := list(check_tables(files, name)))
-        for given in capture or ():
-            found += check_capture(files, name, location(given), settings, None if every else sample)
+        for source in capture or ():
+            found += check_capture(files, name, location(source), settings, None if every else sample)
         if can_be_replayed(of_tables):
             replayed = check_histories(files, name, settings) if every else check_sample(files, name, settings, sample)
             found += replayed

@@ -6,6 +6,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "collect": (
         "kraft-forensics collect --output incident.tar.gz --node 1=ssh:kafka@broker-1 --node 2=kubectl:kafka/kafka-2",
         "kraft-forensics collect --nodes nodes.toml --output incident --since 2026-11-21T00:00Z",
+        "kraft-forensics collect --light --nodes nodes.toml --output rounds/0700.tar.gz",
     ),
     "check": ("kraft-forensics check incident.tar.gz",),
     "run": (
@@ -35,8 +36,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics acknowledge ac1562 --undo --lake lake",
     ),
     "verify": (
-        "kraft-forensics verify --lake lake",
-        "kraft-forensics verify --lake lake --capture incident.tar.xz --all",
+        "kraft-forensics verify lake",
+        "kraft-forensics verify lake --capture incident.tar.xz --all",
         "kraft-forensics verify --lake lake --signed custody.json --allowed-signers minisign.pub",
     ),
     "manifest": (

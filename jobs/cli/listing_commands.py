@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.reading import lake_to_show
 from jobs.console.options import DEFAULT_LAKE, ClusterOption, FormatOption, LakeOption
 from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
 
@@ -22,12 +23,9 @@ def windows(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List the flagged windows: where the high watermark went back, or may have."""
-    from jobs.lake.lake import Lake
     from jobs.queries.flagged_windows import print_windows
 
-    files = Lake(lake)
-    files.require()
-    print_windows(files, form, every)
+    print_windows(lake_to_show(lake), form, every)
 
 
 def findings(
@@ -62,11 +60,9 @@ def findings(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List findings in the order of the report. `explain` shows one finding with its evidence."""
-    from jobs.lake.lake import Lake
     from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
 
-    files = Lake(lake)
-    files.require()
+    files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster) if cluster else None
     lists = (section or (), kind or (), verdict or (), severity or (), status or ())
     wanted = Filter(*lists, topic, partition, time_ms(since), time_ms(until))
@@ -108,11 +104,10 @@ def verdict(
     form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
 ) -> None:
     """Print what was lost, as text, as Markdown for a postmortem, or as the JSON of verdict.json (docs/verdict.md)."""
-    from jobs.lake.lake import Lake
     from jobs.verdict.document import document, summarize
     from jobs.verdict.text import as_markdown, as_text
 
-    files = Lake(lake)
+    files = lake_to_show(lake, cluster)
     found = document(summarize(files, files.one_cluster(cluster)))
     if form is VerdictFormat.JSON:
         print(json.dumps(found, indent=2))

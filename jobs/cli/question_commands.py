@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.reading import lake_to_show
 from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
@@ -46,11 +47,10 @@ def describe(
     """Show topics and partitions as `kafka-topics --describe` does, at any point in history. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
-    from jobs.lake.lake import Lake
     from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
     from jobs.verdict.document import log_range
 
-    files = Lake(lake)
+    files = lake_to_show(lake, cluster)
     at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
     only = files.one_cluster(cluster)
     rows = partitions_at(files, only, topic, at_offset, at_ms)
@@ -72,15 +72,13 @@ def explain(
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location
     from evidence.capture.remote import location
-    from jobs.lake.lake import Lake
     from jobs.queries.explain import explain
     from jobs.queries.explain_output import print_explained
 
-    files = Lake(lake)
     place = location(capture) if capture else None
     if place:
         check_location(place)
-    files.require()
+    files = lake_to_show(lake, cluster)
     print_explained(explain(files, finding_id, files.one_cluster(cluster) if cluster else None, place), form)
 
 
@@ -131,7 +129,6 @@ def whatif(
 ) -> None:
     """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
     from jobs.config.settings import load_settings
-    from jobs.lake.lake import Lake
     from jobs.queries.whatif import WhatifQuestion, question_of, whatif
     from jobs.queries.whatif_output import print_differences
 
@@ -142,7 +139,7 @@ def whatif(
     rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
     question = WhatifQuestion(*rules, topic, from_offset, to_offset)
     question.scenario()  # reject an invalid question before the lake is read
-    files = Lake(lake)
+    files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster)
     print_differences(whatif(files, only, question, load_settings()), form, only)
 

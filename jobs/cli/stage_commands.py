@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.capture.remote import Location
+from jobs.cli.reading import lake_to_show
 from jobs.cli.recorded import recorded
 from jobs.console.log import WARNING
 from jobs.console.options import (
@@ -50,7 +51,7 @@ def run(
     with recorded("run", lake) as record:
         pipeline = _pipeline(lake, record, captures)
         outcome = pipeline.run(report, start, verdict)
-        print_windows(pipeline.lake, form, most=MOST_WINDOWS)
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
         for line in outcome.summary:
             show_message(line)
         _exit(outcome.levels, fail_on, outcome.quality_failed)
@@ -80,7 +81,7 @@ def detect(
     with recorded("detect", lake) as record:
         pipeline = _pipeline(lake, record)
         outcome = pipeline.detect(verdict)
-        print_windows(pipeline.lake, form, most=MOST_WINDOWS)
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
         for line in outcome.summary:
             show_message(line)
         _exit(outcome.levels, fail_on, [])
@@ -110,7 +111,6 @@ def report(
 ) -> None:
     """Write the incident report: a page, Markdown or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span
-    from jobs.lake.lake import Lake
     from jobs.report.stage import ReportFormat, write_reports
 
     try:
@@ -119,7 +119,7 @@ def report(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with recorded("report", lake) as record:
-        files, began = Lake(lake), time.monotonic()
+        files, began = lake_to_show(lake), time.monotonic()
         for path in write_reports(files, output, chosen, focus):
             typer.echo(path)
         for cluster in (clusters := files.clusters()):

@@ -19,6 +19,7 @@ from jobs.lake.fingerprint import is_older
 from jobs.lake.lake import Lake
 from jobs.lake.rewritten import Replaced, expected_files, file_sha256, replaced
 from jobs.lake.row_digests import RowSet, rows_with
+from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
 
 Row = dict[str, Any]
@@ -45,7 +46,7 @@ def check_tables(lake: Lake, cluster: str) -> Iterator[Difference]:
         try:
             yield from _check_table(lake, name, cluster)
             heads[name] = lake.head(name, cluster).id
-        except (DeltaError, OSError, pa.ArrowException) as error:
+        except (DeltaError, LakeError, OSError, pa.ArrowException) as error:
             lines = str(error).splitlines() or [type(error).__name__]
             yield Difference(name, "unreadable", f"the table cannot be read: {lines[0][:300]}")
     for tables in STAGES.values():

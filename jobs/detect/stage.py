@@ -19,7 +19,7 @@ from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, cou
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
+from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
 from jobs.lake.lake import Lake
 from jobs.lake.tables import DETECTED
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
@@ -86,6 +86,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     inputs = input_fingerprint(lake, cluster, _INPUTS, parameters)
     if is_up_to_date(lake, cluster, DETECTED, inputs):
         return DetectSummary(cluster, True)
+    require_bytes(lake, cluster, _INPUTS)
     state, facts = judging_inputs(lake, cluster, settings)
     progress(f"{cluster}: judging elections and windows")
     files = BucketFiles(lake, cluster, (HISTORY, RECORDS, SNAPSHOTS))

@@ -25,7 +25,7 @@ from evidence.capture.remote import Location
 from jobs.lake import chain
 from jobs.lake.chain import Head
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
-from jobs.lake.data_files import DataFile, data_files, listed, statistics, write_file
+from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, TABLES
@@ -38,6 +38,7 @@ Row = dict[str, Any]
 # By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
 _BATCHES_AHEAD = 2
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
+_MOST_REASON = 120  # characters of Delta's text
 _ATTEMPTS = 20  # to commit while other processes do
 _NEWEST = 20  # commits to look through before more of them are read
 
@@ -102,10 +103,20 @@ class Lake:
                         raise
 
     def delta(self, name: str) -> DeltaTable:
-        """The newest version of a table. Errors: deltalake's TableNotFoundError."""
+        """The newest version of a table. Errors: deltalake's TableNotFoundError; LakeError if its log is damaged."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
 
-        return DeltaTable(self.storage.url(name), storage_options=self.storage.delta_options)
+        try:
+            return DeltaTable(self.storage.url(name), storage_options=self.storage.delta_options)
+        except TableNotFoundError:
+            raise
+        except DeltaError as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise LakeError(
+                f"{self.root}: the log of the table {name} cannot be read ({reason[:_MOST_REASON]}). Another program "
+                "has changed it, or commits are missing: compare it with `kraft-forensics verify`."
+            ) from error
 
     # Reading
 
@@ -158,7 +169,9 @@ class Lake:
         return result
 
     def count(self, name: str, cluster_id: str, where: pc.Expression | None = None) -> int:
-        """Number of rows that a table has for a cluster."""
+        """Number of rows that a table has for a cluster. Without `where` the table's log says it, if it can."""
+        if where is None and (known := known_rows(self.delta(name), cluster_id)) is not None:
+            return known
         of_cluster = pc.field(CLUSTER_ID) == cluster_id
         return int(self.dataset(name).count_rows(filter=of_cluster if where is None else of_cluster & where))
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
+from evidence.capture.remote import Remote
 from jobs.lake import chain
 from jobs.lake.chain import Head
 from jobs.lake.data_files import DataFile, listed
@@ -18,6 +19,7 @@ from jobs.lake.row_digests import RowSet, file_rows
 from jobs.lake.tables import CLUSTER_ID, TABLES
 
 Row = dict[str, Any]
+MOST_HASHED_BYTES = 16 << 20  # of a table, by commands that answer at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,36 @@ def file_sha256(lake: Lake, name: str) -> str | None:
         return None
 
 
+def changed_file(lake: Lake, table: str, cluster: str) -> str | None:
+    """A file of the cluster with other bytes than were written; None: there is none, or it is not looked for, as in a
+    table in an object store or one of more than MOST_HASHED_BYTES."""
+    if isinstance(lake.root, Remote):
+        return None
+    files = {file.name: file for file in lake.files(table, cluster)}
+    if sum(file.size_bytes for file in files.values()) > MOST_HASHED_BYTES:
+        return None
+    for commit in lake.commits(table):
+        made = chain.metadata_of(commit)
+        for name, sha256 in made.get("mark", {}).get("added", {}).items() if made.get(CLUSTER_ID) == cluster else ():
+            file = files.pop(name, None)
+            if file is not None and file_sha256(lake, f"{table}/{file.path}") != sha256:
+                return file.path
+        if not files:
+            return None
+    return None
+
+
+def is_rewritten(lake: Lake, table: str, cluster: str) -> bool:
+    """Whether the table has other files than its commits name, with the same rows."""
+    found = replaced(lake, table, cluster)
+    return bool(found.gone and found.new and found.is_same())
+
+
 def adopt(lake: Lake, table: str, cluster: str) -> bool:
     """If another program has rewritten the table with the same rows, commit that, so that rows are compared only once.
     Returns whether it has."""
-    found, head = replaced(lake, table, cluster), lake.head(table, cluster)
-    if not (found.gone and found.new and found.is_same()):
+    head = lake.head(table, cluster)
+    if not is_rewritten(lake, table, cluster):
         return False
     files = lake.files(table, cluster)  # all of them: the commit starts the list anew
     digests = {file.name: lake.storage.sha256(f"{table}/{file.path}") for file in files}

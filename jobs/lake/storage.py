@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from pyarrow.fs import FileSystem, LocalFileSystem
 
@@ -22,10 +24,18 @@ from evidence.errors import KraftForensicsError
 _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
 _STEP_BYTES = 4 << 20
 _STORES = ("s3", "gs", "abfs", "abfss")
+_AT_ONCE = 8
+_Item, _Answer = TypeVar("_Item"), TypeVar("_Answer")
 
 
 class LakeError(KraftForensicsError):
     """The lake is missing or cannot be used."""
+
+
+def at_once(asked: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+    """The answer for each item, in order. A store answers slowly, so it is asked for several at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(asked, items))
 
 
 def check_root(root: Location) -> None:

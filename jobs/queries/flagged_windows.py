@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.compute as pc
@@ -10,8 +11,10 @@ from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, printable, utc
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.verdict.text import print_answers
+from jobs.verdict.text import NO_ANSWERS, print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
+
+Row = dict[str, Any]
 
 WINDOW_COLUMNS = (
     "cluster_id",
@@ -36,7 +39,7 @@ _DROP = (
 )
 
 
-def flagged_windows(lake: Lake, every: bool = False) -> list[dict[str, Any]]:
+def flagged_windows(lake: Lake, every: bool = False) -> list[Row]:
     """The windows of all clusters (WINDOW_COLUMNS), in the order of the report. every: include excluded ones."""
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
@@ -44,13 +47,16 @@ def flagged_windows(lake: Lake, every: bool = False) -> list[dict[str, Any]]:
     return [row for section in sections for row in ordered(found, section).select(WINDOW_COLUMNS).to_pylist()]
 
 
-def print_windows(lake: Lake, form: Format, every: bool = False, most: int | None = None) -> None:
-    """Print `flagged_windows` to stdout; in a table, after the answer of each cluster, at most the first `most`."""
+def print_windows(
+    lake: Lake, form: Format, every: bool = False, most: int | None = None, answers: Mapping[str, Row] = NO_ANSWERS
+) -> None:
+    """Print `flagged_windows` to stdout; in a table, after the answer of each cluster, at most the first `most`.
+    answers: those that are known."""
     rows = flagged_windows(lake, every)
     if form is not Format.TABLE:
         print_rows(list(WINDOW_COLUMNS), rows, form)
         return
-    print_answers(lake)
+    print_answers(lake, answers)
     clusters = lake.clusters()
     of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
     if not rows:

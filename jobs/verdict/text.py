@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobs.console.output import printable
@@ -17,16 +17,18 @@ from replay.incident.answer import proven_text, sentences, topic_text, undecided
 
 Row = dict[str, Any]
 
+NO_ANSWERS: Mapping[str, Row] = {}
 _COMMANDS = 3
 _MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~])")
 
 
-def print_answers(lake: Lake) -> None:
-    """Print the answer of each cluster to stdout."""
+def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:
+    """Print the answer of each cluster to stdout. answers: those that are known."""
     clusters = lake.clusters()
     for cluster in clusters:
         head = [] if len(clusters) == 1 else [f"Cluster {printable(cluster)}"]
-        lines = [*head, *_wrapped(sentences(load_answer(lake, cluster), visible_topic)), ""]
+        answer = answers[cluster] if cluster in answers else load_answer(lake, cluster)
+        lines = [*head, *_wrapped(sentences(answer, visible_topic)), ""]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 

@@ -32,22 +32,22 @@ BATCH = ("epoch", "batch_base_offset", "batch_crc")
 
 
 class CountingLake(Lake):
-    """commits: of metadata_records, as (files added, files removed)."""
+    """committed: of metadata_records, as (files added, files removed)."""
 
-    commits: list[tuple[list[DataFile], list[DataFile]]]
+    committed: list[tuple[list[DataFile], list[DataFile]]]
 
     def commit(
         self, name: str, cluster_id: str, add: Iterable[DataFile], remove: Iterable[DataFile] = (), **options: Any
     ) -> None:
         add, remove = list(add), list(remove)
         if name == RECORDS:
-            self.commits.append((add, remove))
+            self.committed.append((add, remove))
         super().commit(name, cluster_id, add, remove, **options)
 
 
 def ingested(lake: Lake, capture: Path) -> Ingested:
     if isinstance(lake, CountingLake):
-        lake.commits = []
+        lake.committed = []
     return ingest(lake, capture, load_settings(), lambda _: None)
 
 
@@ -95,7 +95,7 @@ def test_a_second_capture_adds_its_own_records_and_corrects_the_others_in_the_sa
     assert {d.batch.key for d in plan.new}.isdisjoint(known)
     assert [d.batch.base_offset for d in plan.doubtful] == [broken]
     second = ingested(lake, whole)
-    ((added, removed),) = lake.commits
+    ((added, removed),) = lake.committed
     assert removed == [old]
     # The new records; and the file that held the old ones, written again.
     assert [file.rows for file in added] == [second.added[RECORDS], first.added[RECORDS]]

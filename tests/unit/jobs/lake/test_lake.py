@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.lake import data_files
@@ -261,3 +262,15 @@ def test_a_commit_of_another_cluster_in_between_is_no_conflict(fresh: Lake) -> N
     fresh.commit("log_batches", "c", [write_file(fresh.storage, "log_batches", batches(3))], old, since=since)
     assert [r["base_offset"] for r in fresh.rows("log_batches", "c")] == [3]
     assert [r["base_offset"] for r in fresh.rows("log_batches", "d")] == [2]
+
+
+def test_rows_are_counted_by_cluster_also_in_a_file_whose_rows_the_log_does_not_say(fresh: Lake) -> None:
+    fresh.append("quarantine", "a", damage(1, 2))
+    fresh.append("quarantine", "b", damage(3))
+    assert [fresh.count("quarantine", cluster) for cluster in ("a", "b", "c")] == [2, 1, 0]
+    assert fresh.count("quarantine", "a", pc.field("position") == 2) == 1
+    file = write_file(fresh.storage, "quarantine", damage(4, 5, 6))
+    table = fresh.delta("quarantine")
+    actions = [AddAction(file.name, file.size_bytes, {"cluster_id": "b"}, 0, True, "{}")]
+    table.create_write_transaction(actions, "append", table.schema(), "cluster_id")
+    assert [fresh.count("quarantine", cluster) for cluster in ("a", "b", "c")] == [2, 4, 0]
