@@ -134,13 +134,14 @@ def test_links_lead_from_a_finding_to_its_mark_and_back(open_page: Open, unclean
         page.click("#zoom-in")
     page.locator("article.finding .ids a", has_text="timeline").first.click()
     marked = page.locator("#lanes rect.marked")
+    marked.wait_for()  # the page hears of its new address a moment later
     assert marked.count() == 1
     first, last = shown.span()
     origin = int(str(page.locator("#lanes").get_attribute("data-first")))
     assert first <= origin + int(str(marked.get_attribute("data-e")))
     assert origin + int(str(marked.get_attribute("data-s"))) <= last
     marked.click(force=True)
-    assert page.evaluate("location.hash").startswith("#f-")
+    page.wait_for_url("**#f-*")
     assert quiet(shown)
 
 
