@@ -31,9 +31,9 @@ from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake
 from jobs.lake.made_from import receipts
 from jobs.lake.rewritten import rows_of
-from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES, TABLES
+from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES
 from jobs.quality.stage import DOCS
-from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY
+from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 
 Progress = Callable[[str], None]
 _LAST = INGESTED[-1]
@@ -155,11 +155,13 @@ def findings_of(lake: Lake, cluster: str) -> set[tuple[str | None, ...]]:
 def forget_findings(lake: Lake, cluster: str) -> None:
     """Remove what is remembered of findings that the cluster no longer has."""
     found = lake.read("findings", cluster, KEY)
+
+    def kept(rows: pa.Table) -> pa.Table | None:
+        left = rows.join(found, list(KEY), join_type="left semi")
+        return left if len(left) < len(rows) else None
+
     for name in _SEEN:
-        since, rows = lake.cluster_version(name, cluster), lake.read(name, cluster)
-        kept = rows.join(found, list(KEY), join_type="left semi").select(TABLES[name].file_schema.names)
-        if len(kept) < len(rows):
-            lake.put(name, cluster, kept, since=since)
+        change(lake, name, cluster, kept)
 
 
 def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) -> None:

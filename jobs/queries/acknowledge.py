@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import TABLES
 from jobs.queries.explain import MIN_PREFIX, find_finding
-from jobs.verdict.status import ACKNOWLEDGEMENTS, KEY, rows_of
+from jobs.verdict.status import ACKNOWLEDGEMENTS, KEY, change, rows_of
 
 Row = dict[str, Any]
 
@@ -31,10 +30,7 @@ def acknowledge(lake: Lake, wanted: Sequence[str], cluster: str | None, note: st
     found = [find_finding(lake, each, cluster) for each in wanted]
     rows = [{"cluster_id": f["cluster_id"], **{name: f[name] for name in KEY}, **said} for f in found]
     for each in sorted({row["cluster_id"] for row in rows}):
-        since = lake.cluster_version(ACKNOWLEDGEMENTS, each)
-        new = {row["finding_id"]: row for row in rows if row["cluster_id"] == each}
-        old = rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()
-        _put(lake, each, [*(row for row in old if row["finding_id"] not in new), *new.values()], since)
+        _replace(lake, each, {row["finding_id"]: row for row in rows if row["cluster_id"] == each})
     return rows
 
 
@@ -43,10 +39,7 @@ def undo(lake: Lake, wanted: Sequence[str], cluster: str | None) -> list[Row]:
     lake.create()
     removed = [_one(listed(lake, cluster), each) for each in wanted]
     for each in sorted({row["cluster_id"] for row in removed}):
-        since = lake.cluster_version(ACKNOWLEDGEMENTS, each)
-        ids = {row["finding_id"] for row in removed if row["cluster_id"] == each}
-        old = rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()
-        _put(lake, each, [row for row in old if row["finding_id"] not in ids], since)
+        _replace(lake, each, {row["finding_id"]: None for row in removed if row["cluster_id"] == each})
     return removed
 
 
@@ -67,6 +60,12 @@ def _one(rows: Sequence[Row], wanted: str) -> Row:
     return found[0]
 
 
-def _put(lake: Lake, cluster: str, rows: Sequence[Row], since: int) -> None:
-    table = pa.Table.from_pylist([{name: row[name] for name in SCHEMA.names} for row in rows], schema=SCHEMA)
-    lake.put(ACKNOWLEDGEMENTS, cluster, table.take(pc.sort_indices(table["finding_id"])), since=since)
+def _replace(lake: Lake, cluster: str, new: Mapping[str, Row | None]) -> None:
+    """Put these rows in place of those with their finding_id; None: remove those."""
+
+    def replaced(old: pa.Table) -> pa.Table:
+        kept = [row for row in old.to_pylist() if row["finding_id"] not in new]
+        rows = [{name: row[name] for name in SCHEMA.names} for row in (*kept, *filter(None, new.values()))]
+        return pa.Table.from_pylist(rows, schema=SCHEMA).sort_by("finding_id")
+
+    change(lake, ACKNOWLEDGEMENTS, cluster, replaced)

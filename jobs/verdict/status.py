@@ -6,11 +6,13 @@ and an acknowledgement of it no longer holds. Detect replaces a cluster's findin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.lake.conflicts import undisturbed
+from jobs.lake.fingerprint import heads_of, require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 
@@ -23,13 +25,31 @@ _OF_RUN = "first_seen_ms"
 
 
 def rows_of(lake: Lake, name: str, cluster: str) -> pa.Table:
-    """A cluster's rows of one of the two tables; none in a lake of an earlier release, which lacks the table."""
+    """A cluster's rows of one of the two tables; none in a lake of an earlier release, which lacks the table. Errors:
+    ChangedTableError if another program has changed it."""
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        return lake.read(name, cluster)
+        heads_of(lake, cluster, [name])
     except TableNotFoundError:
         return TABLES[name].schema.empty_table()
+    require_bytes(lake, cluster, [name])
+    return lake.read(name, cluster)
+
+
+def change(lake: Lake, name: str, cluster: str, changed: Callable[[pa.Table], pa.Table | None]) -> None:
+    """Replace a cluster's rows of one of the two tables, whatever other runs do meanwhile.
+
+    changed: the new rows of those that are there, None to leave them as they are; called again if another run was
+    faster. Errors: as `rows_of`.
+    """
+
+    def once() -> None:
+        since = lake.cluster_version(name, cluster)
+        if (rows := changed(rows_of(lake, name, cluster))) is not None:
+            lake.put(name, cluster, rows.select(TABLES[name].file_schema.names), since=since)
+
+    undisturbed(once)
 
 
 def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = False) -> pa.Table:
@@ -51,15 +71,17 @@ def remember(lake: Lake, cluster: str, now_ms: int) -> int:
     """Record the findings that were seen for the first time, as the last step of a run: a run that fails before and is
     repeated reports them as new again. Returns their number."""
     lake.create()
-    since = lake.cluster_version(FIRST_SEEN, cluster)
-    found, seen = lake.read("findings", cluster, KEY), lake.read(FIRST_SEEN, cluster)
-    new = found.filter(pc.invert(pc.is_in(_keys(found), value_set=_keys(seen)))).group_by(KEY).aggregate([])
-    if not len(new):
-        return 0
-    rows = new.select(KEY).append_column(_OF_RUN, pa.array([now_ms] * len(new), pa.int64()))
-    every = pa.concat_tables([seen.select(rows.column_names), rows])
-    lake.put(FIRST_SEEN, cluster, every, since=since)
-    return len(new)
+    found, new = lake.read("findings", cluster, KEY), 0
+
+    def with_new(seen: pa.Table) -> pa.Table | None:
+        nonlocal new
+        unseen = found.filter(pc.invert(pc.is_in(_keys(found), value_set=_keys(seen)))).group_by(KEY).aggregate([])
+        new = len(unseen)
+        rows = unseen.select(KEY).append_column(_OF_RUN, pa.array([now_ms] * new, pa.int64()))
+        return pa.concat_tables([seen.select(rows.column_names), rows]) if new else None
+
+    change(lake, FIRST_SEEN, cluster, with_new)
+    return new
 
 
 def counts(findings: pa.Table) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
+from jobs.queries.acknowledge import acknowledge, listed, undo
 from jobs.queries.levels import levels
 from jobs.verdict.status import KEY, remember, with_status
 from replay.arrow.schemas import FINDINGS, PARTITION_HISTORY
@@ -87,6 +89,25 @@ def test_a_run_that_finds_nothing_new_writes_nothing(lake: Lake) -> None:
         remember(lake, CLUSTER, now)
         versions.append(lake.version("finding_first_seen"))
     assert [version - versions[0] for version in versions] == [0, 0, 0, 0]
+
+
+def test_runs_at_once_record_each_finding_once_and_none_fails(lake: Lake) -> None:
+    find(lake, LOSS, GAP)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda now: remember(lake, CLUSTER, now), range(8)))
+    assert sorted(found) == [0] * 7 + [2]
+    assert len(lake.rows("finding_first_seen", CLUSTER)) == 2
+
+
+def test_acknowledgements_at_once_are_all_kept(lake: Lake) -> None:
+    find(lake, LOSS, GAP, OTHER)
+    ids = ["loss-000", "gap-0000", "other-00"]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda each: acknowledge(lake, [each], CLUSTER, "", "me", 1), ids))
+    assert [row["finding_id"] for row in listed(lake, CLUSTER)] == sorted(ids)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda each: undo(lake, [each], CLUSTER), ids))
+    assert listed(lake, CLUSTER) == []
 
 
 def test_a_loss_that_is_proven_later_is_new_again_and_no_longer_acknowledged(lake: Lake) -> None:
