@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults import clocks, disks, kills, races, releases, sizes, stores, table
+from tests.faults import clocks, disks, kills, races, releases, sizes, stops, stores, table
 from tests.faults.ground import Ground, NotHereError, Trial, prepared
 from tests.support import s3
 from tests.support.paths import ROOT
@@ -37,6 +37,7 @@ def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[t
     yield from clocks.trials()
     yield from releases.trials(seed, some)
     yield from sizes.trials()
+    yield from stops.trials()
 
 
 def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
