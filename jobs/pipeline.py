@@ -26,16 +26,16 @@ from jobs.ingest.captures import add_missing
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import digest_of
-from jobs.lake.memory import release
-from jobs.lake.runs import Run
 from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
+from jobs.provenance.made_from import digest_of
+from jobs.provenance.runs import Run
 from jobs.quality.stage import QualityResult, prepare, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
+from jobs.spark.memory import release
 from jobs.spark.tasks import cores, runs_here
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles

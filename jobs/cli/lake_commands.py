@@ -92,9 +92,9 @@ def forget(
     """Remove what only one capture brought, and make again what follows from it. By default only say what changes."""
     from evidence.capture.remote import location
     from jobs.lake.lake import Lake
-    from jobs.lake.made_from import digest_of
     from jobs.lifecycle.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
+    from jobs.provenance.made_from import digest_of
 
     files = Lake(lake)
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)

@@ -72,8 +72,8 @@ def explain(
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location
     from evidence.capture.remote import location
-    from jobs.queries.explain import explain
-    from jobs.queries.explain_output import print_explained
+    from jobs.explain.finding import explain
+    from jobs.explain.output import print_explained
 
     place = location(capture) if capture else None
     if place:
@@ -164,7 +164,7 @@ def sql(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
-    from jobs.queries.sql import ReadOnlySql, prompt
+    from jobs.views.sql import ReadOnlySql, prompt
 
     statements = ReadOnlySql(lake)
     if query is None:

@@ -13,13 +13,13 @@ from evidence.errors import KraftForensicsError
 from jobs.console.signals import StoppedError
 
 if TYPE_CHECKING:
-    from jobs.lake.runs import Run
+    from jobs.provenance.runs import Run
 
 
 @contextmanager
 def recorded(command: str, root: Location) -> Iterator[Run]:
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
-    from jobs.lake.runs import DONE, FAILED, STOPPED, Run
+    from jobs.provenance.runs import DONE, FAILED, STOPPED, Run
 
     run, error = Run(command), None
     outcome, exit_code = DONE, 0

@@ -27,8 +27,8 @@ from jobs.console.options import (
 from jobs.console.output import Format, show_message
 
 if TYPE_CHECKING:
-    from jobs.lake.runs import Run
     from jobs.pipeline import Pipeline
+    from jobs.provenance.runs import Run
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
 MOST_WINDOWS = 100  # in the table that `run` and `detect` print

@@ -21,8 +21,8 @@ from jobs.custody.tables import MOST_ROWS, Difference, key_of
 from jobs.ingest.receipt import files_digest
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import receipts
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
+from jobs.provenance.made_from import receipts
 
 Row = dict[str, Any]
 _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from, receipts
+from jobs.provenance.made_from import made_from, receipts
 
 _FILE = ("path", "sha256", "size_bytes", "kind", "node_id")
 

@@ -14,8 +14,8 @@ from typing import Any
 from jobs.custody.tables import Difference
 from jobs.lake import chain
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import receipts
 from jobs.lake.tables import CLUSTER_ID, TABLES
+from jobs.provenance.made_from import receipts
 
 Row = dict[str, Any]
 

@@ -15,12 +15,12 @@ from deltalake.exceptions import DeltaError
 
 from jobs.lake import chain
 from jobs.lake.chain import stage_of
-from jobs.lake.fingerprint import is_older
 from jobs.lake.lake import Lake
-from jobs.lake.rewritten import Replaced, expected_files, file_sha256, replaced
-from jobs.lake.row_digests import RowSet, rows_with
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
+from jobs.provenance.fingerprint import is_older
+from jobs.provenance.rewritten import Replaced, expected_files, file_sha256, replaced
+from jobs.provenance.row_digests import RowSet, rows_with
 
 Row = dict[str, Any]
 MOST_ROWS = 10  # of each kind that are named

@@ -17,10 +17,10 @@ from evidence.capture.files import Capture
 from evidence.tables import CAPTURES
 from jobs.ingest.receipt import files_digest
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import receipts
 from jobs.lake.tables import APPEND_ONLY, INGESTED
+from jobs.provenance.fingerprint import heads_of
+from jobs.provenance.made_from import receipts
 
 Row = dict[str, Any]
 TABLE = "captures"

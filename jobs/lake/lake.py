@@ -269,8 +269,8 @@ class Lake:
         an earlier release are added first.
 
         since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
-        of files of another program that have the rows of those before them (jobs/lake/rewritten.py). data_change: False
-        if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
+        of files of another program that have the rows of those before them (jobs/provenance/rewritten.py). data_change:
+        False if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
         files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
         """

@@ -97,7 +97,9 @@ RUNS = pa.schema(
         evidence.column("counts", pa.string(), "rows that it added or made, by table, JSON"),
         evidence.column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
         evidence.column("program", pa.string(), "version of this program"),
-        evidence.column("code_version", pa.int32(), "version of what the stages write (jobs/lake/fingerprint.py)"),
+        evidence.column(
+            "code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"
+        ),
         evidence.column("rule_version", pa.string(), "version of the rules that judge windows"),
     ]
 )

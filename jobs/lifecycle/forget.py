@@ -27,11 +27,11 @@ from jobs.ingest.stage import ingest
 from jobs.lake.chain import metadata_of
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import receipts
-from jobs.lake.rewritten import rows_of
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES
+from jobs.provenance.fingerprint import heads_of
+from jobs.provenance.made_from import receipts
+from jobs.provenance.rewritten import rows_of
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 

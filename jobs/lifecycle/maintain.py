@@ -16,10 +16,10 @@ from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
-from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.rewritten import rows_of, same_rows
 from jobs.lake.tables import CHECKED, INGESTED, TABLES
+from jobs.provenance.fingerprint import heads_of
+from jobs.provenance.rewritten import rows_of, same_rows
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
 _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from jobs.ingest.captures import add_missing
-from jobs.lake.fingerprint import heads_of
 from jobs.lake.lake import Lake, LakeError
-from jobs.lake.rewritten import same_rows
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, SCHEMA_VERSION, TABLES
 from jobs.lake.versions import layout_of
+from jobs.provenance.fingerprint import heads_of
+from jobs.provenance.rewritten import same_rows
 
 
 def upgrade_layout(lake: Lake) -> Iterator[str]:

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.errors import KraftForensicsError
+from jobs.explain.finding import MIN_PREFIX, find_finding
 from jobs.lake.lake import Lake
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import TABLES
-from jobs.queries.explain import MIN_PREFIX, find_finding
 from jobs.verdict.status import ACKNOWLEDGEMENTS, KEY, change, rows_of
 
 Row = dict[str, Any]

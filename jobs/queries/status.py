@@ -14,9 +14,9 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs.lake.data_files import listed
 from jobs.lake.files import shown
-from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
+from jobs.provenance.fingerprint import CODE_VERSION
 
 Row = dict[str, Any]
 _RUNS = "runs"

@@ -17,7 +17,9 @@ from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
-from jobs.lake.fingerprint import (
+from jobs.lake.lake import Lake
+from jobs.lake.tables import REPLAYED, TABLES
+from jobs.provenance.fingerprint import (
     CODE_VERSION,
     completion,
     input_fingerprint,
@@ -26,12 +28,10 @@ from jobs.lake.fingerprint import (
     require_bytes,
     require_unchanged,
 )
-from jobs.lake.lake import Lake
-from jobs.lake.memory import release
-from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.replay.task import ReplayedBucket, ReplayTask
+from jobs.spark.memory import release
 from jobs.spark.tasks import run_tasks
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.broker_sessions import broker_history, registrations

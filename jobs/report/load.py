@@ -18,8 +18,8 @@ from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from
 from jobs.lake.tables import TABLES
+from jobs.provenance.made_from import made_from
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,

@@ -13,9 +13,9 @@ from jobs.console.progress import progress_steps
 from jobs.incident.answer import load_answer
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.files import first_bytes, shown, write_whole
-from jobs.lake.fingerprint import input_fingerprint
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
+from jobs.provenance.fingerprint import input_fingerprint
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
 from jobs.report.plain import as_json, as_markdown

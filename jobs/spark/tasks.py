@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import SparkSettings
 from jobs.console.progress import progress_tasks
-from jobs.lake.memory import release
+from jobs.spark.memory import release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

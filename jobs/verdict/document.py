@@ -16,7 +16,7 @@ from jobs.console.version import tool_version
 from jobs.incident.advice import load_advice
 from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from
+from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
 from replay.findings.kinds import EVIDENCE_GAP, GAPS
 from replay.loss.verdicts import SEVERITIES, VERDICTS
@@ -50,10 +50,10 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. made_from: see jobs/lake/made_from.py. answer, advice: see replay/incident/answer.py, advice.py.
-    log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status: number of
-    findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones, worst first, at
-    most MOST_IDS."""
+    partition_history. made_from: see jobs/provenance/made_from.py. answer, advice: see replay/incident/answer.py,
+    advice.py. log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status:
+    number of findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones, worst
+    first, at most MOST_IDS."""
 
     cluster_id: str
     answer: Row

@@ -11,7 +11,7 @@ from duckdb import DuckDBPyConnection
 from pyspark.sql import SparkSession
 
 import kraft_forensics
-from jobs.queries.sql import ReadOnlySql
+from jobs.views.sql import ReadOnlySql
 from tests.support.cookbook import (
     COOKBOOK,
     ENGINES,

@@ -19,9 +19,9 @@ from jobs.console.failures import one_line
 from jobs.console.run_log import discard
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.queries.read_only import NotReadOnlyError, tables_of
-from jobs.queries.sql import ReadOnlySql, SqlError
 from jobs.views.catalogue import views
+from jobs.views.read_only import NotReadOnlyError, tables_of
+from jobs.views.sql import ReadOnlySql, SqlError
 from replay.arrow.schemas import ELECTIONS, FINDINGS
 
 CLUSTER = "c1"

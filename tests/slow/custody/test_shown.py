@@ -1,5 +1,5 @@
 """Commands that show finished tables, and stages that read them, notice what another hand has changed. No rows
-are compared (jobs/lake/shown.py)."""
+are compared (jobs/provenance/shown.py)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
-from jobs.lake.shown import require_as_written
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import DETECTED
+from jobs.provenance.shown import require_as_written
 from jobs.queries.acknowledge import acknowledge
 from jobs.verdict.status import remember, rows_of
 from tests.support.digests import digests

@@ -15,9 +15,9 @@ from jobs.config.settings import load_settings
 from jobs.custody.manifest import manifest
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import receipts
 from jobs.lake.storage import LakeError
 from jobs.lifecycle.forget import check_given, forget, plan_of
+from jobs.provenance.made_from import receipts
 from tests.support.digests import digests
 from tests.unit.jobs.test_crashes import DiedError, DyingLake
 

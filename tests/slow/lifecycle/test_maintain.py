@@ -13,9 +13,9 @@ from jobs.cli import app
 from jobs.custody.tables import check_tables
 from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from, receipts
 from jobs.lake.tables import TABLES
 from jobs.lifecycle.maintain import GROWING, Maintained, maintain
+from jobs.provenance.made_from import made_from, receipts
 from tests.support.digests import digests
 from tests.unit.jobs.custody.conftest import remake
 from tests.unit.jobs.test_crashes import run

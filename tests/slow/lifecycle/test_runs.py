@@ -17,9 +17,9 @@ from jobs.cli import app
 from jobs.cli.recorded import recorded
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
-from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from
+from jobs.provenance.fingerprint import CODE_VERSION
+from jobs.provenance.made_from import made_from
 from tests.support.small_captures import diverged
 
 Row = dict[str, Any]

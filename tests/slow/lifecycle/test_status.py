@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lake import fingerprint
 from jobs.lake.lake import Lake
+from jobs.provenance import fingerprint
 from jobs.queries.status import status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.support.digests import digests

@@ -15,11 +15,12 @@ from typer.testing import CliRunner, Result
 from jobs.cli import app
 from jobs.custody.tables import check_tables
 from jobs.ingest import stage as ingest_stage
-from jobs.lake import chain, fingerprint
+from jobs.lake import chain
 from jobs.lake.lake import Lake
 from jobs.lake.tables import APPEND_ONLY, SCHEMA_VERSION, TABLES
 from jobs.lake.versions import NewerLakeError, layout_of
 from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
+from jobs.provenance import fingerprint
 from jobs.replay import stage
 from tests.support.digests import digests
 from tests.unit.jobs.test_crashes import DiedError, DyingLake, run

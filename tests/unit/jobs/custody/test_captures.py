@@ -20,7 +20,7 @@ from jobs.custody.tables import Difference
 from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from
+from jobs.provenance.made_from import made_from
 from jobs.report.stage import ReportFormat, write_report
 from tests.unit.jobs.custody.conftest import remake
 

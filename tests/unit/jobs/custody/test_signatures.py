@@ -14,7 +14,7 @@ from jobs.custody.signatures import SignatureError, check_signature, sign
 from jobs.custody.signed import check_signed, signed_document
 from jobs.lake import chain
 from jobs.lake.lake import Lake
-from jobs.lake.made_from import made_from
+from jobs.provenance.made_from import made_from
 from tests.support.signing import SSH, check_each_refusal, new_key
 
 

@@ -17,8 +17,8 @@ from jobs.custody.tables import Difference, can_be_replayed, check_tables
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
-from jobs.lake.row_digests import RowSet, table_rows
 from jobs.lake.tables import TABLES
+from jobs.provenance.row_digests import RowSet, table_rows
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests

@@ -19,7 +19,7 @@ from replay.findings.statements import prose
 from replay.incident.causes import labelled
 
 if TYPE_CHECKING:
-    from jobs.queries.explain import Explained
+    from jobs.explain.finding import Explained
 
 Row = dict[str, Any]
 

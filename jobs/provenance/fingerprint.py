@@ -10,10 +10,10 @@ from typing import Any
 from jobs.lake.chain import changed, metadata_of
 from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.lake import Lake
-from jobs.lake.rewritten import adopt, changed_file, is_rewritten
 from jobs.lake.storage import at_once
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, STAGES
 from jobs.lake.versions import newer
+from jobs.provenance.rewritten import adopt, changed_file, is_rewritten
 
 Row = dict[str, Any]
 
@@ -137,7 +137,7 @@ def is_as_written(lake: Lake, cluster: str, name: str, last: str) -> bool:
 
 
 def require_bytes(lake: Lake, cluster: str, tables: Iterable[str]) -> None:
-    """Check the files of small tables (jobs/lake/rewritten.py:changed_file). Errors: ChangedTableError."""
+    """Check the files of small tables (jobs/provenance/rewritten.py:changed_file). Errors: ChangedTableError."""
     for name in tables:
         if file := changed_file(lake, name, cluster):
             raise changed(lake.root, name, cluster, f"{file} has other bytes than were written")

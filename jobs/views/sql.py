@@ -21,10 +21,10 @@ from jobs.console.output import Format, print_rows, show_message
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.queries.read_only import forbid_reflection, tables_of
 from jobs.spark.session import build_session, check_store
 from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
+from jobs.views.read_only import forbid_reflection, tables_of
 
 Row = dict[str, Any]
 DATABASE = "default"

@@ -15,8 +15,8 @@ from jobs.lake import chain
 from jobs.lake.chain import Head
 from jobs.lake.data_files import DataFile, listed
 from jobs.lake.lake import Lake
-from jobs.lake.row_digests import RowSet, file_rows
 from jobs.lake.tables import CLUSTER_ID, TABLES
+from jobs.provenance.row_digests import RowSet, file_rows
 
 Row = dict[str, Any]
 MOST_HASHED_BYTES = 16 << 20  # of a table, by commands that answer at once

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jobs.console.options import DocumentFormat
+from jobs.explain.finding import Explained
+from jobs.explain.output import print_explained
 from jobs.lake.tables import TABLES
-from jobs.queries.explain import Explained
-from jobs.queries.explain_output import print_explained
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose, statement
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobs.lake.chain import changed
-from jobs.lake.fingerprint import goes_on_from, heads_of, require_bytes, require_newest_evidence
 from jobs.lake.lake import Lake
 from jobs.lake.storage import at_once
 from jobs.lake.tables import DETECTED, INGESTED, REPLAYED
+from jobs.provenance.fingerprint import goes_on_from, heads_of, require_bytes, require_newest_evidence
 
 _DERIVED = {"replay": REPLAYED, "detect": DETECTED}
 

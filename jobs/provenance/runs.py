@@ -18,10 +18,10 @@ import pyarrow as pa
 from jobs.console.log import WARNING, log
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, RUNS
 from jobs.lake.versions import NewerLakeError
+from jobs.provenance.fingerprint import CODE_VERSION
 from replay.loss.verdict import RULE_VERSION
 
 Row = dict[str, Any]
