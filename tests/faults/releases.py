@@ -23,7 +23,7 @@ _FUTURE = "ofTheFuture"
 
 def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
     """(fault, where, trial). moments: number of upgrades that are cut off."""
-    yield "lake of an older release", "tables and columns are missing, no marks", _older
+    yield "lake of an older release", "tables and columns are missing, no marks", older
     source = random.Random(seed)
     for _ in range(moments):
         share = source.random()
@@ -54,7 +54,7 @@ def _as_older_release(lake: Path) -> None:
         shutil.rmtree(lake / name, ignore_errors=True)
 
 
-def _older(ground: Ground) -> int:
+def older(ground: Ground) -> int:
     place = ground.place()
     _as_older_release(place / "lake")
     ground.goes_well(place)
