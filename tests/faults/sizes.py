@@ -41,7 +41,7 @@ def epochs(where: str, settings: Mapping[str, str], setting: str) -> Trial:
     """The file is quarantined, and the rest of the capture is ingested. setting: which the reason names."""
 
     def go(ground: Ground) -> int:
-        place = ground.folder / "epochs"
+        place = ground.folder / setting  # two of them may be tried at once
         write_epochs(place / "capture", EPOCH_LINES)
         words = ["ingest", str(place / "capture"), "--lake", str(place / "lake")]
         peak_mib, cpu_s = _ran(place, words, settings, 0, setting)
