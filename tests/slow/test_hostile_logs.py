@@ -9,8 +9,8 @@ import pytest
 from evidence.limits import MAX_TIME_MS
 from jobs.lake.lake import Lake
 from jobs.report.stage import write_pages
+from tests.slow.test_crashes import run
 from tests.support.hostile_logs import hostile_capture
-from tests.unit.jobs.test_crashes import run
 
 
 @pytest.mark.parametrize("seed", range(24))

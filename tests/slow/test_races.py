@@ -14,9 +14,9 @@ from evidence.capture.remote import Location
 from jobs.lake import conflicts
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.lake import Lake
+from tests.slow.test_crashes import COMMITS, run
 from tests.support.digests import digests
 from tests.support.small_captures import diverged
-from tests.unit.jobs.test_crashes import COMMITS, run
 
 Captures = tuple[Path, Path]
 

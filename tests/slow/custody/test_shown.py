@@ -19,9 +19,9 @@ from jobs.lake.tables import DETECTED
 from jobs.provenance.shown import require_as_written
 from jobs.queries.acknowledge import acknowledge
 from jobs.verdict.status import remember, rows_of
+from tests.slow.custody.test_tables import ingest_again, newest_commit
 from tests.support.digests import digests
 from tests.unit.jobs.custody.conftest import remake
-from tests.unit.jobs.custody.test_tables import ingest_again, newest_commit
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.lake.lake import Lake
+from tests.slow.test_crashes import run
 from tests.support.small_captures import diverged
-from tests.unit.jobs.test_crashes import run
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
 from jobs.lifecycle.forget import check_given, forget, plan_of
 from jobs.provenance.made_from import receipts
+from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests
-from tests.unit.jobs.test_crashes import DiedError, DyingLake
 
 Captures = tuple[Path, Path]
 

@@ -14,9 +14,9 @@ from jobs.lifecycle.forget import check_given, forget, plan_of
 from jobs.lifecycle.upgrade import upgrade_layout
 from jobs.queries.status import status_of
 from tests.slow.lifecycle.test_maintain import maintained
+from tests.slow.test_crashes import run
 from tests.support import s3
 from tests.support.digests import digests
-from tests.unit.jobs.test_crashes import run
 
 
 def test_the_life_of_a_lake(

@@ -16,9 +16,9 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.lifecycle.maintain import GROWING, Maintained, maintain
 from jobs.provenance.made_from import made_from, receipts
+from tests.slow.test_crashes import run
 from tests.support.digests import digests
 from tests.unit.jobs.custody.conftest import remake
-from tests.unit.jobs.test_crashes import run
 
 
 def maintained(lake: Lake, days: int = 7) -> dict[str, Maintained]:

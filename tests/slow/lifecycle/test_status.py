@@ -15,8 +15,8 @@ from jobs.lake.lake import Lake
 from jobs.provenance import fingerprint
 from jobs.queries.status import status_of
 from tests.slow.lifecycle.test_maintain import maintained
+from tests.slow.test_crashes import run
 from tests.support.digests import digests
-from tests.unit.jobs.test_crashes import run
 
 
 def only(lake: Lake, now_ms: int = 0) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from jobs.lake.versions import NewerLakeError, layout_of
 from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
 from jobs.provenance import fingerprint
 from jobs.replay import stage
+from tests.slow.test_crashes import DiedError, DyingLake, run
 from tests.support.digests import digests
-from tests.unit.jobs.test_crashes import DiedError, DyingLake, run
 
 _LATER = "raw"  # a column of quarantine that the earlier release did not have
 
