@@ -35,7 +35,7 @@ _OPEN_TABLES = ("log_end_offsets", "described_partitions", "quorum_reports")
 
 def commands(row: Mapping[str, Any]) -> list[str]:
     """Shell commands, to run in the capture's folder, that show a piece of evidence. row: as in
-    `explain.Explained.evidence`."""
+    `finding.Explained.evidence`."""
     path, position, kind = row["path"], row["position"], row["file_kind"]
     if path is None or position is None:
         return []

@@ -38,13 +38,13 @@ class _Stop:
 
 
 _RUN, _LAKE = ("run", "{capture}", "--lake", "{lake}"), ("--lake", "{lake}")
+# By stage: its command, and the step at which it is stopped.
 _STAGES = {
-    "ingest": ("ingest", "{capture}", *_LAKE),
-    "replay": ("replay", *_LAKE),
-    "detect": ("detect", *_LAKE),
-    "quality": ("quality", *_LAKE),
+    "ingest": (("ingest", "{capture}", *_LAKE), "decoding"),
+    "replay": (("replay", *_LAKE), "replaying"),
+    "detect": (("detect", *_LAKE), "judging"),
+    "quality": (("quality", *_LAKE), "checking"),
 }
-_AT = {"ingest": "decoding", "replay": "replaying", "detect": "judging", "quality": "checking"}
 
 
 def trials() -> Iterator[tuple[str, str, Trial]]:
@@ -59,8 +59,8 @@ def _stops() -> Iterator[tuple[str, _Stop]]:
     for step in _SPARK_STEPS:
         yield f"`run` with Spark, step `{step}`", _Stop(_RUN, step, _INTO_SPARK_S, Ground.spark)
     done: list[Sequence[str]] = []
-    for stage, words in _STAGES.items():
-        yield f"`{stage}`", _Stop(words, _AT[stage], before=list(done))
+    for stage, (words, step) in _STAGES.items():
+        yield f"`{stage}`", _Stop(words, step, before=list(done))
         done.append(words)
     yield "`report`", _Stop(("report", "--output", "{place}/page.html", *_LAKE), 0.8)
     yield "`verify --all`", _Stop(("verify", "{lake}", "--all"), 1.5)
