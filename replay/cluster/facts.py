@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -31,6 +31,7 @@ CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset"
 DEFAULT_SESSION_TIMEOUT_MS = 9_000
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
+REMOTE_STORAGE = "remote.storage.enable"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 # The controller checks for stale brokers four times per session timeout; its queue and its log appends add to that.
 _LATENESS, _SLACK_MS = 0.5, 1_000
@@ -81,7 +82,7 @@ class ClusterFacts:
     offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
     records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
-    readings of its machine's boot id.
+    readings of its machine's boot id. tiered_topics: names of topics that ever had remote.storage.enable.
     """
 
     cluster_id: str
@@ -101,6 +102,7 @@ class ClusterFacts:
     broker_min_isr: Mapping[int, ConfigTimeline] = field(default_factory=dict)
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
     boots: Boots = field(default_factory=dict)
+    tiered_topics: frozenset[str] = frozenset()
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -171,7 +173,15 @@ def cluster_facts(
         broker_min_isr=_broker_min_isr(state, static),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
+        tiered_topics=frozenset(_tiered_topics(state.records)),
     )
+
+
+def _tiered_topics(records: Iterable[Row]) -> Iterator[str]:
+    for record in records:
+        data = record["data"]
+        if record["type"] == "CONFIG_RECORD" and data["name"] == REMOTE_STORAGE and data["value"] == "true":
+            yield data["resourceName"]
 
 
 def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:

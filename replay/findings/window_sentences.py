@@ -37,8 +37,12 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "premise_leaders_ran": (
         BOUND,
-        "Every leader of the known history was certainly one process for its whole term, as far as that can have "
-        "changed this log.",
+        "In every term of the known history only one process of the leader was registered, and so reached by anybody, "
+        "or a later one had all that the one before had, as far as that can have changed this log.",
+    ),
+    "premise_log_ends_current": (
+        BOUND,
+        "No leader since then can have counted on a log end that the new leader no longer had.",
     ),
     "held_by_protocol": (
         ASSUMPTION,
@@ -73,13 +77,19 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "not_held_earlier_leaders_unknown": (
         BOUND,
-        "The captured log begins with a snapshot (metadata offset {offset}). An earlier leader may have crashed and "
-        "returned inside its session, so the logs of members may differ.",
+        "The captured log begins with a snapshot (metadata offset {offset}). An earlier leader may have registered "
+        "again within its term with less, so the logs of members may differ.",
     ),
     "not_held_leader_may_have_restarted": (
         BOUND,
-        "Broker {brokers}, leader from metadata offset {offset} on, may have crashed and come back within its session: "
-        "its followers would then have truncated their logs to what it had left.",
+        "More than one process may have written as broker {brokers}, leader from metadata offset {offset} on: it "
+        "registered again within the term, its directories do not exclude two processes at once, or brokers append to "
+        "this topic by themselves. The logs of its followers may differ.",
+    ),
+    "not_held_old_log_ends": (
+        BOUND,
+        "Broker {brokers}, leader from metadata offset {offset} on, had led before and may not have learned who led in "
+        "between: then it counted on log ends from before, of replicas that had truncated since.",
     ),
     "contradicted": (BOUND, "It was a member of the ISR or ELR, but the evidence contradicts that it held everything."),
     "contradicted_by_truncation": (

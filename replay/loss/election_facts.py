@@ -16,7 +16,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
 from replay.loss.contradictions import Contradictions
 from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
 from replay.loss.premises import (
@@ -73,22 +73,20 @@ def partition_elections(
     evidence: Evidence,
     against: Contradictions,
     around: tuple[ClusterFacts, Sessions, int],
-    recorded: tuple[Sequence[Sequence[str] | None], Sequence[int]],
+    recorded: Recorded,
     lines: BrokerLines = NO_LINES,
 ) -> list[ElectionFacts]:
     """The elections of one partition, ready to judge.
 
     span: the partition's rows in the history [first, end). rows: the elections to judge. against: what else in the lake
     contradicts an election. around: the cluster, its brokers' sessions, and the time after which no state is known.
-    recorded: of the span's rows, directory ids in the order of the replicas, and partition epochs. lines: what brokers
-    logged about the partition.
+    recorded: of the span's rows. lines: what brokers logged about the partition.
     """
     cluster, sessions, end_ms = around
     sessions = sessions.extended(evidence.scrapes, cluster.clock)
-    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped, lines.corrupted)
-    directories, partition_epochs = recorded
-    reader = LineReader(terms, lines if terms.sound else NO_LINES, partition_epochs)
-    return _Partition(terms, evidence, against, directories, reader).elections(list(rows))
+    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped, recorded, lines)
+    reader = LineReader(terms, lines if terms.sound else NO_LINES)
+    return _Partition(terms, evidence, against, reader).elections(list(rows))
 
 
 class _Partition:
@@ -99,14 +97,13 @@ class _Partition:
         terms: LeaderTerms,
         evidence: Evidence,
         against: Contradictions,
-        directories: Sequence[Sequence[str] | None],
         reader: LineReader,
     ) -> None:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
         self.evidence = evidence if terms.sound else index_rows([])
-        self.against, self.directories, self.reader = against, directories, reader
+        self.against, self.reader = against, reader
 
     def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states
@@ -121,6 +118,7 @@ class _Partition:
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
         rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
+        rows = [row for row in rows if not self.terms.is_read_unserved(row)]
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
         return [*known, *self._alone_in_isr(), *self.reader.reports()]
 
@@ -184,6 +182,9 @@ class _Partition:
                 if not same or later.log_end_offset != scrape.log_end_offset or later.under_min_isr is not False:
                     continue
                 begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
+                session = self.sessions.last_begun(broker, begin)
+                if session is None or not session.ran_until(later.captured_at_ms - error):
+                    continue
                 epoch = self._led_alone(broker, begin - self.cluster.heard_ms - PROPAGATION_MS, end)
                 if epoch is not None and later.captured_at_ms > read_by(scrape.row):
                     yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
@@ -220,7 +221,7 @@ class _Partition:
         winner, replicas = int(states.leader[row]), members_of(states.replicas[row])
         # Kafka elects a last known leader that is no replica any more, after a cancelled reassignment.
         concerned = {*replicas, winner}
-        memberships = {broker: membership(self.terms, broker, row, self._directory_of) for broker in concerned}
+        memberships = {broker: membership(self.terms, broker, row) for broker in concerned}
         undisturbed = {broker for broker in replicas if term is None or self.terms.has_its_log(broker, term, row)}
         log_end_min, doubts = self._shared_log(row)
         return ElectionFacts(
@@ -339,13 +340,6 @@ class _Partition:
             if overlaps and span.broker in concerned:
                 yield Premise("contradicted_by_truncation", False, brokers=(span.broker,))
 
-    def _directory_of(self, row: int, broker: int) -> str | None:
-        directories = self.directories[row - self.first]
-        replicas = members_of(self.states.replicas[row])
-        if not directories or len(directories) != len(replicas) or broker not in replicas:
-            return None
-        return directories[replicas.index(broker)]
-
     def _likely_floor(self, term: LeaderTerm, elected_ms: int) -> Bound:
         """`likely_floor` of what was read after the term began, from its leader and that leader's followers."""
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
@@ -365,14 +359,8 @@ class _Partition:
         at_ms = int(facts.timestamp_ms[row])
         if facts.anchored[row]:
             return Step(epoch, at_ms, carries=False)
-        winner = int(self.states.leader[row])
-        if facts.previous_leader[row] == winner:
-            term_start = int(facts.term_start[facts.led[row - 1]])
-            session = self.sessions.at(winner, int(facts.batch[row]))
-            same = not self.sessions.begun(winner, int(facts.batch[term_start]), int(facts.batch[row]))
-            # One process up to when it led: another one, started after a crash within the session, may have less.
-            if same and session is not None and session.ran_until(at_ms + PROPAGATION_MS):
-                return Step(epoch, at_ms, carries=True)
+        if self.terms.carries(row):
+            return Step(epoch, at_ms, carries=True)
         survives = higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
         return Step(epoch, at_ms, carries=False, survives=survives)
 

@@ -19,6 +19,7 @@ from replay.controller.transitions import Bucket
 from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
 from replay.loss.election_facts import ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, facts_of
+from replay.loss.leader_terms import Recorded
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
@@ -182,7 +183,7 @@ def _election_facts(
     result = {}
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
         own = history.slice(first, end - first)
-        recorded = own["directories"].to_pylist(), own["partition_epoch"].to_pylist()
+        recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
         of_partition = lines.get(key, NO_LINES)
         for election in partition_elections(
             facts, states, (first, end), group.tolist(), evidence[key], against, around, recorded, of_partition

@@ -12,15 +12,24 @@ from itertools import islice, takewhile
 
 import numpy as np
 
-from replay.arrow.ragged import Array, mask_of
+from replay.arrow.ragged import Array, mask_of, members_of
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
+from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.facts import StateFacts
 from replay.loss.liveness import Session, Sessions
+from replay.offsets.broker_lines import NO_LINES, BrokerLines
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.partitions.elections import States
+from replay.partitions.reducer import MIGRATING
 
+# Topics to which a broker that leads a partition in its own eyes appends by itself, before anybody reaches it: the
+# coordinators' (Kafka's Topic.INTERNAL_TOPICS and CoordinatorRuntime).
+APPENDED_BY_BROKERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# Directory ids that mean: not known yet.
+NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 # A replica that has been in sync for this long, on a broker that ran all that time, follows its leader's log and has
 # written its high watermark since (replica.lag.time.max.ms, 30 s; replica.high.watermark.checkpoint.interval.ms, 5 s).
 SETTLED_MS = 60_000
@@ -31,8 +40,9 @@ class LeaderTerm:
     """A leader's time without a break: rows [first, end) of the history, and when it began and ended, in ms.
 
     session: the leader's session at the beginning; None if unknown. unbroken: one process led all that time; otherwise
-    a process that started after a crash may have led from `session.alive_until_ms` on. kept: whichever process led had
-    all that the leader had written: one process led, or its machine did not start again in that time.
+    another one may have led in its own eyes from `session.alive_until_ms` on, and its files and lines may be that
+    one's. kept: whoever else has a record of the term has it from one log: one process led, only one was registered and
+    so reached by anybody, or the machine did not start again in that time.
     """
 
     leader: int
@@ -45,9 +55,30 @@ class LeaderTerm:
     kept: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the history records of a partition beside its states. topic: its name; None if unknown. Of its rows:
+    directories, ids in the order of the replicas, and partition_epochs."""
+
+    topic: str | None = None
+    directories: Sequence[Sequence[str] | None] = ()
+    partition_epochs: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """When a broker's high watermark may come from a process that led in its own eyes only: from row `first` and
+    begin_ms on, up to row `end` and end_ms (None: to the end of what is known)."""
+
+    first: int
+    begin_ms: int
+    end: int
+    end_ms: int | None
+
+
 class LeaderTerms:
     """The leader terms of one partition, rows [first, end) of the bucket's facts and states. stopped:
-    `Evidence.stopped`; corrupted: `BrokerLines.corrupted`."""
+    `Evidence.stopped`; lines: what brokers logged about the partition."""
 
     def __init__(
         self,
@@ -58,9 +89,10 @@ class LeaderTerms:
         cluster: ClusterFacts,
         end_ms: int,
         stopped: Mapping[tuple[int, int], int],
-        corrupted: Mapping[int, Sequence[int | None]],
+        recorded: Recorded,
+        lines: BrokerLines = NO_LINES,
     ) -> None:
-        self.stopped, self.corrupted = stopped, corrupted
+        self.stopped, self.recorded, self.lines = stopped, recorded, lines
         self.facts, self.states, self.sessions, self.cluster = facts, states, sessions, cluster
         self.first, self.end = span
         self.end_ms = end_ms
@@ -68,6 +100,7 @@ class LeaderTerms:
         self._leaders: dict[int, Leaders] = {}
         self._absences: dict[int, Array] = {}
         self._unsettled: dict[int, list[int]] = {}
+        self._unserved: dict[int, list[Unserved]] = {}
 
     @property
     def sound(self) -> bool:
@@ -107,8 +140,59 @@ class LeaderTerms:
             found_ms = self.stopped[leader, session.broker_epoch] - self.cluster.clock.error_ms
             unbroken |= found_ms >= end_ms
         begin_ms = int(facts.timestamp_ms[first])
-        kept = bool(unbroken) or (known and self.ran_on(leader, session, begin_ms, end_ms))
+        kept = bool(unbroken) or (known and self._served_by_one(leader, session, first, end))
+        kept = kept or (known and self.ran_on(leader, session, begin_ms, end_ms))
         return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, bool(unbroken), kept)
+
+    @cached_property
+    def _is_written_by_clients(self) -> bool:
+        """Whether only clients and leaders write to the topic: brokers append to a coordinator's by themselves, and
+        what is in tiered storage outlives the process that wrote it."""
+        topic = self.recorded.topic
+        return topic is not None and topic not in APPENDED_BY_BROKERS and topic not in self.cluster.tiered_topics
+
+    def _served_by_one(self, leader: int, session: Session | None, first: int, end: int) -> bool:
+        """Whether one process of the leader was registered, and so could be reached, in rows [first, end): no new
+        incarnation registered after the batch of the first row and before that of the end."""
+        if session is None or self.facts.anchored[first] or not self._is_written_by_clients:
+            return False
+        batches = self.facts.batch
+        inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)
+        return not inside and self.sessions.excludes_a_second_process(leader, session)
+
+    def carries(self, row: int) -> bool:
+        """Whether the row's leader led last, and as the same registered process, so that nobody else served between."""
+        winner, led = int(self.states.leader[row]), int(self.facts.led[row - 1])
+        if self.facts.previous_leader[row] != winner:
+            return False
+        begin, session = int(self.facts.term_start[led]), self.sessions.at(winner, int(self.facts.batch[row]))
+        if session is None or self.sessions.begun(winner, int(self.facts.batch[begin]), int(self.facts.batch[row])):
+            return False
+        if session.ran_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS):
+            return True
+        end = next((term.end for term in self.all_terms if term.first <= row < term.end), self.end)
+        known = end < self.end and not self.states.begins[end]
+        return known and self._served_by_one(winner, session, begin, end)
+
+    def directory_of(self, row: int, broker: int) -> str | None:
+        """The id of the directory in which the broker has its replica; None if it has none, or none is recorded."""
+        directories = self.recorded.directories[row - self.first] if self.recorded.directories else None
+        replicas = members_of(self.states.replicas[row])
+        if not directories or len(directories) != len(replicas) or broker not in replicas:
+            return None
+        return directories[replicas.index(broker)]
+
+    def stayed(self, broker: int, since_ms: int, last: int) -> bool:
+        """Whether the broker's replica is recorded in one directory from since_ms to row `last`.
+
+        While a replica is moved, its new directory may be recorded before its new log has all records of the old one.
+        If the process ends then, the next one takes the new log (Kafka's LogManager.recoverAbandonedFutureLogs).
+        """
+        begin = self.first + max(bisect_right(self.times, since_ms) - 1, 0)
+        if self.facts.anchored[begin] and self.times[begin - self.first] > since_ms:
+            return False  # where it was before the snapshot is not known
+        found = {self.directory_of(row, broker) for row in range(begin, last + 1)}
+        return len(found - {*NO_DIRECTORY, None}) <= 1
 
     def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
@@ -126,12 +210,106 @@ class LeaderTerms:
         readings = self.cluster.boots.get(broker, ())
         error_ms = self.cluster.clock.error_ms
         kept = self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms + PROPAGATION_MS)
-        return kept and is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, error_ms)
+        if not kept or not is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, error_ms):
+            return False
+        life_ms = self.known_since_ms if session is None else session.begin_ms
+        last = bisect_right(self.times, until_ms + PROPAGATION_MS) - 1
+        return self.stayed(broker, life_ms, self.first + max(last, 0))
 
     def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
         error = self.cluster.clock.error_ms + PROPAGATION_MS
-        times = self.corrupted.get(broker, ())
+        times = self.lines.corrupted.get(broker, ())
         return any(at is None or since_ms - error <= at <= until_ms + error for at in times)
+
+    def unserved(self, broker: int) -> list[Unserved]:
+        """When a high watermark of the broker may be one that no client ever had.
+
+        A process that starts inside its predecessor's session leads in its own eyes. Alone in the ISR and not below min
+        ISR it sets its high watermark to its log's end, and writes that down. It is gone when the broker has followed
+        another leader, which takes it into the ISR, or when it leads again as a registered process.
+        """
+        if broker not in self._unserved:
+            terms = [term for term in self.all_terms if term.leader == broker]
+            found = (self._unserved_in(term) for term in terms)
+            self._unserved[broker] = [each for each in found if each is not None]
+        return self._unserved[broker]
+
+    def _unserved_in(self, term: LeaderTerm) -> Unserved | None:
+        if term.unbroken:
+            return None
+        facts, session = self.facts, term.session
+        alive_ms = term.begin_ms if session is None else session.alive_until_ms
+        waits = session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        rows = np.arange(term.first, term.end)
+        alone = (self.states.isr_size[rows] == 1) & ~(facts.below[rows] & (waits | facts.elr_on[rows]))
+        until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
+        found = rows[alone & (until + PROPAGATION_MS > alive_ms)]
+        if not len(found):
+            return None
+        first = int(found[0])
+        end = self._served_again(term.leader, term.end)
+        written_ms = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        end_ms = None if end == self.end else int(facts.timestamp_ms[end]) + written_ms
+        return Unserved(first, max(alive_ms, int(facts.timestamp_ms[first])), end, end_ms)
+
+    def _served_again(self, broker: int, since: int) -> int:
+        """The first row from `since` on by which the broker's high watermark is a serving leader's; the end if none."""
+        rows = np.arange(max(since, self.first + 1), self.end)
+        bits = mask_of(self.states.replicas[rows], np.full(len(rows), broker))
+        now = (bits & self.states.isr[rows]) != 0
+        before = (mask_of(self.states.replicas[rows - 1], np.full(len(rows), broker)) & self.states.isr[rows - 1]) != 0
+        leader = self.states.leader[rows]
+        taken_in = now & ~before & (leader >= 0) & (leader != broker) & ~self.facts.anchored[rows]
+        joined = rows[taken_in]
+        again = (t.first for t in self.all_terms if t.leader == broker and t.first >= since and self.learned(t))
+        return int(min([self.end, *joined[:1].tolist(), *again]))
+
+    def learned(self, term: LeaderTerm) -> bool:
+        """Whether a registered process certainly learned that it leads the term."""
+        session = term.session
+        return session is not None and session.ran_until(term.begin_ms + PROPAGATION_MS)
+
+    def is_unserved(self, broker: int, row: int) -> bool:
+        """Whether the broker's high watermark in the row may be one that no client ever had."""
+        return any(each.first <= row < each.end for each in self.unserved(broker))
+
+    def is_read_unserved(self, row: Row) -> bool:
+        """The same of a row that was read from the broker or its disk."""
+        error_ms = self.cluster.clock.error_ms
+        begin_ms, end_ms = row["captured_at_ms"] - error_ms, read_by(row) + error_ms
+        spans = self.unserved(row["broker_id"])
+        return any(s.begin_ms <= end_ms and (s.end_ms is None or begin_ms <= s.end_ms) for s in spans)
+
+    def counts_old_log_ends(self, first: int, row: int) -> tuple[int, int] | None:
+        """(row, leader) of a leader epoch that began after row `first` and before `row` whose leader may still have
+        counted on log ends from before another leader's epoch; None if there is none.
+
+        A leader that applies its own epochs without the one between (in one delta) keeps the log ends that it knew of
+        its followers, which may have truncated since (Kafka's Replica.resetReplicaState with isNewLeader false).
+        """
+        rows = np.arange(first + 1, row)
+        for at in rows[self.facts.changes[rows] & (self.states.leader[rows] >= 0)].tolist():
+            leader = int(self.states.leader[at])
+            if self.facts.previous_leader[at] not in (-1, leader) and not self._began_anew(leader, at):
+                return at, leader
+        return None
+
+    def _began_anew(self, leader: int, row: int) -> bool:
+        """Whether the leader had certainly given up an earlier leadership when it began to lead in that row."""
+        led = [t for t in self.terms_within(int(self.facts.stretch[row]), row) if t.leader == leader and t.end <= row]
+        if not led:
+            return not self.facts.anchored[self.facts.stretch[row]]
+        earlier, now = led[-1], self.sessions.at(leader, int(self.facts.batch[row]))
+        if earlier.session is None or now is None or earlier.session.begin_batch != now.begin_batch:
+            return earlier.session is not None and now is not None
+        since, epoch = int(self.states.leader_epoch[earlier.end - 1]), int(self.states.leader_epoch[row])
+        if any(since < each < epoch for each in self.lines.followed_epochs(leader)):
+            return True
+        # Another leader took it in: it has fetched from that one.
+        between = np.arange(earlier.end, row)
+        bits = mask_of(self.states.replicas[between], np.full(len(between), leader)) & self.states.isr[between]
+        joined = (bits[1:] != 0) & (bits[:-1] == 0) & (self.states.leader[between][1:] >= 0)
+        return bool(joined.any())
 
     def last_term(self, row: int) -> LeaderTerm | None:
         """The last term that began before a row and within the row's stretch."""
@@ -157,9 +335,9 @@ class LeaderTerms:
         return takewhile(lambda term: term.first < row, islice(self._broken, low, None))
 
     def undisturbed(self, broker: int, term: LeaderTerm) -> bool:
-        """Whether the broker's log was certainly neither truncated to, nor written by, a process other than the elected
-        one, or a later one that had no less: the elected one led all the time, or the broker stopped while it certainly
-        still ran and came back later.
+        """Whether the broker's log was certainly neither truncated to, nor written by, a process that served beside the
+        elected one with less: no other one served, or the broker stopped while the elected one certainly still ran and
+        came back later.
         """
         if self.facts.anchored[term.first]:
             return False  # what happened in this term before the snapshot is not known

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -43,11 +42,10 @@ class LineBounds:
 class LineReader:
     """Reads the lines of one partition against its leader terms."""
 
-    def __init__(self, terms: LeaderTerms, lines: BrokerLines, partition_epochs: Sequence[int]) -> None:
-        """partition_epochs: of the partition's rows, in order."""
+    def __init__(self, terms: LeaderTerms, lines: BrokerLines) -> None:
         self.terms, self.lines = terms, lines
         self.facts, self.states = terms.facts, terms.states
-        self.row_of = {epoch: terms.first + i for i, epoch in enumerate(partition_epochs)}
+        self.row_of = {epoch: terms.first + i for i, epoch in enumerate(terms.recorded.partition_epochs)}
         # By broker, its lines that show a log end, in order of the rows that they are about.
         self._ends: dict[int, list[tuple[int, Said]]] = defaultdict(list)
         for line in lines.ends:
@@ -64,23 +62,43 @@ class LineReader:
         created = -1 if anchored else int(self.states.leader_epoch[self.terms.first])
         result = []
         for line in self.lines.led:
+            if self._is_unserved(line):
+                continue
             own = line.leader_epoch
             result.append(Report(line.high_watermark, 0, own, line.row, LOGGED_FLOOR, before_epoch=own + 1))
         for line in self.lines.followed:
+            if self._is_unserved(line):
+                continue
             # The first line of a process may repeat what an earlier one learned in that epoch.
             before = line.leader_epoch if line.came_from else line.leader_epoch + 1
             since = max(created, self._led_before(line))
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
         for cut in self.lines.cuts:
             epoch = self._cut_in(cut)
-            if epoch is not None:
+            if epoch is not None and not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
                 since = max([created, *led])
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
         for shrink in self.lines.shrinks:
+            rows = range(self._first_row(shrink.since_epoch), self._first_row(shrink.until_epoch + 1))
+            if any(self.terms.is_unserved(shrink.row["broker_id"], row) for row in rows):
+                continue
             since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
+
+    def _is_unserved(self, line: Said) -> bool:
+        """Whether the high watermark in the line may be of a process that led in its own eyes only.
+
+        The line of a process that knew an earlier leader epoch shows what it had before this one."""
+        at = self.row_of[line.partition_epoch]
+        if line.came_from is not None and line.row["source"] != UNCHANGED:
+            at = max(self._begin_of_epoch(at) - 1, self.terms.first)
+        return self.terms.is_unserved(line.broker, at)
+
+    def _first_row(self, leader_epoch: int) -> int:
+        """The first row of the first leader epoch that is not below this one."""
+        return self.terms.first + int(np.searchsorted(self._epochs, leader_epoch))
 
     def _led_before(self, line: Said) -> int:
         """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
@@ -198,7 +216,8 @@ class LineReader:
         last_epoch, came_from = int(self.states.leader_epoch[term.end - 1]), line.came_from
         start = self._start_of_last_epoch(term)
         led = came_from == (term.leader, last_epoch)
-        if not led and start is None:
+        # One that was registered must have led: nobody reaches another one, and the leader before may go on.
+        if not self.terms.learned(term) or (not led and start is None):
             return None
         knew = came_from is not None and came_from[1] >= last_epoch
         followed = self._is_of_its_process(term, at)

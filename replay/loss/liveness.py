@@ -1,11 +1,13 @@
 """Broker sessions over metadata offsets, and until when each certainly ran the process that had registered.
 
 A broker that crashes can be back before its session times out. The new process cannot register while the old session is
-valid, but it reads the metadata log and leads whatever partitions the old session led, with the log that it loaded
-(Kafka's BrokerMetadataPublisher and ClusterControlManager.registerBroker: DuplicateBrokerRegistrationException). So a
-session shows which process a broker ran only up to the last time at which the controller had certainly heard from it.
+valid (ClusterControlManager.registerBroker: DuplicateBrokerRegistrationException). It serves nobody before it is
+registered and unfenced (BrokerServer.startup calls socketServer.enableRequestProcessing last), but it reads the
+metadata log, leads in its own eyes with the log that it loaded, and rewrites its own files. So a session shows which
+process served, and it shows whose files a broker has only up to the last time at which the controller had certainly
+heard from it.
 
-Sources: Kafka's ClusterControlManager, BrokerHeartbeatManager (broker.session.timeout.ms), KIP-631.
+Sources: Kafka's BrokerServer, ClusterControlManager, BrokerHeartbeatManager (broker.session.timeout.ms), KIP-631.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Session:
     end_batch: of the record that ended it for good (another registration or an unregistration); None if none did.
     shutdown_ms, shutdown_batch: when it asked for a controlled shutdown from which it never came back; None if it did
     not. alive_until_ms: its process certainly ran until then. newest_level: the newest metadata.version that it
-    supports, as a feature level; None if the registration does not show it.
+    supports, as a feature level; None if the registration does not show it. log_dirs: ids of its directories; None if
+    the registration does not name them (KIP-858).
     """
 
     broker_id: int
@@ -42,6 +45,7 @@ class Session:
     shutdown_batch: int | None
     alive_until_ms: int
     newest_level: int | None
+    log_dirs: frozenset[str] | None = None
 
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process certainly ran, without a break, from the session's begin up to a time."""
@@ -71,6 +75,12 @@ class Sessions:
         if up_to_batch is not None:
             end = bisect_right(sessions, up_to_batch, key=lambda s: s.begin_batch)
         return sessions[first:end]
+
+    def excludes_a_second_process(self, broker_id: int, session: Session) -> bool:
+        """Whether no process of an earlier session of the broker can still run beside the session's. All sessions up to
+        it have the same directories, and a process locks them (.lock in each, Kafka's LogManager.lockLogDirs)."""
+        earlier = self.begun(broker_id, -1, session.begin_batch - 1)
+        return all(s.log_dirs is not None and s.log_dirs == session.log_dirs for s in earlier)
 
     def last_begun(self, broker_id: int, timestamp_ms: int) -> Session | None:
         """The last session that began by a time, whether or not it had ended by then."""
@@ -147,6 +157,7 @@ def _sessions(
             shutdown_batch=left.batch_base_offset if left else None,
             alive_until_ms=alive,
             newest_level=first.newest_level,
+            log_dirs=None if first.log_dirs is None else frozenset(first.log_dirs),
         )
 
 

@@ -8,17 +8,12 @@ conclude.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import LeaderTerms
+from replay.loss.leader_terms import NO_DIRECTORY, LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
-from replay.partitions.reducer import MIGRATING
-
-# Directory ids that mean: not known yet.
-_NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +48,10 @@ class Membership:
 NO_MEMBER = Membership(None, ())
 
 
-def membership(terms: LeaderTerms, broker: int, row: int, directory_of: Callable[[int, int], str | None]) -> Membership:
+def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     """The membership of a replica at an election.
 
-    row: of the history, the election's; everything in its batch is one event. directory_of: (row, broker) -> id of the
-    replica's directory, None if it is not recorded.
+    row: of the history, the election's; everything in its batch is one event.
     """
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
@@ -77,9 +71,10 @@ def membership(terms: LeaderTerms, broker: int, row: int, directory_of: Callable
         *_of_joining(terms, broker, joined),
         *_of_features(terms, broker, joined, before),
         _not_marked(terms, row),
-        *_of_its_log(terms, broker, (joined, before, row), directory_of),
+        *_of_its_log(terms, broker, (joined, before, row)),
         _alive(terms, broker, row),
         _leaders(terms, broker, joined, row),
+        *_log_ends(terms, joined, row),
     ]
     return Membership(joined, premises)
 
@@ -109,9 +104,7 @@ def _not_marked(terms: LeaderTerms, row: int) -> Premise:
     return Premise("premise_not_marked", True)
 
 
-def _of_its_log(
-    terms: LeaderTerms, broker: int, rows: tuple[int, int, int], directory_of: Callable[[int, int], str | None]
-) -> Iterator[Premise]:
+def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> Iterator[Premise]:
     """The premises that it kept its log: no restart since it joined, or only clean ones by the controller's judgement,
     and one directory."""
     (joined, before, row), facts = rows, terms.facts
@@ -126,10 +119,12 @@ def _of_its_log(
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)
     else:
         yield Premise("restarted", False)
-    first, last = directory_of(joined, broker), directory_of(before, broker)
+    first, last = terms.directory_of(joined, broker), terms.directory_of(before, broker)
     state = terms.cluster.brokers.after_batch(broker, batch)
-    online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *_NO_DIRECTORY)
-    if (first == last or not begun or (first in _NO_DIRECTORY and last in _NO_DIRECTORY)) and online:
+    online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *NO_DIRECTORY)
+    session = terms.sessions.at(broker, since)
+    stayed = not begun or (session is not None and terms.stayed(broker, session.begin_ms, before))
+    if (first == last or not begun or (first in NO_DIRECTORY and last in NO_DIRECTORY)) and online and stayed:
         yield Premise("premise_same_directory", True)
     else:
         yield Premise("not_held_directory_changed", False, brokers=(broker,))
@@ -144,11 +139,12 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
 
 
 def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
-    """The premise that every leader of the known history was one process, and so was the broker if another led later.
+    """The premise that one process served in every term of the known history, and so in the broker's own if another led
+    later.
 
-    A second process writes its epoch again after what the first one lost. A replica that was away keeps the first
-    version, and no fetch shows that: logs of members may differ below the high watermark. So terms from before the
-    broker joined count as well.
+    A second process that registers within its term writes its epoch again after what the first one lost. A replica that
+    was away keeps the first version, and no fetch shows that: logs of members may differ below the high watermark. So
+    terms from before the broker joined count as well.
     """
     first = int(terms.facts.stretch[row])
     if terms.facts.anchored[first]:
@@ -163,6 +159,15 @@ def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
         if not sound:
             return may_have_restarted(terms.facts, term.first, term.leader)
     return Premise("premise_leaders_ran", True)
+
+
+def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
+    """The premise that no leader since the replica joined counted on a log end that the replica no longer had."""
+    found = terms.counts_old_log_ends(joined, row)
+    if found is None:
+        yield Premise("premise_log_ends_current", True)
+    else:
+        yield Premise("not_held_old_log_ends", False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
 
 
 def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:
@@ -187,6 +192,6 @@ def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:
 
 
 def may_have_restarted(facts: StateFacts, row: int, leader: int) -> Premise:
-    """The leader from that row of the history on may have been more than one process."""
+    """In the term that begins with that row more than one process of the leader may have served."""
     offset = int(facts.offset[row])
     return Premise("not_held_leader_may_have_restarted", False, offset=offset, brokers=(leader,))

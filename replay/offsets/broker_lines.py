@@ -96,6 +96,13 @@ class BrokerLines:
     shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
 
+    def followed_epochs(self, broker: int) -> set[int]:
+        """The leader epochs in which a process of the broker logged that it had followed, or learned of another
+        leader."""
+        followed = {line.leader_epoch for line in self.followed if line.broker == broker}
+        came_from = [line.came_from for line in self.led if line.broker == broker]
+        return followed | {known[1] for known in came_from if known is not None and known[0] != broker}
+
     @property
     def ends(self) -> Iterator[Said]:
         """The lines that say where a log ended."""

@@ -13,8 +13,9 @@ from tests.simulator.truth import Reign
 class Disk:
     """What outlives a process. marks: replication-offset-checkpoint, by topic name only (None: the file is lost; -1: it
     has no line of the topic). recovery_point: likewise. marker: the epoch in .kafka_cleanshutdown, None without one.
-    log: of the topic that topic_id names. directory: the id of the log directory. torn: the machine crashed and took
-    the log's end with it."""
+    log: of the topic that topic_id names. directory: the id of the log directory. future: the log that a move between
+    directories has copied so far, in the directory of that id. torn: the machine crashed and took the log's end with
+    it."""
 
     directory: str
     directories: tuple[str, ...]
@@ -24,15 +25,16 @@ class Disk:
     recovery_point: int = -1
     marker: int | None = None
     torn: bool = False
+    future: tuple[str, Log] | None = None
 
 
 @dataclass(slots=True)
 class Leading:
-    """A process that acts as leader. isr: as committed; pending: as asked for. log_ends and caught_up_ms: of the
-    followers, as their fetches told."""
+    """A process that acts as leader. reign: None while nobody can reach it. isr: as committed; pending: as asked for.
+    log_ends and caught_up_ms: of the followers, as their fetches told."""
 
     epoch: int
-    reign: Reign
+    reign: Reign | None
     isr: list[int]
     partition_epoch: int
     replicas: list[int]
@@ -44,14 +46,17 @@ class Leading:
 @dataclass(slots=True)
 class Process:
     """incarnation: of the broker; broker_epoch: of its registration, None before that. view: the partition as it last
-    heard of it. known: (leader, leader epoch) that it last led or followed. loaded: its log is. quiet: it has all that
-    its leader has, and keeps fetching."""
+    heard of it. read: the metadata offset up to which it has read. known: (leader, leader epoch) that it last led or
+    followed. loaded: its log is. serving: its listener is open. quiet: it has all that its leader has, and keeps
+    fetching."""
 
     incarnation: int
     started_ms: int
     previous_epoch: int
     broker_epoch: int | None = None
     loaded: bool = False
+    serving: bool = False
+    read: int = -1
     frozen: bool = False
     stopping: bool = False
     view: State | None = None
@@ -67,13 +72,15 @@ class Process:
 
 @dataclass(slots=True)
 class Broker:
-    """place: among Setup.brokers. reachable: by the controller. boots: how often its machine was started."""
+    """place: among Setup.brokers. reachable: by the controller. lags_until_ms: its metadata thread waits until then.
+    boots: how often its machine was started."""
 
     id: int
     place: int
     disk: Disk
     process: Process | None = None
     reachable: bool = True
+    lags_until_ms: int = 0
     incarnations: int = 0
     boots: int = 0
 

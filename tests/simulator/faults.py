@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.controller.profiles import PROFILES
+from replay.loss.leader_terms import APPENDED_BY_BROKERS
 from tests.simulator.life import Life, Thinning
 from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step
@@ -36,6 +37,7 @@ class Fault:
     recreated: bool = False
     spare: float = 0.15
     unclean: float = 0.3
+    appends_by_itself: bool = False
 
 
 FAULTS = {
@@ -55,8 +57,12 @@ FAULTS = {
     "skewed clocks": Fault(KILLS | {"restart": 2, "freeze": 2}, skewed=True),
     "missing rows": Fault(KILLS | {"restart": 2}, missing=True),
     "missing log": Fault(KILLS | {"restart": 2, "min_isr": 1}, gap=True),
+    "late metadata": Fault(KILLS | {"restart": 2, "lag": 9, "prefer": 9, "bounce": 5, "cut_pair": 2}),
+    "moved replicas": Fault(KILLS | {"move": 9, "restart": 3, "bounce": 4}),
+    "coordinators": Fault(KILLS | {"restart": 8}, appends_by_itself=True),
     "everything": Fault(
         KILLS
+        | {"lag": 2, "move": 2}
         | {"restart": 4, "cut_off_leader": 3, "cut_off": 1, "cut_pair": 1, "heal": 3, "freeze": 3, "min_isr": 2}
         | {"elr": 1, "reassign": 2, "cancel_reassignment": 1, "delete_topic": 1, "create_topic": 3}
         | {"lose_directory": 1, "lose_marks": 1, "unclean": 1},
@@ -135,7 +141,8 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, 
         hidden_first_topic=kind.recreated and rng.random() < 0.5,
         cut_ms=cut_ms,
         seed=rng.randrange(2**31),
-        topic=f"t{number}",
+        appends_by_itself=kind.appends_by_itself,
+        topic=sorted(APPENDED_BY_BROKERS)[number % 3] if kind.appends_by_itself else f"t{number}",
         topic_ids=f"{'T' * 10}{number:08}",
         base_offset=number * OFFSETS,
     )

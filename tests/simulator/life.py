@@ -343,7 +343,9 @@ def alike(each: Life) -> tuple[Any, ...]:
     """Lives with the same answer can be in one cluster."""
     setup = each.setup
     cut = setup.cut_ms if setup.cut_ms is None or each.log_end_ms == setup.cut_ms else None
-    return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut
+    # One cluster has a topic once.
+    topic = setup.topic_ids if setup.appends_by_itself else None
+    return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut, topic
 
 
 def _history_row(state: State, topic: str) -> Row:

@@ -45,6 +45,12 @@ class Log:
         self.records = self.records + records
         self.epochs = self.epochs + epochs
 
+    def prefix(self, end: int) -> Log:
+        """A copy of what is below an offset."""
+        copy = Log(self.records, self.epochs, self.entries, self.start)
+        copy.cut(end)
+        return copy
+
     def cut(self, end: int) -> None:
         """Truncate to an end offset; lines that begin there or later go."""
         self.records, self.epochs = self.records[:end], self.epochs[:end]

@@ -22,6 +22,11 @@ class Replication(Lines):
         process.delivering = False
         if broker.process is not process or process.frozen or not broker.reachable or not process.loaded:
             return
+        if self.events.now < broker.lags_until_ms:
+            process.delivering = True
+            self.events.at(broker.lags_until_ms, self.deliver, broker, process)
+            return
+        process.read = self.controller.next_offset
         state = self.controller.state
         process.min_isr = self.controller.min_isr
         if state is None or state is process.view:
@@ -29,7 +34,7 @@ class Replication(Lines):
             return
         new_topic = process.view is None or process.view.topic_id != state.topic_id
         leader_epoch = -1 if new_topic or process.view is None else process.view.leader_epoch
-        process.view = state
+        before, process.view = process.view, state
         if state.removed or broker.id not in state.replicas:
             self._stop_leading(process)
             self._drop_log(broker)
@@ -42,7 +47,7 @@ class Replication(Lines):
             process.known = None
             self.log_partition(broker, process)
         if state.leader_epoch > leader_epoch:
-            self._new_epoch(broker, process, state)
+            self._new_epoch(broker, process, state, before)
         else:
             self.log_state(broker, process, state)
         leading = process.leading
@@ -54,6 +59,7 @@ class Replication(Lines):
         self.wake(broker)
 
     def _drop_log(self, broker: Broker) -> None:
+        broker.disk.future = None
         if broker.disk.topic_id:
             broker.disk.topic_id, broker.disk.log = "", Log()
             broker.disk.recovery_point = -1
@@ -62,6 +68,7 @@ class Replication(Lines):
     def _new_log(self, broker: Broker, state: State) -> None:
         """A replica without a log here makes an empty one, and tells the controller in which directory."""
         broker.disk.topic_id, broker.disk.log, broker.disk.recovery_point = state.topic_id, Log(), 0
+        broker.disk.future = None
         self._high_watermark(broker, 0)
         assert broker.process is not None
         if state.directories[state.replicas.index(broker.id)] != broker.disk.directory:
@@ -79,40 +86,83 @@ class Replication(Lines):
         self.controller.change(directories={broker.id: broker.disk.directory})
         self.controller.end_batch()
 
-    def _new_epoch(self, broker: Broker, process: Process, state: State) -> None:
+    def move(self, broker: Broker, behind: int, for_ms: int) -> None:
+        """The replica is moved to another directory: the controller has recorded that, and the future log, which lacks
+        so many records now, takes the log's place for_ms later (Kafka's ReplicaAlterLogDirsThread)."""
+        disk, process, state = broker.disk, broker.process, self.controller.live
+        others = [d for d in disk.directories if d != disk.directory]
+        if process is None or not process.serving or not broker.running or not others or disk.future is not None:
+            return
+        if state is None or disk.topic_id != state.topic_id or not broker.reachable or not self.controller_is_up():
+            return
+        disk.future = others[0], disk.log.prefix(max(disk.log.start, disk.log.end - behind))
+        self.note(f"broker {broker.id} moves its replica to {others[0]}: {disk.future[1].end} of {disk.log.end}")
+        self.controller.change(directories={broker.id: others[0]})
+        self.controller.end_batch()
+        self.events.after(for_ms, self.promote, broker, process, disk.future)
+
+    def promote(self, broker: Broker, process: Process, future: tuple[str, Log]) -> None:
+        if broker.process is process and broker.disk.future is future:
+            if process.frozen:
+                self.events.after(500, self.promote, broker, process, future)
+                return
+            broker.disk.directory, broker.disk.future = future[0], None
+
+    def _new_epoch(self, broker: Broker, process: Process, state: State, before: State | None) -> None:
+        led = process.leading
         self._stop_leading(process)
         process.quiet = False
         self.log_epoch(broker, process, state)
         if state.leader != broker.id:
+            self._fetch_once_more(broker, process, before)
             return
         log = broker.log
         log.assign(state.leader_epoch, log.end)
         self.note(f"broker {broker.id} leads epoch {state.leader_epoch} from {log.end}, hw {process.high_watermark}")
-        ledger = self.ledger(state.topic_id)
-        reign = ledger.leads(broker.id, state.leader_epoch, log)
-        # What is below its high watermark is committed, whoever wrote it. Offsets count that retention deleted, too.
-        ledger.promise(state.leader_epoch, 0, log.records[: process.high_watermark])
         now = self.events.now
         caught_up = {b: now if b in state.isr else 0 for b in state.replicas if b != broker.id}
+        # A leader that led before, as far as it has read, keeps the log ends that it knows (Replica.resetReplicaState
+        # with isNewLeader false), although another one may have led in between.
+        known = led.log_ends if led else {}
         process.leading = Leading(
-            state.leader_epoch, reign, state.isr, state.partition_epoch, state.replicas, caught_up_ms=caught_up
+            state.leader_epoch, None, state.isr, state.partition_epoch, state.replicas, None, known, caught_up
         )
+        if process.serving:
+            self.reign(broker, process, process.leading)
+        elif self.setup.appends_by_itself:
+            self.events.after(self.random(100, 3_000), self.append_by_itself, broker, process, process.leading)
         self.advance(broker)
         lag = self.setup.replica_lag_time_max_ms
         self.events.after(lag + self.random(0, lag // 2), self.check_isr, broker, process, state.leader_epoch)
 
+    def reign(self, broker: Broker, process: Process, leading: Leading) -> None:
+        """Clients and followers reach a process that acts as leader."""
+        ledger = self.ledger(broker.disk.topic_id)
+        leading.reign = ledger.leads(broker.id, leading.epoch, broker.log)
+        # What is below its high watermark is committed, whoever wrote it. Offsets count that retention deleted, too.
+        ledger.promise(leading.epoch, 0, broker.log.records[: process.high_watermark])
+
+    def append_by_itself(self, broker: Broker, process: Process, leading: Leading) -> None:
+        """A coordinator writes to the partition that it leads in its own eyes."""
+        if broker.process is process and process.leading is leading and not process.serving and not process.frozen:
+            self.appended(broker, self.new_records(1), leading.epoch)
+            self.advance(broker)
+
+    def appended(self, broker: Broker, records: list[int], epoch: int) -> None:
+        broker.log.append(records, [epoch] * len(records))
+
     def _stop_leading(self, process: Process) -> None:
         leading = process.leading
-        if leading:
+        if leading and leading.reign:
             self.note(f"epoch {leading.epoch} of broker {leading.reign.broker} ends at {leading.reign.log.end}")
             leading.reign.end()
-            process.leading = None
+        process.leading = None
 
     # Records.
 
     def produce(self, broker: Broker, count: int, acks_all: bool) -> None:
         process = broker.process
-        if process is None or not broker.running or not process.leading:
+        if process is None or not broker.running or not process.leading or not process.serving:
             return
         leading = process.leading
         if acks_all and len(leading.isr) < min(process.min_isr, len(leading.replicas)):
@@ -122,7 +172,7 @@ class Replication(Lines):
                 leading.caught_up_ms[follower.id] = self.events.now
                 follower.process.quiet = False
         self.note(f"broker {broker.id} takes {count} records at {broker.log.end}, acks {'all' if acks_all else 1}")
-        broker.log.append(self.new_records(count), [leading.epoch] * count)
+        self.appended(broker, self.new_records(count), leading.epoch)
         self.advance(broker)
         self._wake_followers(broker)
 
@@ -141,10 +191,11 @@ class Replication(Lines):
         if mark > begin:
             state = process.view
             assert state is not None
-            ledger = self.ledger(state.topic_id)
-            winner = None if ledger.waiting_for is None else self.brokers[ledger.waiting_for]
-            held = winner.log.records if winner is not None and winner.disk.topic_id == state.topic_id else ()
-            ledger.promise(leading.epoch, begin, log.records[begin:mark], held)
+            if leading.reign:
+                ledger = self.ledger(state.topic_id)
+                winner = None if ledger.waiting_for is None else self.brokers[ledger.waiting_for]
+                held = winner.log.records if winner is not None and winner.disk.topic_id == state.topic_id else ()
+                ledger.promise(leading.epoch, begin, log.records[begin:mark], held)
             self._high_watermark(broker, mark)
             self.note(f"broker {broker.id} has high watermark {mark} in epoch {leading.epoch}")
             self._wake_followers(broker)
@@ -203,6 +254,8 @@ class Replication(Lines):
         there = leader.process
         if there is None or not self.connected(broker, leader) or not leader.running or there.leading is None:
             return
+        if not there.serving:
+            return
         leading = there.leading
         if leading.epoch != view.leader_epoch or leader.disk.topic_id != view.topic_id:
             return
@@ -214,6 +267,8 @@ class Replication(Lines):
             truncate(broker.log, told)
             self.log_truncation(broker, leader, told, (before, process.high_watermark))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
+            if broker.disk.future is not None:
+                truncate(broker.disk.future[1], told)
             self.note(f"broker {broker.id} is cut from {before} to {broker.log.end}, hw was {process.high_watermark}")
             self._high_watermark(broker, min(process.high_watermark, broker.log.end))
             self.wake(broker)
@@ -233,6 +288,23 @@ class Replication(Lines):
             self.wake(broker)
         else:
             process.quiet = True
+
+    def _fetch_once_more(self, broker: Broker, process: Process, before: State | None) -> None:
+        """The line of a new leader is logged before the fetcher of the old one is removed: it may append what it got,
+        and fetch from there once more (Kafka's ReplicaManager.applyLocalFollowersDelta)."""
+        if before is None or before.removed or before.leader in (-1, broker.id) or self.own_rng.random() < 0.7:
+            return
+        leader = self.brokers[before.leader]
+        there = leader.process
+        if there is None or there.leading is None or not there.serving or not leader.running:
+            return
+        same = leader.disk.topic_id == before.topic_id and there.leading.epoch == before.leader_epoch
+        if not same or not self.connected(broker, leader) or broker.id not in there.leading.replicas:
+            return
+        if process.loaded and diverging(leader.log, broker.log) is None and broker.log.end < leader.log.end:
+            follow(leader.log, broker.log)
+            there.leading.log_ends[broker.id] = broker.log.end
+            self.advance(leader)
 
     # ISR changes.
 

@@ -1,5 +1,9 @@
 """How brokers' processes begin and end, and what the controller makes of their heartbeats.
 
+A process opens its listener when the controller has registered and unfenced it, and not before: BrokerServer.startup
+waits for both, then calls socketServer.enableRequestProcessing (the same in 3.9.1 to 4.4.0). Until then nobody produces
+to it or fetches from it, although it reads the metadata and acts on it.
+
 Follows Kafka's BrokerLifecycleManager, BrokerHeartbeatManager, LogManager (clean shutdown, checkpoints at start) and
 ReplicationControlManager.processBrokerHeartbeat.
 """
@@ -34,6 +38,7 @@ class Sessions(Replication):
         epoch = -1 if disk.marker is None else disk.marker
         process = broker.process = Process(broker.incarnations, self.events.now, epoch)
         disk.marker = None
+        self._promote_abandoned(broker)
         self.events.after(self.random(30, 1_500), self.load, broker, process)
         self.events.after(self.random(20, 400), self.register, broker, process)
 
@@ -62,6 +67,7 @@ class Sessions(Replication):
         """SIGKILL; or the power fails (reboots), and so many records at the log's end were not flushed."""
         if broker.process is None:
             return
+        self._append_in_flight(broker, broker.process)
         self._end_process(broker)
         self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
         if reboots:
@@ -71,6 +77,26 @@ class Sessions(Replication):
             broker.disk.torn = True
             broker.log.lose(max(broker.log.end - lost, broker.log.start))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
+
+    def _append_in_flight(self, broker: Broker, process: Process) -> None:
+        """Request threads append under a read lock and move the high watermark afterwards: up to one batch a thread
+        (num.io.threads, 8) may be in the log of a killed leader above it (Kafka's Partition.appendRecordsToLeader)."""
+        if process.leading and process.leading.reign and not process.frozen and self.own_rng.random() < 0.3:
+            for _ in range(self.own_rng.randint(1, 8)):
+                count = self.own_rng.randint(1, 3)
+                self.appended(broker, self.new_records(count), process.leading.epoch)
+
+    def _promote_abandoned(self, broker: Broker) -> None:
+        """LogManager.recoverAbandonedFutureLogs: a replica was recorded in the directory of its future log, and the
+        process ended before that took the log's place. It does so now, whatever it lacks."""
+        disk = broker.disk
+        if disk.future is not None:
+            directory, log = disk.future
+            self.note(f"broker {broker.id} takes the future log, which ends at {log.end}, for {disk.log.end}")
+            disk.directory, disk.log, disk.future = directory, log, None
+            disk.marks = None if disk.marks is None else min(disk.marks, log.end)
+            disk.recovery_point = min(disk.recovery_point, log.end)
+            self.log(broker, "future_log_promoted", directory=f"/var/lib/kafka/{directory}")
 
     def _end_process(self, broker: Broker) -> None:
         assert broker.process is not None
@@ -237,13 +263,26 @@ class Sessions(Replication):
             return
         if process.frozen or not broker.reachable:
             return  # thaw and heal ask again
-        if not self.controller_is_up() or not process.loaded:
+        # A broker is unfenced when it has read its own registration (BrokerHeartbeatManager).
+        if not self.controller_is_up() or not process.loaded or process.read <= registered.epoch:
             self.events.after(HEARTBEAT_MS, self.heartbeat, broker, process)
             return
         registered.contact, registered.last_heard_ms = True, self.events.now
         registered.generation += 1
         if registered.fenced and not registered.shutting_down:
             self.controller.unfence(broker.id)
+        if not registered.fenced and not process.serving:
+            self.events.after(self.random(5, 60), self.open, broker, process)
+
+    def open(self, broker: Broker, process: Process) -> None:
+        """The listener is opened, for as long as the process lives."""
+        if broker.process is process and not process.serving:
+            process.serving = True
+            self.note(f"broker {broker.id} opens its listener")
+            if process.leading:
+                self.reign(broker, process, process.leading)
+                self.advance(broker)
+                self._wake_followers(broker)
 
     def register(self, broker: Broker, process: Process) -> None:
         if broker.process is not process or process.broker_epoch is not None:
@@ -270,7 +309,7 @@ class Sessions(Replication):
     def lose_directory(self, broker: Broker) -> None:
         """The log directory is taken out of log.dirs after a clean stop: another one has the marker, too."""
         disk = broker.disk
-        if broker.process is None and disk.marker is not None and len(disk.directories) > 1:
+        if broker.process is None and disk.marker is not None and len(disk.directories) > 1 and not disk.future:
             disk.directories = tuple(d for d in disk.directories if d != disk.directory)
             disk.directory = disk.directories[0]
             disk.topic_id, disk.log, disk.marks, disk.recovery_point = "", Log(), -1, -1

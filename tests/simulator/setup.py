@@ -28,6 +28,7 @@ class Setup:
     KAFKA-18106. fail_overs: (last ms of the old controller, first ms of the new one). skews_ms: how far each clock is
     ahead of true time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins,
     so that many lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
+    appends_by_itself: the topic is a coordinator's, to which a broker writes before anybody reaches it.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -44,6 +45,7 @@ class Setup:
     fail_overs: tuple[tuple[int, int], ...] = ()
     skews_ms: tuple[int, ...] = ()
     hidden_first_topic: bool = False
+    appends_by_itself: bool = False
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"

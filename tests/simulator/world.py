@@ -60,7 +60,7 @@ class World(Captures):
 
     def _do_produce(self, broker: Broker, amount: int, acks_all: bool = True) -> None:
         """To that broker if it acts as leader, else to anyone that does."""
-        leading = [b for b in self.brokers.values() if b.process is not None and b.process.leading]
+        leading = [b for b in self.brokers.values() if b.process and b.process.leading and b.process.serving]
         if leading:
             target = broker if broker in leading else leading[amount % len(leading)]
             self.produce(target, amount % 7 + 1, acks_all)
@@ -104,6 +104,13 @@ class World(Captures):
 
     def _do_freeze(self, broker: Broker, amount: int) -> None:
         self.freeze(broker, 1_000 + amount % 13 * 2_000)
+
+    def _do_lag(self, broker: Broker, amount: int) -> None:
+        """Its metadata thread is busy for a while; heartbeats, fetches and produce requests go on."""
+        broker.lags_until_ms = self.events.now + 1_000 + amount * 1_500
+
+    def _do_move(self, broker: Broker, amount: int) -> None:
+        self.move(broker, amount, 300 + amount * 2_500)
 
     def _do_cut_off(self, broker: Broker, _: int) -> None:
         self.cut_off(broker)
