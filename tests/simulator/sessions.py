@@ -67,7 +67,8 @@ class Sessions(Replication):
         """SIGKILL; or the power fails (reboots), and so many records at the log's end were not flushed."""
         if broker.process is None:
             return
-        self._append_in_flight(broker, broker.process)
+        if not lost:
+            self._append_in_flight(broker, broker.process)
         self._end_process(broker)
         self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
         if reboots:
