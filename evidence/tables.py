@@ -334,13 +334,30 @@ NODE_BOOTS = pa.schema(
 BOOT_IDS = pa.schema(
     [
         column("node_id", pa.int32(), "node"),
-        column("boot_id", pa.string(), "boot id of its machine: a new one whenever the machine starts"),
+        column(
+            "boot_id",
+            pa.string(),
+            "boot id of its machine: a new one whenever the machine starts; null: only its uptime",
+        ),
         column(
             "captured_at_ms",
             pa.int64(),
             "when the file was read (ms since the Unix epoch), at the earliest; null if unknown",
         ),
         column("uncertainty_ms", pa.int64(), "the file was read within this many ms after captured_at_ms"),
+        column(
+            "booted_by_ms",
+            pa.int64(),
+            "when the machine had started, at the latest: when its uptime was read, less that",
+        ),
+        column("booted_after_ms", pa.int64(), "and at the earliest, if the machine was never paused"),
+        column("machine_id", pa.string(), "digest of the machine's id; null in a container"),
+        column("node_name", pa.string(), "Kubernetes node, host of the container, or host name of the machine"),
+        column(
+            "local_disks",
+            pa.bool_(),
+            "true: every log directory is on a disk of that machine; false: one is not; null: not known",
+        ),
         *PROVENANCE,
     ]
 )

@@ -1,20 +1,30 @@
-"""Copies of /proc/sys/kernel/random/boot_id -> tables.BOOT_IDS. Linux makes a new id whenever the machine starts."""
+"""Copies of /proc/sys/kernel/random/boot_id, and what the manifest says of nodes' machines -> tables.BOOT_IDS.
+
+Linux makes a new boot id whenever the machine starts. When it started is the time at which its uptime was read, less
+the uptime: unlike `btime` in /proc/stat, which is wall-clock time and moves when the clock is set, the uptime (Linux:
+fs/proc/uptime.c, CLOCK_BOOTTIME) needs no clock of the node. It may only run too fast or too slow.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 
 from evidence import kinds, tables
 from evidence.capture.accounts import Account, provenance
-from evidence.capture.files import EvidenceFile
+from evidence.capture.files import Capture, EvidenceFile
+from evidence.capture.manifest import Node
 from evidence.errors import Damage
 
 _BOOT_ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\n?")
 _MOST_BYTES = 37
+# How far Linux may slew a clock, 500 ppm (include/linux/timex.h, MAXFREQ): in ms for each second of uptime.
+_SLEWED_MS_PER_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +35,75 @@ class BootIds:
     accounts: dict[str, Account]
 
 
-def read_boot_ids(capture: str, files: Iterable[EvidenceFile], uncertainty_ms: int) -> BootIds:
-    """Read every boot_id file. uncertainty_ms: how long one round of capturing may have taken if neither the manifest
-    nor an archive gives it; the clock's error widens the time on both sides."""
+def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
+    """Read every boot_id file, and the manifest's nodes. uncertainty_ms: how long one round of capturing may have taken
+    if neither the manifest nor an archive gives it; the clock's error widens the time on both sides."""
     rows = []
     accounts = {}
-    for file in files:
+    machines = dict(_machines(capture))
+    for file in capture.files:
         if file.kind != kinds.BOOT_ID:
             continue
         text = file.read() if file.size_bytes <= _MOST_BYTES else b""
         damage = _damage(file, text)
         size = file.size_bytes
         accounts[file.path] = Account(0 if damage else size, size if damage else 0, 0, None, damage)
-        within_ms, error_ms = file.read_within_ms(uncertainty_ms), file.clock_error_ms
-        at_ms = file.captured_at_ms
         if not damage:
-            row = {"node_id": file.node_id, "boot_id": text.decode().strip(), **provenance(capture, file, 0)}
-            if at_ms is not None and within_ms is not None:
-                row |= {"captured_at_ms": at_ms - error_ms, "uncertainty_ms": within_ms + 2 * error_ms}
+            row = {"node_id": file.node_id, "boot_id": text.decode().strip(), **provenance(capture.name, file, 0)}
+            row |= _read_at(file.captured_at_ms, file.read_within_ms(uncertainty_ms), file.clock_error_ms)
+            if (node := machines.pop(file.path, None)) is not None:
+                row |= _machine(node, *_round(capture, node, file.captured_at_ms, uncertainty_ms))
             rows.append(row)
+    rows += [_without_id(capture, node, uncertainty_ms) for node in machines.values() if node.uptime_s is not None]
     return BootIds(pa.Table.from_pylist(rows, schema=tables.BOOT_IDS), accounts)
+
+
+def _machines(capture: Capture) -> Iterator[tuple[str, Node]]:
+    """The manifest's nodes, by the path of the boot id that was read with the rest; a made-up one for a node without a
+    folder."""
+    for number, node in enumerate(capture.manifest.nodes if capture.manifest else ()):
+        yield str(PurePosixPath(node.path, "boot_id")) if node.path is not None else f"/{number}", node
+
+
+def _round(capture: Capture, node: Node, captured_at_ms: int | None, assumed_ms: int) -> tuple[int | None, int, int]:
+    """(when reading the node began, how long it took at most until its uptime was read, the clock's error); ms."""
+    facts = (node, capture.manifest or node)
+    began = captured_at_ms
+    took = next((f.snapshot_duration_ms for f in facts if f.snapshot_duration_ms is not None), assumed_ms)
+    if began is not None and node.uptime_read_by is not None and node.uptime_read_by >= began:
+        took = node.uptime_read_by - began
+    return began, took, next((f.clock_error_ms for f in facts if f.clock_error_ms is not None), 0)
+
+
+def _machine(node: Node, began_ms: int | None, took_ms: int, error_ms: int) -> dict[str, Any]:
+    """What is known of the machine. Both bounds of its start hold for a clock that was slewed all the time; the lower
+    one not for a virtual machine that was paused: its uptime stood still."""
+    row: dict[str, Any] = {
+        "machine_id": node.machine_id,
+        "node_name": node.node_name,
+        "local_disks": node.local_disks,
+    }
+    if began_ms is not None and node.uptime_s is not None:
+        least_s, most_s = node.uptime_s, node.uptime_s + 1
+        row["booted_by_ms"] = began_ms + took_ms + error_ms - int(least_s * (1000 - _SLEWED_MS_PER_S))
+        row["booted_after_ms"] = began_ms - error_ms - int(most_s * (1000 + _SLEWED_MS_PER_S)) - 1
+    return row
+
+
+def _read_at(began_ms: int | None, took_ms: int | None, error_ms: int) -> dict[str, int]:
+    if began_ms is None or took_ms is None:
+        return {}
+    return {"captured_at_ms": began_ms - error_ms, "uncertainty_ms": took_ms + 2 * error_ms}
+
+
+def _without_id(capture: Capture, node: Node, assumed_ms: int) -> dict[str, Any]:
+    """The row of a machine of which only the manifest tells."""
+    in_path = None if node.path is None else kinds.captured_at(PurePosixPath(node.path, "boot_id"))
+    given = (in_path, node.captured_at, capture.manifest.captured_at if capture.manifest else None)
+    times = _round(capture, node, next((at for at in given if at is not None), None), assumed_ms)
+    file = capture.manifest_file
+    place = {} if file is None else provenance(capture.name, file, 0)
+    return {"node_id": node.id, **place, **_read_at(*times), **_machine(node, *times)}
 
 
 def _damage(file: EvidenceFile, text: bytes) -> list[Damage]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from evidence.capture.disks import Disk, all_local
 from evidence.errors import CaptureError
 from evidence.limits import MAX_DURATION_MS, MAX_TIME_MS
 
@@ -53,6 +54,7 @@ def _utc_offset(value: Any) -> Any:
 Time = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=MAX_TIME_MS)]
 Duration = Annotated[int, Field(ge=0, le=MAX_DURATION_MS)]
 UtcOffset = Annotated[int, BeforeValidator(_utc_offset)]
+_Text = Annotated[str, Field(min_length=1, max_length=255)]
 Configs = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -80,8 +82,13 @@ class Node(_Facts):
     """[[nodes]]: a node's folder inside the capture, and the facts about that node.
 
     What `collect` notes: clock_offset_ms, clock_offset_error_ms: how far the node's clock was ahead of the capturer's,
-    and by how much that may be wrong. zone: as `date '+%z %Z'` prints it there. uptime_s: of its machine. roles:
-    process.roles. missing: what was not collected, and why.
+    and by how much that may be wrong. zone: as `date '+%z %Z'` prints it there. roles: process.roles. missing: what was
+    not collected, and why.
+
+    Of its machine: uptime_s: whole seconds since it started. uptime_read_by: when that had been read, by the capturer's
+    clock; it was read after captured_at. machine_id: a digest of /etc/machine-id. node_name: the Kubernetes node, the
+    host of the container, or the machine's host name. is_virtual: whether a hypervisor runs it. disks: what the log
+    directories lie on.
     """
 
     id: Annotated[int, Field(ge=0, lt=1 << 31)]
@@ -89,9 +96,19 @@ class Node(_Facts):
     clock_offset_ms: Annotated[int, Field(ge=-MAX_TIME_MS, le=MAX_TIME_MS)] | None = None
     clock_offset_error_ms: Annotated[int, Field(ge=0, le=MAX_TIME_MS)] | None = None
     zone: str | None = None
-    uptime_s: Annotated[int, Field(ge=0)] | None = None
+    uptime_s: Annotated[int, Field(ge=0, le=MAX_TIME_MS // 1000)] | None = None
+    uptime_read_by: Time | None = None
+    machine_id: _Text | None = None
+    node_name: _Text | None = None
+    is_virtual: bool | None = None
+    disks: tuple[Disk, ...] = ()
     roles: str | None = None
     missing: tuple[str, ...] = ()
+
+    @property
+    def local_disks(self) -> bool | None:
+        """Whether every log directory certainly is on disks of this machine; False: one is not; None: unknown."""
+        return all_local(self.disks, self.is_virtual)
 
     def holds(self, path: PurePosixPath) -> bool:
         """Whether a file is in this node's folder."""

@@ -60,8 +60,9 @@ class Facts:
     replicas: by broker, the partitions that it should hold at the log's end. exposed_ms: when partitions lost their
     leader or got one that is RECOVERING, by the controllers' clock. files: the kinds captured of each node. epochs: by
     broker, the partitions with a leader-epoch-checkpoint. own_logs: by node and kind. boot_ids: how many readings of
-    each node. configs: nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node,
-    message). notes: what `collect` could not get, by node.
+    each node. booted: nodes of which it is known when their machine started; whether their disks are local. configs:
+    nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message). notes: what
+    `collect` could not get, by node.
     """
 
     has_log: bool = False
@@ -77,6 +78,7 @@ class Facts:
     epochs: dict[int, set[Partition]] = field(default_factory=dict)
     own_logs: dict[int, dict[str, Span]] = field(default_factory=dict)
     boot_ids: dict[int, int] = field(default_factory=dict)
+    booted: dict[int, bool | None] = field(default_factory=dict)
     configs: set[int] = field(default_factory=set)
     clock_error_ms: int | None = None
     damaged: list[tuple[str, int | None, str]] = field(default_factory=list)
@@ -101,7 +103,7 @@ def read_facts(
     scanned = scan_files(capture.files)
     offsets = read_offsets(capture.name, capture.files, names, duration_ms, capture.limits)
     own_logs = read_broker_logs(capture.name, capture.files, patterns, limits=capture.limits)
-    boots = read_boot_ids(capture.name, capture.files, duration_ms)
+    boots = read_boot_ids(capture, duration_ms)
     _log_facts(facts, scanned)
     _records(facts, scanned)
     _file_facts(facts, capture)
@@ -110,8 +112,11 @@ def read_facts(
     for row in pc.unique(offsets.log_end_offsets["broker_id"]).to_pylist():
         facts.brokers |= {row} - {None} - facts.controllers
     _spans(facts, capture, own_logs.events)
-    for node in boots.rows["node_id"].to_pylist():
-        facts.boot_ids[node] = facts.boot_ids.get(node, 0) + 1
+    for row in boots.rows.to_pylist():
+        node = row["node_id"]
+        facts.boot_ids[node] = facts.boot_ids.get(node, 0) + (row["boot_id"] is not None)
+        if row["booted_by_ms"] is not None:
+            facts.booted[node] = row["local_disks"]
     for row in static_configs(capture):
         facts.configs.add(row["node_id"])
         if row["name"] == "process.roles":

@@ -30,11 +30,12 @@ class BrokenStream(Exception):
 
 @dataclass(slots=True)
 class Received:
-    """What came from a node. files: names of whole files; missing: what is not there, and why; done: node.sh came to
-    its end."""
+    """What came from a node. files: names of whole files; facts; told_ms: when each fact had come, by this machine's
+    clock; missing: what is not there, and why; done: node.sh came to its end."""
 
     files: set[str] = field(default_factory=set)
     facts: dict[str, str] = field(default_factory=dict)
+    told_ms: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     done: bool = False
 
@@ -48,6 +49,7 @@ def receive(stream: BinaryIO, folder: Path, received: Received) -> None:
         match _line(stream).split(b" "):
             case [b"V", key, value]:
                 received.facts[key.decode("latin-1")] = _text(value)
+                received.told_ms[key.decode("latin-1")] = time.time_ns() // 1_000_000 + 1
             case [b"M", name, reason]:
                 received.missing.append(f"{shown(_name(name))}: {_text(reason)}")
             case [b"F", name, size] if _SIZE.fullmatch(size):

@@ -289,6 +289,92 @@ look_at() { # DIR NAME
   if [ -d "$1" ]; then fact "$2" "$1"; else lack "$2" "no such folder on the node: $1"; fi
 }
 
+# Which machine this is. Not in a container: its files are its image's, its name is its own. The namespaces that Linux
+# starts with have fixed numbers (include/linux/proc_ns.h: PROC_UTS_INIT_INO, PROC_PID_INIT_INO).
+machine() {
+  is_machine=
+  case $(ls -l /proc/self/ns/uts /proc/self/ns/pid 2>/dev/null) in
+  *'uts:[4026531838]'*'pid:[4026531836]'*|*'pid:[4026531836]'*'uts:[4026531838]'*)
+    case $(mounted /) in *' overlay '*|'') ;; *) is_machine=yes ;; esac ;;
+  esac
+  if [ -n "$is_machine" ]; then
+    read -r name 2>/dev/null </proc/sys/kernel/hostname && fact node_name "$name"
+    read -r name 2>/dev/null </etc/machine-id && fact machine_id "$name"
+  fi
+  # Only x86 says so.
+  fact is_virtual "$(awk '/^flags/ { print / hypervisor( |$)/ ? "yes" : "no"; exit }' /proc/cpuinfo 2>/dev/null)"
+}
+
+# "major:minor filesystem source" of what is mounted where PATH is.
+mounted() {
+  awk -v path="$1" '
+    function plain(text,   at) {
+      while (match(text, /\\[0-7][0-7][0-7]/)) {
+        at = substr(text, RSTART + 1, 3)
+        text = substr(text, 1, RSTART - 1) \
+          sprintf("%c", 64 * substr(at, 1, 1) + 8 * substr(at, 2, 1) + substr(at, 3, 1)) substr(text, RSTART + 4)
+      }
+      return text
+    }
+    {
+      point = plain($5); if (point != "/") point = point "/"
+      if (index(path "/", point) != 1 || length(point) < most) next
+      for (n = 7; n < NF && $n != "-"; n++);
+      most = length(point); found = $3 " " $(n + 1) " " $(n + 2)
+    }
+    END { print found }' /proc/self/mountinfo 2>/dev/null
+}
+
+# The folders in /sys of the disks under a block device's FOLDER there: a partition's disk, the parts of a volume.
+leaves() {
+  set -- "$(cd -P "$1" 2>/dev/null && pwd -P)"
+  [ -n "$1" ] || return 0
+  [ ! -e "$1/partition" ] || set -- "${1%/*}"
+  for part in "$1"/slaves/*; do
+    [ -e "$part" ] || { printf '%s\n' "$1"; return; }
+    (leaves "$part")
+  done
+}
+
+# The same for what `mounted` said. Some file systems (btrfs) have no device number of their own.
+leaves_of() { # MAJOR:MINOR FILESYSTEM SOURCE
+  case $1 in
+  0:*) case $3 in /dev/*) leaves "/sys/class/block/${3##*/}" ;; esac ;;
+  ?*) leaves "/sys/dev/block/$1" ;;
+  esac
+}
+
+transport() { # FOLDER
+  case $1 in
+  */rport-*) echo fc ;;
+  */session[0-9]*) echo iscsi ;;
+  */usb[0-9]*) echo usb ;;
+  */virtio[0-9]*) echo virtio ;;
+  */vmbus*|*/VMBUS*) echo vmbus ;;
+  */ata[0-9]*) echo sata ;;
+  */end_device-*) echo sas ;;
+  */loop[0-9]*) echo loop ;;
+  */nbd[0-9]*) echo nbd ;;
+  */rbd[0-9]*) echo rbd ;;
+  */nvme/*) cat "$1/device/transport" 2>/dev/null ;;
+  esac
+}
+
+# What a log directory lies on: a line for each disk, or one without a disk.
+disks() { # DIR NAME
+  place=$(cd -P "$1" 2>/dev/null && pwd -P) || return 0
+  set -- "$2" $(mounted "$place")
+  [ $# -ge 3 ] || return 0
+  system=$(leaves_of $(mounted /))
+  found=$(leaves_of "$2" "$3" "$4" | while read -r folder; do
+    is_system=
+    [ -z "$is_machine" ] || case $nl$system$nl in *"$nl$folder$nl"*) is_system=yes ;; *) is_system=no ;; esac
+    read -r model 2>/dev/null <"$folder/device/model" || model=
+    printf '%s\t%s\t%s\t%s\t%s\n' "$3" "${folder##*/}" "$(transport "$folder")" "$is_system" "$model"
+  done)
+  fact "disks:$1" "${found:-$3}"
+}
+
 listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRA "$1" 2>/dev/null)"; }
 
 # The metadata log is in one of the log directories, or has a directory of its own.
@@ -314,13 +400,15 @@ main() {
   for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}"; do
     command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; printf 'D\n'; return; }
   done
-  small /proc/sys/kernel/random/boot_id boot_id
   read -r uptime _ 2>/dev/null </proc/uptime && fact uptime "$uptime"
+  small /proc/sys/kernel/random/boot_id boot_id
   fact zone "$(date '+%z %Z')"
   find_all
   each_dir look_at
   each_dir offsets
   each_dir replicas
+  machine
+  each_dir disks
   [ -n "$want_light" ] || metadata_logs
   if [ -n "$properties" ]; then
     fact properties "$properties"

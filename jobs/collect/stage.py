@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import re
 import shutil
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,6 +31,9 @@ Progress = Callable[[str], None]
 MANIFEST, HASHES = "capture.json", "SHA256SUMS"
 _COMPRESSIONS = {".tar.gz": "gz", ".tgz": "gz", ".tar.xz": "xz", ".txz": "xz"}
 _MOST_AT_ONCE = 16
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_HOST_TIMEOUT_S = 15
+_MOST_TEXT = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,8 @@ def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Prog
     place.mkdir()
     sent = script(target, wishes.tails, minutes, wishes.light)
     found = visit(target.id, target.command(wishes.via), sent, place, wishes.timeout_s)
+    if (host := _host(target)) is not None:
+        found.received.facts["node_name"] = host
     found.received.missing += [*_started_meanwhile(place, found), *_wrong_node(place, found)]
     state = f"failed: {found.failure}" if found.failure else "done"
     progress(f"node {target.id}: {state}, {len(found.received.files)} files")
@@ -151,11 +159,54 @@ def _node(found: Visit) -> dict[str, Any]:
     if facts.get("log_zone") == "UTC":
         values["log_utc_offset"] = "Z"
     values |= {name: facts[name] for name in ("zone", "roles") if facts.get(name)}
-    uptime = facts.get("uptime", "").partition(".")[0]
-    if uptime.isdecimal() and len(uptime) < 10:
-        values["uptime_s"] = int(uptime)
+    values |= _machine(found)
     missing = [*([f"the rest: {found.failure}"] if found.failure else []), *found.received.missing]
     return {**values, "missing": missing}
+
+
+def _host(target: Target) -> str | None:
+    """The host of a node's container, if the program that reaches the node knows it."""
+    command = target.host_command()
+    if command is None:
+        return None
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_HOST_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    name = done.stdout.decode("utf-8", "replace").strip()
+    return name if done.returncode == 0 and _HOST_NAME.fullmatch(name) else None
+
+
+def _machine(found: Visit) -> dict[str, Any]:
+    """What is known of the node's machine: since when it runs, which one it is, what its log directories lie on."""
+    facts = found.received.facts
+    values: dict[str, Any] = {}
+    uptime = facts.get("uptime", "").partition(".")[0]
+    if uptime.isdecimal() and len(uptime) < 10:
+        values |= {"uptime_s": int(uptime), "uptime_read_by": found.received.told_ms["uptime"]}
+    if machine_id := facts.get("machine_id"):
+        # machine-id(5) asks not to pass the id itself on.
+        values["machine_id"] = hmac.digest(machine_id.encode(), b"kraft-forensics", "sha256").hex()[:32]
+    if facts.get("node_name", "localhost") != "localhost":
+        values["node_name"] = facts["node_name"][:_MOST_TEXT]
+    if facts.get("is_virtual") in ("yes", "no"):
+        values["is_virtual"] = facts["is_virtual"] == "yes"
+    disks = [
+        _disk(key.removeprefix("disks:"), line)
+        for key in facts
+        if key.startswith("disks:")
+        for line in facts[key].splitlines()
+    ]
+    return values | ({"disks": disks} if disks else {})
+
+
+def _disk(directory: str, line: str) -> dict[str, Any]:
+    """What node.sh says of a disk: file system, device, transport, whether it is the system's, model."""
+    names = ("file_system", "device", "transport", "is_system_disk", "model")
+    parts = dict(zip(names, (part.strip()[:_MOST_TEXT] for part in line.split("\t", 4)), strict=False))
+    system = {"yes": True, "no": False}.get(parts.pop("is_system_disk", ""))
+    values = {"directory": directory[:_MOST_TEXT], **parts, "is_system_disk": system}
+    return {name: value for name, value in values.items() if value not in ("", None)}
 
 
 def _clock_error_ms(visits: Sequence[Visit]) -> int | None:

@@ -96,6 +96,14 @@ class Target(Places):
             return [word.replace("{host}", where) for word in _template(via)] + list(_SHELL)
         return list(_SHELL)
 
+    def host_command(self) -> list[str] | None:
+        """The command that prints on which machine the node's container runs; None if nothing can."""
+        transport, _, where = self.at.partition(":")
+        if transport == "kubectl":
+            namespace, pod = where.split("/")[:2]
+            return ["kubectl", "get", "pod", f"--namespace={namespace}", pod, "--output=jsonpath={.spec.nodeName}"]
+        return ["docker", "info", "--format={{.Name}}"] if transport == "docker" else None
+
 
 class _Nodes(BaseModel):
     """A file of nodes (docs/collect.md). Every entry beside `node` holds for all nodes that have none of their own."""

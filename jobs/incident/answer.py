@@ -55,7 +55,9 @@ def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
     )
     ends = {row["node_id"]: row["logged_at_utc_ms"] for row in last}
     spans = {row["node_id"]: (row["logged_at_utc_ms"], ends[row["node_id"]]) for row in first}
-    booted = lake.read("boot_ids", cluster, ("node_id",))["node_id"].unique().to_pylist()
+    booted = (
+        lake.read("boot_ids", cluster, ("node_id",), pc.is_valid(pc.field("boot_id")))["node_id"].unique().to_pylist()
+    )
     return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
 
 

@@ -112,7 +112,7 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     scanned = scan_files(capture.files)
     patterns = settings.evidence.log_patterns
     logs_of_brokers = read_broker_logs(capture.name, capture.files, patterns, limits=capture.limits)
-    boot_ids = read_boot_ids(capture.name, capture.files, duration_ms)
+    boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     write.begin(cluster)
     write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])

@@ -80,7 +80,13 @@ SPECS = {
         {"load_ms": 0, "first_position": 0},
         (("first_position", "last_position"),),
     ),
-    "boot_ids": Spec(("node_id", "captured_at_ms", *_PLACE), ("boot_id",), {}, {"position": 0, **_TIMES}),
+    "boot_ids": Spec(
+        ("node_id", "captured_at_ms", *_PLACE),
+        ("node_id",),
+        {},
+        {"position": 0, **_TIMES},
+        (("booted_after_ms", "booted_by_ms"),),
+    ),
     "node_clocks": Spec(
         ("node_id", "from_ms"),
         ("to_ms",),

@@ -49,7 +49,7 @@ def _read_capture(capture: Capture, given: Seed) -> tuple[str, str]:
     scanned = scan_files(capture.files)
     offsets = read_offsets(capture.name, capture.files, MetricNames(), _ROUND_MS)
     logs = read_broker_logs(capture.name, capture.files)
-    boot_ids = read_boot_ids(capture.name, capture.files, _ROUND_MS)
+    boot_ids = read_boot_ids(capture, _ROUND_MS)
     static_configs(capture)
     for item in work_of(scanned):
         _decode(item.source.read_bytes(), item)

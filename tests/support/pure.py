@@ -82,7 +82,7 @@ def _decode(location: Path) -> Decoded:
             read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
             read_broker_logs(capture.name, capture.files).events,
-            read_boot_ids(capture.name, capture.files, 5000).rows,
+            read_boot_ids(capture, 5000).rows,
         )
 
 

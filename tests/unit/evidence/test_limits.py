@@ -91,7 +91,7 @@ def test_a_boot_id_is_37_bytes(tmp_path: Path) -> None:
     path = "snapshots/1795000000000/broker-1/boot_id"
     write(tmp_path, {path: "0" * 5000})
     with open_capture(tmp_path) as capture:
-        account = read_boot_ids(capture.name, capture.files, 0).accounts[path]
+        account = read_boot_ids(capture, 0).accounts[path]
     assert (account.parsed_bytes, account.quarantined_bytes) == (0, 5000)
 
 

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evidence import kinds
+from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.capture.files import open_capture
 from evidence.redaction import is_secret_config
 from jobs.cli import app
@@ -182,6 +183,53 @@ def test_the_manifest_says_when_where_and_how_far_the_clock_was_off(tmp_path: Pa
     assert (epochs.node_id, epochs.captured_at_ms) == (7, node.captured_at)
     assert read_within_ms is not None
     assert read_within_ms <= node.snapshot_duration_ms + 20
+
+
+def proc(name: str) -> str:
+    return Path(f"/proc/{name}").read_text()
+
+
+def test_the_manifest_says_which_machine_it_is_and_when_it_started(tmp_path: Path) -> None:
+    before_ms = time.time_ns() / 1e6 - float(proc("uptime").split()[0]) * 1000
+    assert collect(tmp_path / "capture", "--node", f"7=local:{broker(tmp_path / 'kafka')}").exit_code == 0
+    after_ms = time.time_ns() / 1e6 - float(proc("uptime").split()[0]) * 1000
+    with open_capture(tmp_path / "capture") as capture:
+        assert capture.manifest is not None
+        (node,) = capture.manifest.nodes
+        (row,) = read_boot_ids(capture, 5000).rows.to_pylist()
+    slewed_ms = float(proc("uptime").split()[0]) * 0.5 + 1100
+    assert row["boot_id"] == proc("sys/kernel/random/boot_id").strip()
+    assert after_ms - slewed_ms * 3 <= row["booted_after_ms"] <= before_ms
+    assert after_ms <= row["booted_by_ms"] <= before_ms + slewed_ms * 3
+    in_a_container = "4026531836" not in str(Path("/proc/self/ns/pid").readlink())
+    assert node.node_name == (None if in_a_container else proc("sys/kernel/hostname").strip())
+    secret = Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else "nothing"
+    assert node.machine_id != secret
+    assert secret not in (tmp_path / "capture" / "capture.json").read_text()
+    assert {disk.directory for disk in node.disks} == {"logdir0", "logdir1"}
+    on = tmp_path.stat().st_dev
+    assert on == (tmp_path / "kafka" / "one").stat().st_dev
+    if os.major(on):
+        name = Path(f"/sys/dev/block/{os.major(on)}:{os.minor(on)}").resolve().name
+        assert (
+            all(name.startswith(disk.device or "-") for disk in node.disks)
+            or Path(f"/sys/block/{name}/slaves").exists()
+        )
+
+
+def test_of_a_pod_its_kubernetes_node_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    body = (
+        'if [ "$1" = get ]; then echo "$@" > "$0.asked"; printf worker-3; exit; fi\n'
+        + PROGRAMS["kubectl:kafka/pod-0/broker"][1]
+    )
+    (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\n{body}\n")
+    (tmp_path / "bin" / "kubectl").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    collect(tmp_path / "capture", "--node", f"7=kubectl:kafka/pod-0/broker:{broker(tmp_path / 'kafka')}")
+    assert manifest(tmp_path / "capture")["nodes"][0]["node_name"] == "worker-3"
+    asked = (tmp_path / "bin" / "kubectl.asked").read_text()
+    assert asked == "get pod --namespace=kafka pod-0 --output=jsonpath={.spec.nodeName}\n"
 
 
 @pytest.mark.parametrize("name", ["capture.tar.gz", "capture.tar.xz"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.cluster.boots import boots_of, is_same_boot
+from replay.cluster.boots import BootReading, boots_of, is_same_boot
 
 
 def rows(*readings: tuple[int | None, str]) -> list[dict[str, object]]:
@@ -38,3 +38,12 @@ def test_the_clock_error_counts_on_both_sides() -> None:
 def test_readings_without_a_time_or_an_id_do_not_count() -> None:
     assert boots_of([*rows((None, "a")), {**rows((1, "a"))[0], "boot_id": None}]) == {}
     assert not is_same_boot([], 1, 2, 0)
+
+
+def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
+    machine = {"booted_by_ms": 70, "machine_id": "m", "node_name": "n", "local_disks": True}
+    (without,) = rows((150, "a"))
+    own = boots_of([*rows((100, "a"), (200, "a")), {**without, "boot_id": None, **machine}])[1]
+    assert own[1] == BootReading(None, 150, 160, 70, "m", "n", True)
+    assert is_same_boot(own, 110, 200, 0)
+    assert not is_same_boot(own[:2], 110, 120, 0)
