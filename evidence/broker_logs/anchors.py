@@ -93,6 +93,20 @@ def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
     return events.set_column(index, events.schema.field(index), pa.array(utc, pa.int64()))
 
 
+def boots_in_utc(boots: pa.Table, clocks: pa.Table) -> pa.Table:
+    """tables.NODE_BOOTS with first_event_ms and last_event_ms in UTC; null where the node's zone is not known, or its
+    clock or zone was set meanwhile."""
+    rows = clocks.to_pylist()
+    spans = {row["node_id"]: [r for r in rows if r["node_id"] == row["node_id"]] for row in rows}
+    nodes = boots["node_id"].to_pylist()
+    for name in ("first_event_ms", "last_event_ms"):
+        times = zip(nodes, boots[name].to_pylist(), strict=True)
+        known = [None if at is None or len(spans.get(n, ())) != 1 else _in_utc(at, spans[n]) for n, at in times]
+        index = boots.schema.get_field_index(name)
+        boots = boots.set_column(index, boots.schema.field(index), pa.array(known, pa.int64()))
+    return boots
+
+
 def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
     zones = {s["zone_ms"] for s in spans}
     if len(zones) > 1:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.broker_logs.anchors import boots_in_utc
 from evidence.capture.clock_bounds import minimum_clock_error_ms
+from evidence.tables import NODE_BOOTS
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
-from replay.cluster.boots import BOOT_COLUMNS, boots_of
+from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.state import ClusterState
 from replay.offsets.clock_anchors import least_clock_error_ms
@@ -19,8 +21,9 @@ _OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "or
 _LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
 
 
-def judging_inputs(lake: Lake, cluster: str, settings: Settings) -> tuple[ClusterState, ClusterFacts]:
-    """Load the cluster's state, as it was replayed, and the facts that judging takes from it.
+def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table) -> tuple[ClusterState, ClusterFacts]:
+    """Load the cluster's state, as it was replayed, and the facts that judging takes from it. clocks:
+    evidence.tables.NODE_CLOCKS.
 
     Errors: LogConflictError when captures contradict each other.
     """
@@ -29,7 +32,9 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings) -> tuple[Cluste
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
-    return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots)
+    logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks)
+    processes = processes_of(logged.to_pylist())
+    return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots, processes)
 
 
 def measured_clock(lake: Lake, cluster: str, settings: Settings) -> Clock:

@@ -87,14 +87,14 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     if is_up_to_date(lake, cluster, DETECTED, inputs):
         return DetectSummary(cluster, True)
     require_bytes(lake, cluster, _INPUTS)
-    state, facts = judging_inputs(lake, cluster, settings)
+    clocks = measured_clocks(lake, cluster)
+    state, facts = judging_inputs(lake, cluster, settings, clocks)
     progress(f"{cluster}: judging elections and windows")
     files = BucketFiles(lake, cluster, (HISTORY, RECORDS, SNAPSHOTS))
     rows = files.rows(HISTORY)
     wanted = buckets(lake, cluster, settings, state, rows)
     most = settings.limits.topic_windows
     task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms, most)
-    clocks = measured_clocks(lake, cluster)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     with Scratch(lake.storage, len(wanted)) as scratch:

@@ -108,11 +108,11 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
-    state, facts = judging_inputs(lake, cluster, settings)
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    state, facts = judging_inputs(lake, cluster, settings, clocks)
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
     lifetimes = lifetimes_of(topics)
     offsets = with_topic_ids(offsets, lifetimes)
-    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
     events = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     end_ms = _end_ms(lake, cluster, question.to_offset, facts.log_end_ms)
     answers = [WHATIF.empty_table()]

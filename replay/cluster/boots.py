@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 
@@ -30,6 +31,8 @@ class BootReading:
     local_disks: bool | None = None
 
 
+# How far a boot time may be off beside the clock's error: uptimes are whole seconds, and clocks drift since the boot.
+_UPTIME_MS = 2_000
 # What `boots_of` reads of a row.
 _MACHINE = ("booted_by_ms", "machine_id", "node_name", "local_disks")
 BOOT_COLUMNS = ("node_id", "boot_id", "captured_at_ms", "uncertainty_ms", *_MACHINE)
@@ -48,9 +51,65 @@ def boots_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[BootReading]]:
     return {node: sorted(own, key=lambda r: (r.captured_at_ms, r.read_by_ms)) for node, own in result.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedProcess:
+    """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
+    of the process after it in the same file (None: the file does not show it)."""
+
+    last_ms: int
+    next_ms: tuple[int, int] | None = None
+
+    def is_of_the_next(self, timestamp_ms: int) -> bool:
+        """Whether the process after it, and no later one, wrote a line of that time."""
+        return self.next_ms is not None and self.next_ms[0] <= timestamp_ms <= self.next_ms[1]
+
+
+# By (broker, broker epoch).
+Processes = Mapping[tuple[int, int], LoggedProcess]
+PROCESS_COLUMNS = ("node_id", "broker_epoch", "begins_in_file", "first_event_ms", "last_event_ms", "first_position")
+
+
+def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], LoggedProcess]:
+    """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with PROCESS_COLUMNS, capture and
+    path, times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known)."""
+    files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["node_id"] is not None:
+            files[row["capture"], row["path"], row["node_id"]].append(row)
+    found: dict[tuple[int, int], LoggedProcess] = {}
+    for own in files.values():
+        ordered = sorted(own, key=lambda r: r["first_position"])
+        for row, after in zip_longest(ordered, ordered[1:]):
+            if row["broker_epoch"] is None or row["last_event_ms"] is None:
+                continue
+            key = row["node_id"], row["broker_epoch"]
+            known = found.get(key, LoggedProcess(row["last_event_ms"]))
+            # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
+            following = [each for each in (known.next_ms, _span(after)) if each is not None]
+            found[key] = LoggedProcess(max(known.last_ms, row["last_event_ms"]), min(following, default=None))
+    return found
+
+
+def _span(row: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    if row is None or not row["begins_in_file"] or row["first_event_ms"] is None:
+        return None
+    return row["first_event_ms"], row["last_event_ms"]
+
+
 def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, error_ms: int) -> bool:
-    """Whether the machine certainly ran without a break from since_ms to until_ms: a reading from before and one from
-    after have the same id, and so have all readings between them. Readings without an id count for nothing."""
+    """Whether the machine certainly ran without a break from since_ms to until_ms.
+
+    A reading from before and one from after have the same id, and so have all readings between them. Or one from after
+    shows that it had started before, and that it is the machine on which the broker ran: its disks are its own.
+    """
+    if any(
+        r.captured_at_ms >= until_ms + error_ms
+        and r.local_disks
+        and r.booted_by_ms is not None
+        and r.booted_by_ms + error_ms + _UPTIME_MS <= since_ms
+        for r in readings
+    ):
+        return True
     readings = [r for r in readings if r.boot_id is not None]
     before = bisect_right(readings, since_ms - error_ms, key=lambda r: r.read_by_ms) - 1
     after = bisect_left(readings, until_ms + error_ms, key=lambda r: r.captured_at_ms)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVENTS
-from replay.cluster.boots import Boots
+from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
@@ -83,6 +83,7 @@ class ClusterFacts:
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
     records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
     readings of its machine's boot id. tiered_topics: names of topics that ever had remote.storage.enable.
+    processes: what nodes' own logs show of the registered processes.
     """
 
     cluster_id: str
@@ -103,6 +104,7 @@ class ClusterFacts:
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
     boots: Boots = field(default_factory=dict)
     tiered_topics: frozenset[str] = frozenset()
+    processes: Processes = field(default_factory=dict)
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -144,12 +146,13 @@ def cluster_facts(
     static: Mapping[int, Mapping[str, str]],
     unclean_restarts: Sequence[int] = (),
     boots: Boots | None = None,
+    processes: Processes | None = None,
 ) -> ClusterFacts:
     """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
     static: node id -> its server.properties, for the nodes whose file was captured. A config that none of them names
     gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured. boots: from
-    `boots_of`.
+    `boots_of`; processes: from `processes_of`.
     """
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
     timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
@@ -173,6 +176,7 @@ def cluster_facts(
         broker_min_isr=_broker_min_isr(state, static),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
+        processes=processes or {},
         tiered_topics=frozenset(_tiered_topics(state.records)),
     )
 

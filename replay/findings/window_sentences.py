@@ -146,6 +146,11 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "The log of broker {brokers}, the previous leader, still ended at {value} when it logged that it did not lead; "
         "until then it had neither truncated nor lost anything.",
     ),
+    "ceiling_loaded_log_end": (
+        BOUND,
+        "The log of broker {brokers}, the previous leader, ended at {value} when the next process of the broker loaded "
+        "it; no other one ran in between, and the machine did not start again.",
+    ),
     "ceiling_logged_below_min_isr": (
         BOUND,
         "While |ISR| < min ISR the high watermark does not advance; broker {brokers}, the leader, logged that it led "

@@ -183,7 +183,7 @@ class _Partition:
                     continue
                 begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
                 session = self.sessions.last_begun(broker, begin)
-                if session is None or not session.ran_until(later.captured_at_ms - error):
+                if session is None or not session.was_alone_until(later.captured_at_ms - error):
                     continue
                 epoch = self._led_alone(broker, begin - self.cluster.heard_ms - PROPAGATION_MS, end)
                 if epoch is not None and later.captured_at_ms > read_by(scrape.row):
@@ -292,7 +292,7 @@ class _Partition:
             known_by_ms=None if below_ms is None else below_ms + margin_ms,
             waits=waits,
             fixed_since=lambda at_ms: self._fixed(at_ms - margin_ms, led_last),
-            last_alive_ms=session.alive_until_ms if session else -1,
+            last_alive_ms=max(session.alive_until_ms, session.alone_until_ms) if session else -1,
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),

@@ -239,7 +239,9 @@ def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFa
     elected_ms = facts.election.elected_ms
     session = facts.sessions.get(broker)
     return (
-        session is not None and session.ran_until(elected_ms) and cluster.brokers.steady(broker, since_ms, elected_ms)
+        session is not None
+        and session.was_alone_until(elected_ms)
+        and cluster.brokers.steady(broker, since_ms, elected_ms)
     )
 
 

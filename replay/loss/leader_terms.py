@@ -131,7 +131,7 @@ class LeaderTerms:
         if end < self.end:
             end_ms = int(facts.timestamp_ms[end if known else end - 1])
         session = self.sessions.at(leader, int(facts.batch[first]))
-        unbroken = session is not None and known and session.ran_until(end_ms)
+        unbroken = session is not None and known and session.was_alone_until(end_ms)
         # It led until it asked for its controlled shutdown; after that request it no longer leads.
         if session is not None and known and session.shutdown_batch is not None:
             unbroken |= session.shutdown_batch <= facts.batch[end]
@@ -168,7 +168,7 @@ class LeaderTerms:
         begin, session = int(self.facts.term_start[led]), self.sessions.at(winner, int(self.facts.batch[row]))
         if session is None or self.sessions.begun(winner, int(self.facts.batch[begin]), int(self.facts.batch[row])):
             return False
-        if session.ran_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS):
+        if session.was_alone_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS):
             return True
         end = next((term.end for term in self.all_terms if term.first <= row < term.end), self.end)
         known = end < self.end and not self.states.begins[end]
@@ -238,7 +238,7 @@ class LeaderTerms:
         if term.unbroken:
             return None
         facts, session = self.facts, term.session
-        alive_ms = term.begin_ms if session is None else session.alive_until_ms
+        alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
         waits = session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
         rows = np.arange(term.first, term.end)
         alone = (self.states.isr_size[rows] == 1) & ~(facts.below[rows] & (waits | facts.elr_on[rows]))

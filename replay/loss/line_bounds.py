@@ -24,6 +24,7 @@ from replay.offsets.watermark_floor import Report
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
+LOADED_LOG_END = "ceiling_loaded_log_end"
 LOGGED_BELOW_MIN_ISR = "ceiling_logged_below_min_isr"
 
 
@@ -188,10 +189,11 @@ class LineReader:
         return int(self._agreements[winner][row - 1 - self.terms.first])
 
     def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
-        """(ceiling, old_log_end) by what the last leader logged when it first followed again."""
+        """(ceiling, old_log_end) by what the last leader logged when it first followed again, or loaded its log."""
         term = self.terms.last_term(row)
         if term is None or term.end > row:
             return OPEN, OPEN
+        loaded = self._loaded(term)
         lines = self._ends.get(term.leader, [])
         found = []
         for at, line in islice(lines, bisect_left(lines, term.end, key=lambda pair: pair[0]), None):
@@ -200,8 +202,21 @@ class LineReader:
             pair = self._last_word(term, line, at)
             found += [pair] if pair else []
         if len({end.value for _, end in found}) != 1:
-            return OPEN, OPEN
-        return min((ceiling for ceiling, _ in found), key=lambda b: b.value or 0), found[0][1]
+            return loaded, loaded
+        return lower(min((ceiling for ceiling, _ in found), key=lambda b: b.value or 0), loaded), found[0][1]
+
+    def _loaded(self, term: LeaderTerm) -> Bound:
+        """The term's leader's log end when its process ended, as the next process loaded it: nobody ran between the two
+        (`Session.alone_until_ms`), and the machine did not start again before the log was loaded."""
+        session = term.session
+        logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
+        if session is None or logged is None or not self.terms.learned(term):
+            return OPEN
+        loads = [load for load in self.lines.loads if load.broker == term.leader and logged.is_of_the_next(load.at_ms)]
+        kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
+        if len({load.log_end for load in loads}) != 1 or not all(kept):
+            return OPEN
+        return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
 
     def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if
@@ -259,7 +274,7 @@ class LineReader:
         session, known_epoch = term.session, line.leader_epoch
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
             known_epoch = line.came_from[1]
-        elif line.row["source"] != UNCHANGED or not _ran_until(session, int(self.facts.timestamp_ms[at])):
+        elif line.row["source"] != UNCHANGED or not _was_alone(session, int(self.facts.timestamp_ms[at])):
             return False
         waits = bool(self.facts.elr_on[at])
         waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
@@ -293,7 +308,7 @@ class LineReader:
         that starts later begins with a later state."""
         if not term.unbroken or term.session is None or at + 1 >= self.terms.end:
             return False
-        return term.session.ran_until(int(self.facts.timestamp_ms[at + 1]) + PROPAGATION_MS)
+        return term.session.was_alone_until(int(self.facts.timestamp_ms[at + 1]) + PROPAGATION_MS)
 
     def _kept_until(self, term: LeaderTerm, at: int, knew: bool) -> bool:
         """Whether no process of the leader had less than the one before, up to the one that logged about that row: its
@@ -323,5 +338,5 @@ class LineReader:
         return None
 
 
-def _ran_until(session: Session | None, timestamp_ms: int) -> bool:
-    return session is not None and session.ran_until(timestamp_ms + PROPAGATION_MS)
+def _was_alone(session: Session | None, timestamp_ms: int) -> bool:
+    return session is not None and session.was_alone_until(timestamp_ms + PROPAGATION_MS)

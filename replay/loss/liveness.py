@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from replay.arrow.ragged import Array
+from replay.cluster.boots import is_same_boot
 from replay.cluster.brokers import BrokerState, BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.offsets.evidence import Scrape
@@ -30,9 +31,10 @@ class Session:
     registered: the log shows the registration; otherwise a snapshot does, and the session begins with the snapshot.
     end_batch: of the record that ended it for good (another registration or an unregistration); None if none did.
     shutdown_ms, shutdown_batch: when it asked for a controlled shutdown from which it never came back; None if it did
-    not. alive_until_ms: its process certainly ran until then. newest_level: the newest metadata.version that it
-    supports, as a feature level; None if the registration does not show it. log_dirs: ids of its directories; None if
-    the registration does not name them (KIP-858).
+    not. alive_until_ms: its process certainly ran until then. alone_until_ms: until then no other process of the broker
+    can have run, so that its log and its files are as that process left them. newest_level: the newest
+    metadata.version that it supports, as a feature level; None if the registration does not show it. log_dirs: ids of
+    its directories; None if the registration does not name them (KIP-858).
     """
 
     broker_id: int
@@ -46,10 +48,15 @@ class Session:
     alive_until_ms: int
     newest_level: int | None
     log_dirs: frozenset[str] | None = None
+    alone_until_ms: int = -1
 
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process certainly ran, without a break, from the session's begin up to a time."""
         return self.alive_until_ms >= timestamp_ms
+
+    def was_alone_until(self, timestamp_ms: int) -> bool:
+        """Whether no other process of the broker can have run from the session's begin up to a time."""
+        return max(self.alive_until_ms, self.alone_until_ms) >= timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,28 @@ def _extended(session: Session, starts: Sequence[tuple[int, int]], error_ms: int
 
 def sessions_of(cluster: ClusterFacts, timestamp_ms: Array) -> Sessions:
     """The sessions of the cluster's brokers. timestamp_ms: of the history, at least one."""
-    return broker_sessions(cluster.brokers, cluster.end_ms(timestamp_ms), cluster.heard_ms, cluster.fail_overs)
+    end_ms = cluster.end_ms(timestamp_ms)
+    found = broker_sessions(cluster.brokers, end_ms, cluster.heard_ms, cluster.fail_overs)
+    for broker, sessions in found.by_broker.items():
+        found.by_broker[broker] = [_as_logged(session, cluster) for session in sessions]
+    return found
+
+
+def _as_logged(session: Session, cluster: ClusterFacts) -> Session:
+    """The session with what the broker's own server.log says of its process.
+
+    A process ran up to its last line. If the next process of the same file is known, nobody ran between the two: a
+    start writes lines of its own, and the file has all of them as long as the machine did not start again.
+    """
+    logged = cluster.processes.get((session.broker_id, session.broker_epoch))
+    if logged is None:
+        return session
+    error_ms, readings = cluster.clock.error_ms, cluster.boots.get(session.broker_id, ())
+    alive_ms = max(session.alive_until_ms, logged.last_ms - error_ms)
+    alone_ms = session.alone_until_ms
+    if logged.next_ms is not None and is_same_boot(readings, alive_ms, logged.next_ms[0], error_ms):
+        alone_ms = logged.next_ms[0] - error_ms
+    return replace(session, alive_until_ms=alive_ms, alone_until_ms=alone_ms)
 
 
 def broker_sessions(

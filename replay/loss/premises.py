@@ -134,7 +134,7 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
     """The premise that the elected process was running after it had time to learn of its election. Otherwise it may
     have been dead, or have come back with less."""
     session = terms.sessions.at(broker, int(terms.facts.batch[row]))
-    holds = session is not None and session.ran_until(int(terms.facts.timestamp_ms[row]) + PROPAGATION_MS)
+    holds = session is not None and session.was_alone_until(int(terms.facts.timestamp_ms[row]) + PROPAGATION_MS)
     return Premise("premise_alive" if holds else "not_held_no_sign_of_life", holds, brokers=(broker,))
 
 

@@ -79,12 +79,12 @@ class Election:
         session = self.session
         if session is None:
             return False
-        if self.closed and session.ran_until(self.until_ms):
+        if self.closed and session.was_alone_until(self.until_ms):
             return True
         start = row.get("process_start_ms")
         if session.registered and start is not None and start + clock.error_ms <= session.begin_ms:
             return bool(row["broker_id"] == self.leader)
-        return row["captured_at_ms"] is not None and read_by(row) + clock.error_ms <= session.alive_until_ms
+        return row["captured_at_ms"] is not None and session.was_alone_until(read_by(row) + clock.error_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ TRUNCATED, SET_BACK = "truncated", "high_watermark_set_back"
 SHRINKING, ISR_UPDATED = "isr_shrinking", "isr_updated"
 # A start that found damage: what is on a disk may have changed although its machine ran on.
 DAMAGED = ("corruption_found", "log_emptied_at_load")
-KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, *DAMAGED)
+LOADED = "log_load_completed"
+KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, *DAMAGED)
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
 AT_ONCE_MS = 250
 # A replica truncates its log this soon after it began to follow; no broker restarts as fast.
@@ -84,6 +85,16 @@ class Shrink:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """A log as a starting process loaded it. at_ms: in UTC, by the broker's own clock."""
+
+    row: Row
+    broker: int
+    log_end: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerLines:
     """One partition's lines. began: by (broker, leader epoch), the first line with which a process began to lead that
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
@@ -95,6 +106,7 @@ class BrokerLines:
     cuts: list[Cut] = field(default_factory=list)
     shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
+    loads: list[Load] = field(default_factory=list)
 
     def followed_epochs(self, broker: int) -> set[int]:
         """The leader epochs in which a process of the broker logged that it had followed, or learned of another
@@ -152,6 +164,11 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         cuts=list(_cuts(ordered)),
         shrinks=list(_shrinks(ordered, recorded)),
         corrupted=_corrupted(ordered),
+        loads=[
+            Load(as_row(r), r["node_id"], r["log_end_offset"], r["logged_at_utc_ms"])
+            for r in ordered
+            if r["kind"] == LOADED and None not in (r["log_end_offset"], r["logged_at_utc_ms"])
+        ],
     )
 
 

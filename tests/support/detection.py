@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import node_clocks, with_utc
+from evidence.broker_logs.anchors import boots_in_utc, node_clocks, with_utc
 from replay.bucket import Detected, detect
-from replay.cluster.boots import boots_of
+from replay.cluster.boots import boots_of, processes_of
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import is_complete
@@ -104,19 +104,30 @@ def slices(table: pa.Table) -> dict[Place, pa.Table]:
     return found
 
 
-def cluster_of(decoded: Decoded, state: ClusterState, clock_error_ms: int = 0) -> ClusterFacts:
-    """What detection has to know of the whole cluster; the log ends where its last surviving batch does."""
+def cluster_of(
+    decoded: Decoded, state: ClusterState, clock_error_ms: int = 0, history: pa.Table | None = None
+) -> ClusterFacts:
+    """What detection has to know of the whole cluster; the log ends where its last surviving batch does. history: with
+    it, what nodes' logs show of their processes is known, too."""
     gone = set(state.shape.truncated)
     times = [b["max_timestamp_ms"] for b in decoded.batches if (b["epoch"], b["base_offset"]) not in gone]
     boots = boots_of(decoded.boot_ids.to_pylist())
-    return cluster_facts("test", state, Clock(clock_error_ms), max(times, default=None), decoded.static, boots=boots)
+    processes = {}
+    if history is not None:
+        processes = processes_of(boots_in_utc(decoded.node_boots, _clocks(decoded, state, history)).to_pylist())
+    end_ms, static = max(times, default=None), decoded.static
+    return cluster_facts("test", state, Clock(clock_error_ms), end_ms, static, boots=boots, processes=processes)
+
+
+def _clocks(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:
+    sessions = broker_history(state.records, SESSION_EVIDENCE.empty_table(), [])
+    return node_clocks(decoded.events, history, sessions, decoded.node_boots)
 
 
 def events_of(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:
     """The lines of the nodes' own logs that are about a topic, with its id."""
     complete = is_complete(state.shape.runs)
-    sessions = broker_history(state.records, SESSION_EVIDENCE.empty_table(), [])
-    events = with_utc(decoded.events, node_clocks(decoded.events, history, sessions))
+    events = with_utc(decoded.events, _clocks(decoded, state, history))
     return topic_ids.events_with_topic_ids(events, topic_ids.lifetimes_of(history), complete)
 
 

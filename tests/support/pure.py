@@ -37,7 +37,7 @@ SHARED = "TEST_RUN_DECODED"
 @dataclass(frozen=True)
 class Decoded:
     """A capture as rows: batches, records and snapshot records with `data` parsed, offsets, static configs, lines of
-    the nodes' own logs, boot ids."""
+    the nodes' own logs, their processes, boot ids."""
 
     batches: list[Row]
     records: list[Row]
@@ -46,6 +46,7 @@ class Decoded:
     static: dict[int, dict[str, str]]
     events: pa.Table
     boot_ids: pa.Table
+    node_boots: pa.Table
 
     @property
     def snapshot_ends(self) -> list[tuple[int, int]]:
@@ -75,14 +76,16 @@ def _decode(location: Path) -> Decoded:
         static: dict[int, dict[str, str]] = defaultdict(dict)
         for row in static_configs(capture):
             static[row["node_id"]][row["name"]] = row["value"]
+        logs = read_broker_logs(capture.name, capture.files)
         return Decoded(
             batch_table(capture.name, scanned.batches).to_pylist(),
             [row for row in rows if row["holds"] == LOG],
             [row for row in rows if row["snapshot_end_offset"] is not None],
             read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
-            read_broker_logs(capture.name, capture.files).events,
+            logs.events,
             read_boot_ids(capture, 5000).rows,
+            logs.boots,
         )
 
 
