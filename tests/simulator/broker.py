@@ -73,7 +73,7 @@ class Process:
 @dataclass(slots=True)
 class Broker:
     """place: among Setup.brokers. reachable: by the controller. lags_until_ms: its metadata thread waits until then.
-    boots: how often its machine was started."""
+    boots: how often its machine was started; booted_ms: when it last was."""
 
     id: int
     place: int
@@ -83,6 +83,7 @@ class Broker:
     lags_until_ms: int = 0
     incarnations: int = 0
     boots: int = 0
+    booted_ms: int = 0
 
     @property
     def running(self) -> bool:

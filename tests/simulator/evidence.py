@@ -76,8 +76,10 @@ class Captures(Sessions):
     def _read_boot_id(self, broker: Broker, common: Row) -> None:
         """The machine may run without the process, or be off until somebody starts both."""
         if broker.process is not None or self.own_rng.random() < 0.5:
-            boot_id = f"{broker.id}-{broker.boots}"
-            self.readings.append(Reading(broker.id, boot_id, common["captured_at_ms"], common["uncertainty_ms"]))
+            boot_id, at_ms, takes_ms = f"{broker.id}-{broker.boots}", common["captured_at_ms"], common["uncertainty_ms"]
+            uptime_ms = (self.events.now - broker.booted_ms) // 1_000 * 1_000
+            booted_by_ms = at_ms + takes_ms - uptime_ms if self.setup.seed % 3 else None
+            self.readings.append(Reading(broker.id, boot_id, at_ms, takes_ms, booted_by_ms))
 
     def _read_marks(self, broker: Broker, common: Row) -> None:
         marks = broker.disk.marks

@@ -4,7 +4,7 @@ cluster, to be judged at once."""
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import PARTITION_HISTORY
-from replay.cluster.boots import boots_of
+from replay.cluster.boots import LoggedProcess, boots_of
 from replay.cluster.brokers import BrokerTimeline, broker_timeline
 from replay.cluster.configs import ConfigSteps, ConfigTimeline, ElectionConfigs
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
-from tests.simulator import session_lines
+from tests.simulator import process_lines, session_lines
 from tests.simulator.controller import State
 from tests.simulator.node_logs import NO_LINE, LogThinning, Reading
 from tests.simulator.node_logs import rows as lines_left
@@ -63,6 +63,7 @@ class Life:
     logs: LogThinning | None = None
     kept_lines: list[Row] | None = None
     kept_readings: list[Reading] | None = None
+    kept_processes: Mapping[tuple[int, int], LoggedProcess] | None = None
     whole_log: bool = False
 
     @cached_property
@@ -254,6 +255,15 @@ class Life:
         rng = random.Random(self.logs.seed + 1)
         return [r for r in self.world.readings if rng.random() >= self.logs.share]
 
+    @property
+    def processes(self) -> Mapping[tuple[int, int], LoggedProcess]:
+        """What is left of what brokers' logs show of their processes."""
+        if self.kept_processes is not None:
+            return self.kept_processes
+        world = self.world
+        lines = [*world.of_processes, *world.logged]  # a start's own line is its first
+        return process_lines.processes(lines, world.crashes, self.setup, self.logs)
+
     def cluster(self) -> ClusterFacts:
         return together([self])[2]
 
@@ -268,6 +278,7 @@ class Life:
             "rows": [{k: v for k, v in r.items() if v is not None} for r in self.evidence],
             "lines": [{k: v for k, v in r.items() if v is not None} for r in self.lines],
             "readings": [list(r) for r in self.readings],
+            "processes": [[*key, p.last_ms, p.next_ms] for key, p in self.processes.items()],
         }
 
 
@@ -279,8 +290,9 @@ def from_json(data: Row) -> Life:
     rows = [{**no_row, **r} for r in data["rows"]]
     lines = [{**NO_LINE, **r} for r in data.get("lines", [])]
     readings = [Reading(*r) for r in data.get("readings", [])]
+    logged = {(b, e): LoggedProcess(last, _tuples(after)) for b, e, last, after in data.get("processes", [])}
     steps = [Step(*s) for s in data["steps"]]
-    return Life(Setup(**known), steps, thinning, data["fault"], data["seed"], rows, None, lines, readings)
+    return Life(Setup(**known), steps, thinning, data["fault"], data["seed"], rows, None, lines, readings, logged)
 
 
 def _tuples(value: Any) -> Any:
@@ -310,12 +322,13 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         checkpoint_interval_ms=setup.checkpoint_interval_ms,
         configs=_configs(lives),
         boots=boots_of(reading for each in lives for reading in _boot_rows(each)),
+        processes={key: logged for each in lives for key, logged in each.processes.items()},
     )
     return history.sort_by(order).combine_chunks(), offsets, cluster
 
 
 def _boot_rows(each: Life) -> list[Row]:
-    return [{"node_id": r.broker, **r._asdict()} for r in each.readings]
+    return [{"node_id": r.broker, **r._asdict(), "local_disks": True} for r in each.readings]
 
 
 def _gone(each: Life) -> list[Row]:

@@ -17,8 +17,8 @@ from tests.simulator.truth import Ledger
 
 class Network:
     """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
-    happened). logged: what brokers logged of the partition; of_sessions: see session_lines. crashes: (ms, broker) of
-    their machines. own_rng: for what must not change the course of a life."""
+    happened). logged: what brokers logged of the partition; of_sessions: see session_lines; of_processes: see
+    process_lines. crashes: (ms, broker) of their machines. own_rng: for what must not change the course of a life."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -46,6 +46,7 @@ class Network:
         self.notes: list[tuple[int, str]] = []
         self.logged: list[Line] = []
         self.of_sessions: list[Line] = []
+        self.of_processes: list[Line] = []
         self.crashes: list[tuple[int, int]] = []
         self.own_rng = random.Random(f"logs {setup.seed}")
         self._new = {b: is_new(release(setup, place)) for place, b in enumerate(setup.brokers)}
@@ -64,6 +65,10 @@ class Network:
     def log_session(self, node: int, kind: str, **values: Any) -> None:
         """A controller or a broker logs a line about a registration."""
         self.of_sessions.append(Line(self.events.now, node, kind, "", values))
+
+    def log_process(self, broker: Broker, kind: str, **values: Any) -> None:
+        """A broker's process logs a line that is about no partition."""
+        self.of_processes.append(Line(self.events.now, broker.id, kind, "", values))
 
     def prints_as_4_2(self, broker: Broker) -> bool:
         return self._new[broker.id]

@@ -40,12 +40,14 @@ class Line(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A machine's boot id, as a round of capturing read it."""
+    """A machine's boot id, as a round of capturing read it. booted_by_ms: when it had started at the latest, by its
+    uptime; None: that was not read, or its disks are not known to be its own."""
 
     broker: int
     boot_id: str
     captured_at_ms: int
     uncertainty_ms: int
+    booted_by_ms: int | None = None
 
 
 def release(setup: Setup, place: int) -> str:

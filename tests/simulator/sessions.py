@@ -29,6 +29,7 @@ class Sessions(Replication):
             return
         broker.incarnations += 1
         self.note(f"broker {broker.id} starts")
+        self.log_process(broker, "process_started")
         self.log_start(broker)
         disk = broker.disk
         if disk.marker is None:
@@ -73,6 +74,7 @@ class Sessions(Replication):
         self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
         if reboots:
             broker.boots += 1
+            broker.booted_ms = self.events.now
             self.crashes.append((self.events.now, broker.id))
         if lost:
             broker.disk.torn = True
@@ -97,7 +99,6 @@ class Sessions(Replication):
             disk.directory, disk.log, disk.future = directory, log, None
             disk.marks = None if disk.marks is None else min(disk.marks, log.end)
             disk.recovery_point = min(disk.recovery_point, log.end)
-            self.log(broker, "future_log_promoted", directory=f"/var/lib/kafka/{directory}")
 
     def _end_process(self, broker: Broker) -> None:
         assert broker.process is not None
@@ -298,6 +299,7 @@ class Sessions(Replication):
             self.events.after(self.random(300, 2_000), self.register, broker, process)
             return
         process.broker_epoch = self.controller.brokers[broker.id].epoch
+        self.log_process(broker, "broker_registered", broker_epoch=process.broker_epoch)
         self.events.after(self.random(200, 2_000), self.heartbeat, broker, process)
 
     # Disks of brokers that are down.

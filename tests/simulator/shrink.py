@@ -63,7 +63,9 @@ def shrunken(each: Life, kind: str) -> Life:
     lines = fewer(each.lines, lambda some: lies(fresh(each, kept_lines=some)))
     each = fresh(each, kept_lines=lines)
     readings = fewer(each.readings, lambda some: lies(fresh(each, kept_readings=some)))
-    return fresh(each, kept_readings=readings)
+    each = fresh(each, kept_readings=readings)
+    logged = fewer(list(each.processes.items()), lambda some: lies(fresh(each, kept_processes=dict(some))))
+    return fresh(each, kept_processes=dict(logged))
 
 
 def fewer(items: Sequence[Item], still: Callable[[list[Item]], bool]) -> list[Item]:
@@ -158,7 +160,13 @@ def lines(each: Life) -> list[str]:
         logged = [*each.world.logged, *each.world.of_sessions]
         shown.append((logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))
     for reading in each.readings:
-        shown.append((reading.captured_at_ms, f"boot     {reading.broker} has {reading.boot_id}"))
+        text = f"boot     {reading.broker} has {reading.boot_id}, since {reading.booted_by_ms} at the latest"
+        shown.append((reading.captured_at_ms, text))
+    for (broker, epoch), logged_process in each.processes.items():
+        text = (
+            f"process  {broker} of epoch {epoch - base} wrote its last line, the next one ran {logged_process.next_ms}"
+        )
+        shown.append((logged_process.last_ms, text))
     shown.sort(key=lambda line: line[0])
     return [f"{ms:>9} {text}" for ms, text in shown]
 
