@@ -40,6 +40,15 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "In every term of the known history only one process of the leader was registered, and so reached by anybody, "
         "or a later one had all that the one before had, as far as that can have changed this log.",
     ),
+    "premise_member_once": (
+        BOUND,
+        "Broker {brokers} was a member of the ISR or ELR up to metadata offset {offset}, and after that the high "
+        "watermark could not advance: nobody led, or the ISR was smaller than min ISR.",
+    ),
+    "premise_kept_its_log": (
+        BOUND,
+        "Broker {brokers} still had the log that it had then: its process ran on, or its machine did not start again.",
+    ),
     "premise_log_ends_current": (
         BOUND,
         "No leader since then can have counted on a log end that the new leader no longer had.",

@@ -246,7 +246,7 @@ class _Partition:
         later = self.sessions.begun(winner, batch)
         if later:
             until_ms = min(until_ms, later[0].begin_ms)
-        joined = row - 1 if own.joined is None else own.joined
+        joined = row - 1 if own.since is None else own.since
         return Election(
             leader=winner,
             leader_epoch=int(states.leader_epoch[row]),
@@ -323,9 +323,9 @@ class _Partition:
 
     def _contradictions(self, row: int, own: Membership) -> Iterable[Premise]:
         facts = self.facts
-        joined_ms = int(facts.timestamp_ms[row - 1 if own.joined is None else own.joined])
+        joined_ms = int(facts.timestamp_ms[row - 1 if own.since is None else own.since])
         elected_ms = int(facts.timestamp_ms[row])
-        first = max(int(facts.stretch[row]), row - 1 if own.joined is None else own.joined)
+        first = max(int(facts.stretch[row]), row - 1 if own.since is None else own.since)
         concerned = {int(self.states.leader[row]), *(r.leader for r in self.terms.terms_within(first, row))}
         if int(facts.offset[row]) in self.against.changes:
             yield Premise("contradicted_by_rules", False, offset=int(facts.offset[row]))

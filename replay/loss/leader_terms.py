@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 import numpy as np
 
-from replay.arrow.ragged import Array, mask_of, members_of
+from replay.arrow.ragged import PAD, Array, mask_of, members_of
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
@@ -74,6 +74,11 @@ class Unserved:
     begin_ms: int
     end: int
     end_ms: int | None
+
+
+def _waits(session: Session | None) -> bool:
+    """Whether the session's release does not advance the high watermark below min ISR."""
+    return session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
 
 
 class LeaderTerms:
@@ -239,7 +244,7 @@ class LeaderTerms:
             return None
         facts, session = self.facts, term.session
         alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
-        waits = session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        waits = _waits(session)
         rows = np.arange(term.first, term.end)
         alone = (self.states.isr_size[rows] == 1) & ~(facts.below[rows] & (waits | facts.elr_on[rows]))
         until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
@@ -389,6 +394,32 @@ class LeaderTerms:
             index = np.arange(self.first, self.end)
             self._absences[broker] = np.maximum.accumulate(np.where(held, -1, index))
         return self._absences[broker]
+
+    def last_membership(self, broker: int, row: int) -> int | None:
+        """The last row up to this one, in its stretch, in which the broker was a member; None if there is none."""
+        absent = self.absent(broker)[: row + 1 - self.first]
+        rows = np.flatnonzero(absent != np.arange(self.first, row + 1)) + self.first
+        return int(rows[-1]) if len(rows) and rows[-1] >= self.facts.stretch[row] else None
+
+    def was_replica(self, broker: int, first: int, end: int) -> bool:
+        """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
+        replicas = self.states.replicas[first:end]
+        return bool((mask_of(replicas, np.full(len(replicas), broker)) != 0).all())
+
+    def stood_still(self, since: int, first: int, end: int) -> bool:
+        """Whether the high watermark could not advance in rows [first, end): nobody led, or |ISR| < min ISR by every
+        value that had been in force since row `since`, on brokers that wait for min ISR."""
+        facts, states = self.facts, self.states
+        for row in (r for r in range(first, end) if states.leader[r] >= 0):
+            rows = slice(since, row + 1)
+            least = min(int(facts.lowest_min_isr[rows].min()), int((states.replicas[rows] != PAD).sum(axis=1).min()))
+            session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
+            waits = facts.elr_on[row] or (
+                session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+            )
+            if not (waits and facts.below[row] and facts.shared[rows].all() and states.isr_size[row] < least):
+                return False
+        return True
 
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the row's ISR."""

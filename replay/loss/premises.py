@@ -32,39 +32,49 @@ class Membership:
     """A replica's membership right before a batch.
 
     joined: the row since which it was a member without a break; None if it was no member. premises: those of the
-    promise, including those that fail. taken_in: the leader took it in with the change that made it leader.
+    promise, including those that fail. taken_in: the leader took it in with the change that made it leader. kept_since:
+    the row since which it has everything that was below the high watermark, although the controller does not know that.
     """
 
     joined: int | None
     premises: Sequence[Premise]
     taken_in: bool = False
+    kept_since: int | None = None
+
+    @property
+    def since(self) -> int | None:
+        """The row since which it is known to have held everything, if all premises hold."""
+        return self.joined if self.kept_since is None else self.kept_since
 
     @property
     def holds(self) -> bool:
         """Whether, by protocol, it held everything below the high watermark."""
-        return (self.joined is not None or self.taken_in) and all(p.holds for p in self.premises)
+        return (self.since is not None or self.taken_in) and all(p.holds for p in self.premises)
 
 
 NO_MEMBER = Membership(None, ())
 
 
 def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
-    """The membership of a replica at an election.
+    """The membership of a replica at an election, or what it kept since it was a member.
 
     row: of the history, the election's; everything in its batch is one event.
     """
+    promised = _promised(terms, broker, row)
+    if promised.holds:
+        return promised
+    kept = _kept(terms, broker, row)
+    return promised if kept is None else kept
+
+
+def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
         premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
         return Membership(None, premises, taken_in=True)
-    before = row - 1
-    while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
-        before -= 1
-    if before < facts.stretch[row]:
-        return NO_MEMBER
-    joined = max(int(terms.absent(broker)[before - terms.first]) + 1, int(facts.stretch[row]))
-    # A replica enters the ELR only from the ISR. A member that entered any other way need not hold anything.
-    if joined > before or not (terms.in_isr(broker, joined) or facts.anchored[joined]):
+    before = _before(facts, row)
+    joined = None if before is None else _joined(terms, broker, before)
+    if before is None or joined is None:
         return NO_MEMBER
     premises = [
         Premise("premise_member", True, offset=int(facts.offset[joined])),
@@ -77,6 +87,53 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
         *_log_ends(terms, joined, row),
     ]
     return Membership(joined, premises)
+
+
+def _before(facts: StateFacts, row: int) -> int | None:
+    """The last row before the batch of an election; None if it is not known."""
+    before = row - 1
+    while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
+        before -= 1
+    return None if before < facts.stretch[row] else before
+
+
+def _joined(terms: LeaderTerms, broker: int, row: int) -> int | None:
+    """The row since which the broker was a member without a break; None if it is none in the row."""
+    facts = terms.facts
+    joined = max(int(terms.absent(broker)[row - terms.first]) + 1, int(facts.stretch[row]))
+    # A replica enters the ELR only from the ISR. A member that entered any other way need not hold anything.
+    return joined if joined <= row and (terms.in_isr(broker, joined) or facts.anchored[joined]) else None
+
+
+def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
+    """What a replica kept that was a member once: since it left, the high watermark could not advance, and its log is
+    the one that it had, although the controller may have struck it off for a restart. None if that is not known."""
+    facts = terms.facts
+    before = _before(facts, row)
+    last = None if before is None else terms.last_membership(broker, before)
+    joined = None if last is None else _joined(terms, broker, last)
+    if before is None or last is None or joined is None or facts.anchored[joined]:
+        return None
+    if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, before + 1):
+        return None
+    session, now = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined, row))
+    joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
+    one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
+    if not one and (session is None or not terms.ran_on(broker, session, joined_ms, elected_ms)):
+        return None
+    # Whom it can have followed since: whoever was elected held everything, too.
+    between = [term for term in terms.terms_within(last + 1, before + 1) if term.first > last]
+    if any(not term.kept or not membership(terms, term.leader, term.first).holds for term in between):
+        return None
+    premises = [
+        Premise("premise_member_once", True, offset=int(facts.offset[last]), brokers=(broker,)),
+        *_of_joining(terms, broker, joined),
+        Premise("premise_kept_its_log", True, brokers=(broker,)),
+        _leaders(terms, broker, joined, row),
+        *_log_ends(terms, joined, row),
+    ]
+    found = Membership(None, premises, kept_since=joined)
+    return found if found.holds else None
 
 
 def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:

@@ -212,7 +212,7 @@ def _unacked(
 def _observed_below_floor(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:
     """Whether the winner's log was last seen to end below the floor, after the floor was reported and while the winner
     was in the ISR or ELR."""
-    if election.membership.joined is None:
+    if election.membership.since is None:
         return False
     replica = last_seen(evidence, election.leader, election.elected_ms, clock)
     if replica is None or floor.value is None or floor.row is None or replica.log_end_offset >= floor.value:
