@@ -302,6 +302,11 @@ BROKER_LOG_EVENTS = pa.schema(
         ),
         column("message", pa.string(), "the message, its first 2,000 characters, secrets redacted"),
         column("length_bytes", pa.int64(), "length of the line; position and length are of the unpacked text"),
+        column(
+            "file_is_whole",
+            pa.bool_(),
+            "true: `collect` copied the file and all of it was read, so no line is missing between two of it",
+        ),
         *PROVENANCE,
     ]
 )

@@ -61,9 +61,10 @@ def read_broker_logs(
     patterns: Sequence[str] = (),
     chunk_bytes: int = CHUNK_BYTES,
     limits: Limits = DEFAULT_LIMITS,
+    is_collected: bool = False,
 ) -> BrokerLogTables:
     """Read every file of kinds.BROKER_LOGS. patterns: log4j patterns or expressions of the site (layouts.of_pattern),
-    tried before the known ones.
+    tried before the known ones. is_collected: Capture.is_collected; an archive of logs may have dropped lines.
 
     A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
     file's lines name. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
@@ -84,7 +85,8 @@ def read_broker_logs(
         counts[file.path] = (scanner.events if scanner else 0, found.count)
         _flush(found)
         node = file.node_id if file.node_id is not None else _only(found.speakers)
-        events += [_with_node(batch, node) for batch in found.batches]
+        is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes and stream.broken_at is None
+        events += [_of_file(batch, node, is_whole) for batch in found.batches]
         if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
             place = {k: v for k, v in provenance(capture, file, 0).items() if k != "position"}
             speaker = _only(found.speakers)
@@ -197,7 +199,10 @@ def _redact(rows: list[Row]) -> None:
             row["message"] = row["message"][:MAX_MESSAGE_CHARS]
 
 
-def _with_node(batch: pa.RecordBatch, node: int | None) -> pa.RecordBatch:
+def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.RecordBatch:
+    """The rows with what is only known at the file's end: its node, and whether it was read to there."""
+    whole = pa.repeat(pa.scalar(is_whole), len(batch))
+    batch = batch.set_column(batch.schema.get_field_index("file_is_whole"), batch.schema.field("file_is_whole"), whole)
     if node is None:
         return batch
     index = batch.schema.get_field_index("node_id")

@@ -81,7 +81,7 @@ def _decode(location: Path) -> Decoded:
             [row for row in rows if row["snapshot_end_offset"] is not None],
             read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
-            read_broker_logs(capture.name, capture.files).events,
+            read_broker_logs(capture.name, capture.files, is_collected=capture.is_collected).events,
             read_boot_ids(capture, 5000).rows,
         )
 
