@@ -1,12 +1,13 @@
-"""Find the end of a replica's log from the heads of its last record batches, which `collect` writes: no keys, no values.
+"""Find the end of a replica's log from the heads of its last record batches, as `collect` writes them.
 
-A file `<topic>-<partition>/<20 digits>.heads` is of the segment with that base offset (docs/evidence.md): `size` and its
-length; for each batch behind the last entry of its index `position` and the 61 bytes of the head in hex; `skipped` and
-how many heads were left out before the last one; `end`, where the last whole batch ends, and what follows there.
+A file `<topic>-<partition>/<20 digits>.heads` is of the segment with that base offset (docs/evidence.md): `size` and
+its length; for each batch behind the last entry of its index its position and the 61 bytes of the head in hex;
+`skipped` and how many heads were left out before the last one; `end`, where the last whole batch ends, and what follows
+there. It has no keys and no values.
 
-Sources: DefaultRecordBatch (a head of 61 bytes), LogSegment.append (an index entry names the position at which the batch
-after it begins), FileLogInputStream. A head's CRC is of the records, so it cannot be checked: a broker that recovers
-may cut the log before a batch whose head is whole.
+Sources: DefaultRecordBatch (a head of 61 bytes), LogSegment.append (an index entry names the position at which the
+batch after it begins), FileLogInputStream. A head's CRC is of the records, so it cannot be checked: a broker that
+recovers may cut the log before a batch whose head is whole.
 """
 
 from __future__ import annotations
