@@ -111,7 +111,14 @@ def test_a_live_cluster_is_collected_and_judged(cluster: Path, tmp_path: Path) -
         kinds_of = {node: {f.kind for f in opened.files if f.node_id == node} for node in NODES}
         offsets = [f.read().decode() for f in opened.files if f.kind == "replication_offset"]
     of_each = {"metadata_segment", "quorum_state", "meta_properties", "server_properties", "leader_epoch", "boot_id"}
-    of_each |= {"replication_offset", "recovery_point", "log_start_offset", "replica_segment", "batch_heads", "server_log"}
+    of_each |= {
+        "replication_offset",
+        "recovery_point",
+        "log_start_offset",
+        "replica_segment",
+        "batch_heads",
+        "server_log",
+    }
     assert all(of_each <= kinds_of[node] for node in NODES)
     for text in offsets:
         held = [line.split() for line in text.splitlines() if line.startswith("orders ")]
