@@ -11,6 +11,7 @@ METADATA_SEGMENT = "metadata_segment"
 METADATA_CHECKPOINT = "metadata_checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap_checkpoint"
 REPLICA_SEGMENT = "replica_segment"
+BATCH_HEADS = "batch_heads"
 REPLICATION_OFFSET = "replication_offset"
 RECOVERY_POINT = "recovery_point"
 LOG_START_OFFSET = "log_start_offset"
@@ -61,6 +62,7 @@ _BY_NAME = {
     "capture.json": MANIFEST,
 }
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
+_HEADS = re.compile(r"[0-9]{20}\.heads")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _PARTITION_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _CONTROLLER_DIR = re.compile(r"controllers?[-_.]?[0-9]{1,10}", re.IGNORECASE)
@@ -92,6 +94,8 @@ def classify(path: PurePosixPath) -> str:
         return METADATA_CHECKPOINT
     if _SEGMENT.fullmatch(name):
         return REPLICA_SEGMENT if in_replica_dir else METADATA_SEGMENT
+    if _HEADS.fullmatch(name) and in_replica_dir:
+        return BATCH_HEADS
     if name == "leader-epoch-checkpoint":
         return LEADER_EPOCH if in_replica_dir or path.parent.name == METADATA_LOG_DIR else OTHER
     if name.endswith(_METRICS_SUFFIXES):

@@ -302,6 +302,11 @@ BROKER_LOG_EVENTS = pa.schema(
         ),
         column("message", pa.string(), "the message, its first 2,000 characters, secrets redacted"),
         column("length_bytes", pa.int64(), "length of the line; position and length are of the unpacked text"),
+        column(
+            "file_is_whole",
+            pa.bool_(),
+            "true: `collect` copied the file and all of it was read, so no line is missing between two of it",
+        ),
         *PROVENANCE,
     ]
 )
@@ -325,6 +330,12 @@ NODE_BOOTS = pa.schema(
         column("stopped_at_ms", pa.int64(), "wall-clock time of the last `shut down completed`"),
         column("first_event_ms", pa.int64(), "wall-clock time of its first event in the file"),
         column("last_event_ms", pa.int64(), "wall-clock time of its last event in the file"),
+        column(
+            "whole_until_ms",
+            pa.int64(),
+            "the file has all that the node had logged up to then (ms since the Unix epoch): `collect` copied it whole, "
+            "and it had not been rotated away; null if that is not known",
+        ),
         column("first_position", pa.int64(), "byte position of the first event"),
         column("last_position", pa.int64(), "byte position of the last event"),
         *PROVENANCE,

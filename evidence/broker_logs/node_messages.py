@@ -127,7 +127,14 @@ NODE_MESSAGES = (
         "Error while ",
         r"(?P<detail>Error while (?:appending records to|flushing log for|truncating|deleting segments for|"
         r"deleting log for|rolling log segment for|renaming dir for|loading log dir|writing to checkpoint file|"
-        r"reading checkpoint file|writing to highwatermark file).{1,300})",
+        r"reading checkpoint file|writing to highwatermark file).{1,300}|"
+        r"Error while (?:creating|deleting|describing|flushing|preparing|taking|trying|closing|fetching offset) "
+        r".{1,300}? (?:in dir|for|file) .{1,300})",
+    ),
+    Message(
+        "disk_error",
+        "Exception while ",
+        r"(?P<detail>Exception while (?:increasing log start offset for|reading from) .{1,300}? in dir .{1,300})",
     ),
     Message(
         "disk_error",

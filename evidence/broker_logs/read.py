@@ -61,9 +61,10 @@ def read_broker_logs(
     patterns: Sequence[str] = (),
     chunk_bytes: int = CHUNK_BYTES,
     limits: Limits = DEFAULT_LIMITS,
+    is_collected: bool = False,
 ) -> BrokerLogTables:
     """Read every file of kinds.BROKER_LOGS. patterns: log4j patterns or expressions of the site (layouts.of_pattern),
-    tried before the known ones.
+    tried before the known ones. is_collected: Capture.is_collected; an archive of logs may have dropped lines.
 
     A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
     file's lines name. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
@@ -84,12 +85,14 @@ def read_broker_logs(
         counts[file.path] = (scanner.events if scanner else 0, found.count)
         _flush(found)
         node = file.node_id if file.node_id is not None else _only(found.speakers)
-        events += [_with_node(batch, node) for batch in found.batches]
+        is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes and stream.broken_at is None
+        events += [_of_file(batch, node, is_whole) for batch in found.batches]
         if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
             place = {k: v for k, v in provenance(capture, file, 0).items() if k != "position"}
             speaker = _only(found.speakers)
             node = node if speaker is None else speaker
-            boots += [{**row, "node_id": node, "position": row["first_position"], **place} for row in found.boots.rows]
+            place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if is_whole else None}
+            boots += [{**row, "position": row["first_position"], **place} for row in found.boots.rows]
     return BrokerLogTables(
         pa.Table.from_batches(events, schema=tables.BROKER_LOG_EVENTS),
         pa.Table.from_pylist(boots, schema=tables.NODE_BOOTS),
@@ -197,7 +200,16 @@ def _redact(rows: list[Row]) -> None:
             row["message"] = row["message"][:MAX_MESSAGE_CHARS]
 
 
-def _with_node(batch: pa.RecordBatch, node: int | None) -> pa.RecordBatch:
+def _whole_until_ms(file: EvidenceFile) -> int | None:
+    """When the file to which the node was writing was copied, at the earliest; None for one that was rotated away."""
+    is_live = file.path.rpartition("/")[2] == "server.log"
+    return file.captured_at_ms - file.clock_error_ms if is_live and file.captured_at_ms is not None else None
+
+
+def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.RecordBatch:
+    """The rows with what is only known at the file's end: its node, and whether it was read to there."""
+    whole = pa.repeat(pa.scalar(is_whole), len(batch))
+    batch = batch.set_column(batch.schema.get_field_index("file_is_whole"), batch.schema.field("file_is_whole"), whole)
     if node is None:
         return batch
     index = batch.schema.get_field_index("node_id")

@@ -19,6 +19,31 @@ _STATE = (
 )
 _PARTITION, _LOG, _LOADER = ("Partition",), ("UnifiedLog", "Log", "LocalLog"), ("LogLoader",)
 
+# UnifiedLog.toString: the replica's own folder, and the rest.
+_LOG_IN = r"Log\(dir=.{0,2000}?"
+_OF_LOG = (
+    rf", topicId={ID}, topic=(?P<topic>[a-zA-Z0-9._-]{{1,249}}), "
+    r"partition=(?P<partition>\d{1,10}), highWatermark=\d{1,19}, lastStableOffset=\d{1,19}, "
+    r"logStartOffset=(?P<log_start_offset>\d{1,19}), logEndOffset=(?P<log_end_offset>\d{1,19})\)"
+)
+# A replica's folder, as the stray, future or usual one.
+_FOLDER = (
+    r"(?P<directory>.{0,1000}?)/(?P<topic>[a-zA-Z0-9._-]{1,249}?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-[a-z]+)?"
+)
+
+_LOADED = r".{0,200}? in (?P<duration_ms>\d{1,15})ms \(\d+/\d+ completed in (?P<directory>.{1,1000}?)\)$"
+
+# What is on a disk may have changed at the start that logged such a line, although the machine ran on. A missing line
+# shows nothing: LogLoader.loadSegmentFiles drops what recoverSegment returns.
+CHANGED_AT_START = (
+    "corruption_found",
+    "log_emptied_at_load",
+    "invalid_messages_found",
+    "index_rebuilt",
+    "future_log_promoted",
+    "stray_log",
+)
+
 REPLICA_MESSAGES = (
     # What a replica held when it began to lead or to follow: state-change.log.
     Message(
@@ -160,10 +185,12 @@ REPLICA_MESSAGES = (
     Message(
         "log_load_completed",
         "Completed load of ",
-        rf"Completed load of Log\(dir=.{{0,2000}}?, topicId={ID}, topic=(?P<topic>[a-zA-Z0-9._-]{{1,249}}), "
-        r"partition=(?P<partition>\d{1,10}), highWatermark=\d{1,19}, lastStableOffset=\d{1,19}, "
-        r"logStartOffset=(?P<log_start_offset>\d{1,19}), logEndOffset=(?P<log_end_offset>\d{1,19})\) with "
-        r".{0,200}? in (?P<duration_ms>\d{1,15})ms \(\d+/\d+ completed in (?P<directory>.{1,1000}?)\)$",
+        rf"Completed load of {_LOG_IN}(?<!-future)(?<!-stray)(?<!-delete){_OF_LOG} with {_LOADED}",
+    ),
+    Message(
+        "future_log_loaded",
+        "Completed load of ",
+        rf"Completed load of {_LOG_IN}-future{_OF_LOG} with {_LOADED}",
     ),
     Message(
         "corruption_found",
@@ -184,6 +211,41 @@ REPLICA_MESSAGES = (
         r"Found invalid offset during recovery\. Deleting the corrupt segment and creating an empty one with starting "
         r"offset (?P<truncated_to>\d{1,19})",
         _LOADER,
+    ),
+    Message(
+        "invalid_messages_found",
+        "Found invalid messages in log segment ",
+        rf"Found invalid messages in log segment {_FOLDER}/\d{{20}}\.log(?:\.\w+)? at byte offset \d{{1,19}}\.",
+    ),
+    Message(
+        "index_rebuilt",
+        " index file corresponding to log file",
+        r"(?:Could not find offset|Found a corrupted) index file corresponding to log file (?P<detail>.{1,2000})",
+        _LOADER,
+    ),
+    # Replicas that were being moved between directories, or whose topic or place is another one now.
+    Message(
+        "future_log_promoted",
+        "Attempting to recover abandoned future log for ",
+        rf"Attempting to recover abandoned future log for {TP} at (?P<detail>Log\(.{{1,2000}})",
+    ),
+    Message(
+        "future_log_caught_up",
+        "successfully replaced with the future replica",
+        rf"The current replica is successfully replaced with the future replica for {TP}$",
+    ),
+    Message("stray_log", "Found stray log dir ", rf"Found stray log dir {_LOG_IN}{_OF_LOG}: (?P<detail>.{{1,300}})"),
+    Message(
+        "stray_log",
+        "treat it as a stray log",
+        rf"The topicId does not exist in {_LOG_IN}{_OF_LOG}, treat it as a stray log",
+    ),
+    Message("stray_log", "Loaded stray log: ", rf"Loaded stray log: {_FOLDER}$"),
+    Message("stray_log", " marked stray and renamed to ", rf"Log in {_FOLDER} marked stray and renamed to .{{1,1500}}"),
+    Message(
+        "stray_log",
+        " is marked as stray and renamed to ",
+        rf"Log for partition {TP} is marked as stray and renamed to .{{1,1500}}",
     ),
     Message("log_created", "Created log for partition ", rf"Created log for partition {TP} in {DIR} with properties"),
     Message(

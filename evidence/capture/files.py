@@ -134,6 +134,11 @@ class Capture:
         return next((f for f in self.files if f.path in NAMES), None)
 
     @property
+    def is_collected(self) -> bool:
+        """Whether `collect` says that it made the capture: files that grow were copied whole, up to a size."""
+        return ((self.manifest and self.manifest.collected_by) or "").startswith("kraft-forensics ")
+
+    @property
     def nodes(self) -> set[int]:
         """Each node that at least one file is from."""
         return {f.node_id for f in self.files if f.node_id is not None}

@@ -85,6 +85,10 @@ def _of_brokers(facts: Facts) -> Iterator[Lack]:
         if kinds.RECOVERY_POINT not in held:
             what = "no recovery-point-offset-checkpoint: no log end after a clean stop"
             yield Lack("no_recovery_point", broker, what, False, ("E3",), "each of its log.dirs, twice after the stop")
+        if not held & {kinds.BATCH_HEADS, kinds.REPLICA_SEGMENT}:
+            what = "no heads of its last batches: no log end while it is down"
+            where = "`kraft-forensics collect`, before the broker starts again"
+            yield Lack("no_batch_heads", broker, what, False, ("P8", "L6"), where)
         if kinds.JMX_EXPORTER not in held and kinds.JMX_TOOL not in held:
             what = "no scrape of its metrics: no log end of a running leader"
             yield Lack(
@@ -144,11 +148,21 @@ def _clocks(facts: Facts) -> Iterator[Lack]:
         where = "`kraft-forensics collect` measures them; else clock_error_ms in the manifest (docs/evidence.md)"
         yield Lack("clocks_not_measured", None, what, True, ("N6",), where)
     for broker in sorted(facts.brokers):
-        count = facts.boot_ids.get(broker, 0)
-        if count < 2:
-            what = "no boot id" if count == 0 else "one reading of its boot id; two show that its machine ran on"
-            where = "/proc/sys/kernel/random/boot_id, before and after"
-            yield Lack("boot_ids_missing", broker, what, False, ("L6", "H7"), where)
+        count, local = facts.boot_ids.get(broker, 0), facts.booted.get(broker)
+        if count >= 2 or local:
+            continue
+        what = "no boot id" if count == 0 else "one reading of its boot id; two show that its machine ran on"
+        where = "/proc/sys/kernel/random/boot_id, before and after"
+        yield Lack("boot_ids_missing", broker, what, False, ("L6", "H7"), where)
+        if broker not in facts.booted:
+            what = "not known when its machine started: one capture does not show whether a kill lost anything"
+            where = "`kraft-forensics collect` notes it; else uptime_s in the manifest (docs/evidence.md)"
+            yield Lack("boot_time_unknown", broker, what, False, ("L6",), where)
+        else:
+            lie = "do not all lie" if local is False else "are not known to lie"
+            what = f"its log directories {lie} on disks of its own machine: when that started shows nothing of them"
+            where = "nothing, unless `disks` in the manifest is wrong (docs/evidence.md)"
+            yield Lack("disks_not_local", broker, what, False, ("L6",), where)
 
 
 def _rest(facts: Facts) -> Iterator[Lack]:

@@ -19,11 +19,12 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, MAX_INT32, Limits
 from evidence.offsets import json_responses, tool_output
+from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
-from evidence.offsets.replica_log import read_tail
+from evidence.offsets.replica_log import Tail, read_tail
 from evidence.redaction import excerpt
 from evidence.text_files import Line, partition_topic_id, read_checkpoint
 
@@ -52,6 +53,7 @@ _TEXTS = frozenset(
         *_NAME_NODES,
         *_CHECKPOINT_COLUMN,
         kinds.LEADER_EPOCH,
+        kinds.BATCH_HEADS,
         kinds.DESCRIBE_LOG_DIRS,
         kinds.REPLICA_LOG_INFO,
         kinds.CLEAN_SHUTDOWN,
@@ -212,6 +214,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         if f.kind == kinds.PARTITION_METADATA
     }
     last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
+    last_heads = last_of_each_folder(files, kinds.BATCH_HEADS)
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
     lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
         kinds.GET_OFFSETS: tool_output.read_get_offsets,
@@ -229,6 +232,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         kinds.JMX_EXPORTER: partial(_exporter, names),
         kinds.JMX_TOOL: _jmx_tool,
         kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last, stopped),
+        kinds.BATCH_HEADS: partial(_batch_heads, topic_ids, last_heads),
         kinds.TOPICS_DESCRIBE: partial(_described, tool_output.read_topics),
         kinds.DESCRIBE_TOPIC_PARTITIONS: partial(_described, json_responses.read_describe_topic_partitions),
         kinds.QUORUM_STATUS: partial(_reported, tool_output.read_quorum_status),
@@ -346,10 +350,25 @@ def _replica_segment(
         return ReadRows(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
     with file.unchanged():
         tail = read_tail(file.local, int(path.stem))
+    return _end_of(tail, place, topic_ids.get(str(path.parent)), stopped.get(str(path.parent.parent)))
+
+
+def _batch_heads(topic_ids: dict[str, str | None], last: set[str], file: EvidenceFile) -> ReadRows:
+    """The log end of a replica, from the heads of its last batches. Never with the epoch of a clean stop: nobody
+    checked the CRCs of these batches."""
+    path = PurePosixPath(file.path)
+    place = kinds.partition_of(path)
+    if place is None or file.path not in last:
+        return ReadRows(trailing_bytes=file.size_bytes, note="not of the replica's last segment: not read")
+    return _end_of(
+        read_heads(file.read(), int(path.name.partition(".")[0])), place, topic_ids.get(str(path.parent)), None
+    )
+
+
+def _end_of(tail: Tail, place: tuple[str, int], topic_id: str | None, broker_epoch: int | None) -> ReadRows:
     found = ReadRows(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
-        row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
+        row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "broker_epoch": broker_epoch}
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
-        end["broker_epoch"] = stopped.get(str(path.parent.parent))
-        found.offsets.append({**row, **end, "position": tail.position})
+        found.offsets = [{**row, **end, "position": tail.position}]
     return found

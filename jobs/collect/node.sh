@@ -248,6 +248,87 @@ tails() { # DIR NAME
   done
 }
 
+# Whether 4096 bytes of an index begin with an entry: zeros are space that was allocated in advance. INDEX BLOCK
+is_entry() { [ -n "$(od -An -v -tx1 -j $(($2 * 4096)) -N 8 "$1" 2>/dev/null | tr -d ' 0\n')" ]; }
+
+# Where the batch of the last entry of an offset index begins in its segment: sets position. INDEX
+last_indexed() {
+  position=0
+  [ -f "$1" ] && [ ! -h "$1" ] && [ -r "$1" ] || return 0
+  size=$(state "$1"); low=0; high=1; blocks=$(((${size#* } + 4095) / 4096))
+  while [ $high -lt $blocks ] && is_entry "$1" $high; do low=$high; high=$((high * 2)); done
+  [ $high -le $blocks ] || high=$blocks
+  while [ $((high - low)) -gt 1 ]; do
+    middle=$(((low + high) / 2))
+    if is_entry "$1" $middle; then low=$middle; else high=$middle; fi
+  done
+  position=$(od -An -v -tu1 -j $((low * 4096)) -N 4096 "$1" 2>/dev/null | awk '
+    { for (n = 1; n + 7 <= NF; n += 8) {
+        at = (($(n + 4) * 256 + $(n + 5)) * 256 + $(n + 6)) * 256 + $(n + 7)
+        if (at) found = at } }
+    END { print found + 0 }')
+}
+
+# The heads of the record batches in what comes: bytes from START to END of a segment, as od -tx1 prints them. A line
+# `position head` for each batch that ends by then, at most 4096, the last one among them; `end position why`.
+heads_in() { # START END
+  awk -v start="$1" -v limit="$2" -v most=4096 '
+    function number(first, last,   n, value) {
+      for (n = first; n <= last; n++) value = value * 256 + low[head[n]]
+      return value
+    }
+    function show(line) { if (shown < most - 1) { shown++; print line } else { if (held != "") skipped++; held = line } }
+    BEGIN { for (n = 0; n < 256; n++) low[sprintf("%02x", n)] = n; at = start; why = "whole" }
+    start + 16 * NR <= at { next }
+    {
+      base = start + 16 * (NR - 1)
+      for (n = 1; n <= NF; n++) {
+        place = base + n - 1 - at
+        if (place < 0) continue
+        head[place] = $n
+        if (place < 60) continue
+        size = number(8, 11) + 12; text = ""
+        for (m = 0; m < 61; m++) text = text head[m]
+        if (text ~ /^0+$/) { why = "zeros"; exit }
+        if (number(16, 16) != 2 || size < 61 || size > 2147483647) { why = "bad"; exit }
+        if (at + size > limit) { why = "torn"; exit }
+        show(at " " text); at += size
+      }
+    }
+    END {
+      if (why == "whole" && at < limit) why = "torn"
+      if (skipped) print "skipped " skipped
+      if (held != "") print held
+      print "end " at " " why
+    }'
+}
+
+# The heads of the batches behind the last index entry of the last segment of each replica: where its log ends, without
+# keys and values. From so much only: behind the last entry are index.interval.bytes, and a batch.
+most_behind=67108864
+heads() { # DIR NAME
+  for folder in "$1"/*-[0-9]*; do
+    replica=${folder##*/}
+    case ${replica##*-} in *[!0-9]*) continue ;; esac
+    [ "$replica" != __cluster_metadata-0 ] && [ -d "$folder" ] && [ ! -h "$folder" ] || continue
+    last=
+    for file in "$folder"/[0-9]*.log; do last=$file; done
+    name=$2/$replica/${last##*/}; name=${name%.log}.heads
+    [ -f "$last" ] && sendable "$last" "$name" || continue
+    last_indexed "${last%.log}.index"
+    before=$(state "$last") || continue
+    size=${before#* }
+    if [ "$position" -gt "$size" ]; then lack "$name" 'the index has entries beyond the end of the segment'; continue; fi
+    if [ $((size - position)) -gt $most_behind ]; then lack "$name" 'too much lies behind the last index entry'; continue; fi
+    if [ "$position" = "$size" ]; then found="end $size whole"
+    else found=$(od -An -v -tx1 -j "$position" -N $((size - position)) "$last" 2>/dev/null | heads_in "$position" "$size")
+    fi
+    after=$(state "$last")
+    if [ "${after% *}" != "${before% *}" ] || [ "${after#* }" -lt "$size" ]; then lack "$name" 'it was cut or replaced while it was read'
+    else text "$name" "size $size$nl$found"; fi
+  done
+}
+
 # Segments first: a snapshot because of which a segment may go away exists by then.
 metadata_log() { # DIR NAME
   for ending in log checkpoint; do
@@ -418,6 +499,7 @@ main() {
     lack server.properties 'no properties file of this node found'
   fi
   [ -n "$want_light" ] || { node_logs; each_dir listing; }
+  each_dir heads
   each_dir tails
   each_dir marker_after
   printf 'D\n'

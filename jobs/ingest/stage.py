@@ -111,7 +111,9 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
     patterns = settings.evidence.log_patterns
-    logs_of_brokers = read_broker_logs(capture.name, capture.files, patterns, limits=capture.limits)
+    logs_of_brokers = read_broker_logs(
+        capture.name, capture.files, patterns, limits=capture.limits, is_collected=capture.is_collected
+    )
     boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     write.begin(cluster)

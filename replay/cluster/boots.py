@@ -54,10 +54,17 @@ def boots_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[BootReading]]:
 @dataclass(frozen=True, slots=True)
 class LoggedProcess:
     """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
-    of the process after it in the same file (None: the file does not show it)."""
+    of the process after it in the same file (None: the file does not show it). quiet_until_ms: no process had begun
+    after it by then, by the capturer's clock."""
 
     last_ms: int
     next_ms: tuple[int, int] | None = None
+    quiet_until_ms: int | None = None
+
+    @property
+    def alone_until_ms(self) -> int | None:
+        """Until when no other process of the broker logged a line; None if unknown."""
+        return self.quiet_until_ms if self.next_ms is None else self.next_ms[0]
 
     def is_of_the_next(self, timestamp_ms: int) -> bool:
         """Whether the process after it, and no later one, wrote a line of that time."""
@@ -86,7 +93,12 @@ def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Log
             known = found.get(key, LoggedProcess(row["last_event_ms"]))
             # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
             following = [each for each in (known.next_ms, _span(after)) if each is not None]
-            found[key] = LoggedProcess(max(known.last_ms, row["last_event_ms"]), min(following, default=None))
+            quiet = [known.quiet_until_ms, row.get("whole_until_ms") if after is None else None]
+            found[key] = LoggedProcess(
+                max(known.last_ms, row["last_event_ms"]),
+                min(following, default=None),
+                max((at for at in quiet if at is not None), default=None),
+            )
     return found
 
 

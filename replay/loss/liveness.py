@@ -130,8 +130,9 @@ def sessions_of(cluster: ClusterFacts, timestamp_ms: Array) -> Sessions:
 def _as_logged(session: Session, cluster: ClusterFacts) -> Session:
     """The session with what the broker's own server.log says of its process.
 
-    A process ran up to its last line. If the next process of the same file is known, nobody ran between the two: a
-    start writes lines of its own, and the file has all of them as long as the machine did not start again.
+    A process ran up to its last line. If the next process of the same file is known, nobody ran between the two, and if
+    there is none, nobody ran until the file was copied: a start writes lines of its own, and the file has all of them as
+    long as the machine did not start again.
     """
     logged = cluster.processes.get((session.broker_id, session.broker_epoch))
     if logged is None:
@@ -139,8 +140,9 @@ def _as_logged(session: Session, cluster: ClusterFacts) -> Session:
     error_ms, readings = cluster.clock.error_ms, cluster.boots.get(session.broker_id, ())
     alive_ms = max(session.alive_until_ms, logged.last_ms - error_ms)
     alone_ms = session.alone_until_ms
-    if logged.next_ms is not None and is_same_boot(readings, alive_ms, logged.next_ms[0], error_ms):
-        alone_ms = logged.next_ms[0] - error_ms
+    until_ms = logged.alone_until_ms
+    if until_ms is not None and is_same_boot(readings, alive_ms, until_ms - error_ms, error_ms):
+        alone_ms = until_ms - error_ms
     return replace(session, alive_until_ms=alive_ms, alone_until_ms=alone_ms)
 
 

@@ -16,6 +16,8 @@ Row = dict[str, Any]
 
 # log_end_offsets.source of a replica's last segment; next to a .kafka_cleanshutdown the row has the session's epoch.
 SEGMENT = "replica_segment"
+# Of the heads of its record batches, copied without keys and values.
+HEADS = "batch_heads"
 RECOVERY_POINT = "recovery_point"
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from replay.cluster.facts import Clock, read_by
-from replay.offsets.clean_stops import RECOVERY_POINT, SEGMENT, Row, left_behind
+from replay.offsets.clean_stops import HEADS, RECOVERY_POINT, SEGMENT, Row, left_behind
 
 __all__ = ["Row", "read_by"]
 
@@ -225,7 +225,7 @@ def _from_process(row: Row) -> bool:
     """Whether a running broker answered. A copy of its disk does not count: its process may have been killed
     unnoticed."""
     answers = row["log_end_offset"] is not None or row["source"] in METRICS
-    return answers and row["source"] != SEGMENT
+    return answers and row["source"] not in (SEGMENT, HEADS)
 
 
 def _scrapes(rows: Iterable[Row]) -> list[Scrape]:

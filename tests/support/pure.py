@@ -76,7 +76,7 @@ def _decode(location: Path) -> Decoded:
         static: dict[int, dict[str, str]] = defaultdict(dict)
         for row in static_configs(capture):
             static[row["node_id"]][row["name"]] = row["value"]
-        logs = read_broker_logs(capture.name, capture.files)
+        logs = read_broker_logs(capture.name, capture.files, is_collected=capture.is_collected)
         return Decoded(
             batch_table(capture.name, scanned.batches).to_pylist(),
             [row for row in rows if row["holds"] == LOG],

@@ -24,7 +24,7 @@ from tests.support.detection import windows
 from tests.support.paths import ROOT
 
 # Where the lines are, their text and its length are of the files.
-_OF_FILES = ("capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger")
+_OF_FILES = ("capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger", "file_is_whole")
 _OF_TIME = ("logged_at_ms", "logged_at_utc_ms")
 
 

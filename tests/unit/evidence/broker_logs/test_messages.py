@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evidence import tables
 from evidence.broker_logs.events import KINDS, MESSAGES, WANTED, read_event
+from evidence.broker_logs.replica_messages import CHANGED_AT_START
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
@@ -43,6 +44,12 @@ def test_every_pattern_has_a_line() -> None:
     without = [m.kind for m in MESSAGES if not any(re.search(m.pattern, text) for text in texts)]
     assert without == []
     assert {fields["kind"] for _, fields in (*LINES, *FURTHER_LINES)} == set(KINDS)
+
+
+def test_what_changes_a_disk_at_a_start_are_kinds_of_one_replica() -> None:
+    assert set(CHANGED_AT_START) <= set(KINDS)
+    of_these = [fields for _, fields in LINES if fields["kind"] in CHANGED_AT_START]
+    assert all({"topic", "partition"} <= set(fields) for fields in of_these)
 
 
 def test_every_field_is_a_column() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,26 @@ def test_samples_of_each_release(release: str, tmp_path: Path) -> None:
         assert stored == len(rows) < events
     expected = (SAMPLES / release / "events.jsonl").read_text().splitlines()
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "is_collected", "expected"),
+    [
+        (LOADED.encode(), True, True),
+        (LOADED.encode(), False, False),
+        # Its last line was being written.
+        (LOADED.encode() + LOADED[:40].encode(), True, True),
+        (gzip.compress(LOADED.encode() * 2000), True, True),
+        (gzip.compress(LOADED.encode() * 2000 + os.urandom(100_000))[:-70_000], True, False),
+        # A line that is too long is quarantined: what was in it is not known.
+        (LOADED.encode() + b"x" * (9 << 20) + b"\n" + LOADED.encode(), True, False),
+    ],
+)
+def test_only_a_file_that_was_collected_and_read_whole_lacks_no_line(
+    tmp_path: Path, data: bytes, is_collected: bool, expected: bool
+) -> None:
+    events = read(tmp_path, data, node_id=4, is_collected=is_collected).events
+    assert set(events["file_is_whole"].to_pylist()) == {expected}
 
 
 def test_a_row_points_at_its_bytes(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ AT_MS = 1_795_300_000_000
 
 def complete() -> Facts:
     """Three controllers, two brokers and a window, with everything."""
-    held = {kinds.REPLICATION_OFFSET, kinds.RECOVERY_POINT, kinds.LEADER_EPOCH, kinds.JMX_EXPORTER}
+    held = {kinds.REPLICATION_OFFSET, kinds.RECOVERY_POINT, kinds.LEADER_EPOCH, kinds.BATCH_HEADS, kinds.JMX_EXPORTER}
     span = Span(AT_MS - HOUR_MS, AT_MS + HOUR_MS, in_utc=True)
     return Facts(
         has_log=True,
@@ -82,7 +82,12 @@ def span(first_h: float, last_h: float, in_utc: bool = True) -> Span:
         (lambda f: f.files.update({2: {kinds.SERVER_LOG, kinds.BOOT_ID}}), [("broker_missing", 2, True)]),
         (
             lambda f: f.files.update({2: {kinds.LEADER_EPOCH}}),
-            [("no_high_watermarks", 2, True), ("no_recovery_point", 2, False), ("no_metrics", 2, False)],
+            [
+                ("no_high_watermarks", 2, True),
+                ("no_recovery_point", 2, False),
+                ("no_batch_heads", 2, False),
+                ("no_metrics", 2, False),
+            ],
         ),
         (lambda f: f.epochs.pop(1), [("no_leader_epochs", 1, True)]),
         (lambda f: f.replicas[1].add(("orders", 1)), [("leader_epochs_missing", 1, True)]),
@@ -100,7 +105,17 @@ def span(first_h: float, last_h: float, in_utc: bool = True) -> Span:
             [("broker_log_too_late", 1, True)],
         ),
         (lambda f: setattr(f, "clock_error_ms", None), [("clocks_not_measured", None, True)]),
-        (lambda f: f.boot_ids.update({1: 1}), [("boot_ids_missing", 1, False)]),
+        (lambda f: f.boot_ids.update({1: 1}), [("boot_ids_missing", 1, False), ("boot_time_unknown", 1, False)]),
+        # One capture is enough where it is known since when the machine runs, and the disks are its own.
+        (lambda f: (f.boot_ids.update({1: 1}), f.booted.update({1: True})), []),
+        (
+            lambda f: (f.boot_ids.update({1: 1}), f.booted.update({1: None})),
+            [("boot_ids_missing", 1, False), ("disks_not_local", 1, False)],
+        ),
+        (
+            lambda f: (f.boot_ids.update({1: 0}), f.booted.update({1: False})),
+            [("boot_ids_missing", 1, False), ("disks_not_local", 1, False)],
+        ),
         (lambda f: f.configs.discard(3001), [("no_configs", 3001, False)]),
         (lambda f: f.damaged.append(("a/b", 2, "torn")), [("damaged_file", 2, True)]),
         (lambda f: f.notes.update({2: ("the rest: no such host",)}), [("not_collected", 2, False)]),
@@ -124,7 +139,7 @@ def test_every_code_is_on_the_page() -> None:
     page = (ROOT / "docs" / "collect.md").read_text()
     source = (ROOT / "evidence" / "completeness" / "lacks.py").read_text()
     codes = set(re.findall(r'Lack\(\s*"([a-z_]+)"', source))
-    assert len(codes) == 19
+    assert len(codes) == 22
     assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
 
 
@@ -174,6 +189,7 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
         ("broker_missing", 4, True),
         ("no_broker_log", 4, True),
         ("boot_ids_missing", 4, False),
+        ("boot_time_unknown", 4, False),
         ("controller_log_missing", 3001, False),
         ("no_configs", 3001, False),
         ("damaged_file", 3000, True),

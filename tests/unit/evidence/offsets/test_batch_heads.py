@@ -1,0 +1,89 @@
+"""Files of heads, byte by byte: what does not follow from the lines before it gives no log end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.offsets.batch_heads import read_heads
+from evidence.wire.batches import HEAD
+from tests.unit.evidence.accounting import FUZZ
+
+
+def head(base: int = 50, **changed: int) -> str:
+    """A head in hex: 100 bytes, offsets base to base + 4, epoch 3."""
+    values = {"length": 88, "epoch": 3, "magic": 2, "delta": 4, **changed}
+    fields = (base, values["length"], values["epoch"], values["magic"], 7, 0, values["delta"], 1, 2, -1, -1, -1, 5)
+    return HEAD.pack(*fields).hex()
+
+
+def text(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+WHOLE = ("size 400", f"200 {head()}", f"300 {head(55)}", "end 400 whole")
+
+
+def test_the_end_is_that_of_the_last_head() -> None:
+    data = text(*WHOLE)
+    tail = read_heads(data, 0)
+    assert (tail.log_end_offset, tail.last_written_leader_epoch, tail.damage, tail.note) == (60, 3, [], None)
+    assert data[tail.position :].startswith(b"300 ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "log_end", "is_damaged"),
+    [
+        (("size 500", f"200 {head()}", "end 300 zeros"), 55, False),
+        (("size 310", f"200 {head()}", "end 300 torn"), 55, False),
+        # Bytes that are no batch: a broker would cut there, or go on.
+        (("size 500", f"200 {head()}", "end 300 bad"), None, False),
+        (("size 900", f"200 {head()}", "skipped 3", f"800 {head(90)}", "end 900 whole"), 95, False),
+        (("size 0", "end 0 whole"), 7, False),
+        (("size 500", "end 0 zeros"), 7, False),
+        # A batch begins at the index entry: where none is whole, the log's end is not known.
+        (("size 310", "end 300 torn"), None, False),
+        (WHOLE[:-1], None, True),
+        (WHOLE[1:], None, True),
+        ((*WHOLE, WHOLE[-1]), None, True),
+        (("size 400", *WHOLE), None, True),
+        (("size 500", f"200 {head()}", f"310 {head(55)}", "end 410 torn"), None, True),
+        (("size 500", f"200 {head()}", "skipped 3", "end 300 torn"), None, True),
+        (("size 400", f"200 {head()}", "end 400 whole"), None, True),
+        (("size 400", f"200 {head()}", "end 300 whole"), None, True),
+        (("size 250", f"200 {head()}", "end 300 torn"), None, True),
+        (("size 300", f"200 {head(magic=1)}", "end 300 whole"), None, True),
+        (("size 300", f"200 {head(delta=-1)}", "end 300 whole"), None, True),
+        (("size 300", f"200 {head(length=40)}", "end 252 torn"), None, True),
+        (("size 300", f"200 {head(base=6)}", "end 300 whole"), None, True),
+        (("size 300", f"200 {head(base=(1 << 63) - 2)}", "end 300 whole"), None, True),
+        (("size 400", f"200 {head()}", f"300 {head(54)}", "end 400 whole"), None, True),
+        (("size 400", f"200 {head()}", f"300 {head(55, epoch=2)}", "end 400 whole"), None, True),
+        (("size 400", f"200 {head()[:-2]}", "end 300 torn"), None, True),
+    ],
+)
+def test_what_the_lines_say(lines: tuple[str, ...], log_end: int | None, is_damaged: bool) -> None:
+    data = text(*lines)
+    tail = read_heads(data, 7)
+    assert (tail.log_end_offset, bool(tail.damage)) == (log_end, is_damaged)
+    assert all(d.position + d.length_bytes == len(data) for d in tail.damage)
+
+
+def test_a_file_that_was_cut_gives_no_end() -> None:
+    data = text(*WHOLE)
+    assert {read_heads(data[:n], 0).log_end_offset for n in range(len(data))} == {None}
+
+
+@FUZZ
+@given(st.data())
+def test_any_bytes_give_an_end_or_damage(data: Any) -> None:
+    whole = text(*WHOLE)
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, len(whole)))
+    changed = whole[:start] + data.draw(st.binary(max_size=9)) + whole[end:]
+    tail = read_heads(changed, 0)
+    assert tail.log_end_offset is None or not tail.damage
+    assert all(d.position >= 0 and d.position + d.length_bytes == len(changed) for d in tail.damage)
