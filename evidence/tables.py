@@ -333,8 +333,8 @@ NODE_BOOTS = pa.schema(
         column(
             "whole_until_ms",
             pa.int64(),
-            "the file has all that the node had logged up to then (ms since the Unix epoch): `collect` copied it whole, "
-            "and it had not been rotated away; null if that is not known",
+            "the file has all that the node had logged up to then (ms since the Unix epoch): `collect` copied it "
+            "whole, and it had not been rotated away; null if that is not known",
         ),
         column("first_position", pa.int64(), "byte position of the first event"),
         column("last_position", pa.int64(), "byte position of the last event"),

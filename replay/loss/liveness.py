@@ -131,8 +131,8 @@ def _as_logged(session: Session, cluster: ClusterFacts) -> Session:
     """The session with what the broker's own server.log says of its process.
 
     A process ran up to its last line. If the next process of the same file is known, nobody ran between the two, and if
-    there is none, nobody ran until the file was copied: a start writes lines of its own, and the file has all of them as
-    long as the machine did not start again.
+    there is none, nobody ran until the file was copied: a start writes lines of its own, and the file has all of them
+    as long as the machine did not start again.
     """
     logged = cluster.processes.get((session.broker_id, session.broker_epoch))
     if logged is None:

@@ -29,8 +29,14 @@ TRUNCATING, BELOW = "truncating_to_leaders_epoch", "truncated_below_high_waterma
 TRUNCATED, SET_BACK = "truncated", "high_watermark_set_back"
 SHRINKING, ISR_UPDATED = "isr_shrinking", "isr_updated"
 # A start that found damage: what is on a disk may have changed although its machine ran on.
-# A rebuilt index is none of it: a segment loses only a torn batch by that, which nobody had been told of.
-DAMAGED = ("corruption_found", "log_emptied_at_load", "invalid_messages_found", "future_log_promoted", "stray_log")
+DAMAGED = (
+    "corruption_found",
+    "log_emptied_at_load",
+    "invalid_messages_found",
+    "index_rebuilt",
+    "future_log_promoted",
+    "stray_log",
+)
 LOADED = "log_load_completed"
 KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, *DAMAGED)
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
