@@ -75,11 +75,11 @@ class Network:
                 _ip("-n", named(here), *words)
                 self._cut.add((here, there))
 
-    def reconnect(self, nodes: Iterable[int]) -> None:
-        """All links of these nodes work again."""
-        wanted = set(nodes)
+    def reconnect(self, nodes: Iterable[int], peers: Iterable[int]) -> None:
+        """The links between these nodes and their peers work again."""
+        ones, others = set(nodes), set(peers)
         for here, there in sorted(self._cut):
-            if wanted & {here, there}:
+            if (here in ones and there in others) or (there in ones and here in others):
                 _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
                 self._cut.remove((here, there))
         self._until_ms = int(time.time() * 1000)
@@ -160,6 +160,16 @@ def _ip(*words: str) -> str:
     if done.returncode:
         raise DrillError(f"ip {' '.join(words)} failed: {' '.join(done.stderr.split())}")
     return done.stdout
+
+
+def accepts(address: str) -> bool:
+    """Whether somebody listens at host:port."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 2).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:

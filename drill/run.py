@@ -76,7 +76,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
     where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Loopback(NODES))
-    with where as places, small_disks(disks), cluster(folder, jars, configs, scenario.elr, places) as nodes:
+    with where as places, small_disks(disks), cluster(folder, jars, configs, scenario, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:

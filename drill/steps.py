@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import signal
 import time
@@ -17,15 +18,17 @@ from drill.cut import cut_tail
 from drill.disks import fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
-from drill.network import CLIENT, Network
-from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, boot_id, wait_for
+from drill.network import CLIENT, Network, accepts
+from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
 from drill.scenario import Scenario, Step, number_of, topic_of
 from drill.score import LAG_MS
-from jobs.collect.stage import Wishes, collect
+from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
 
 Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
+# BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
+UNFENCED = "The broker has been unfenced"
 
 
 def name_of(row: Row) -> str:
@@ -108,6 +111,12 @@ class Drill:
         self.note(f"a record every {step.every_ms} ms with acks={step.acks} to {', '.join(partitions)}")
         self.client.ask("load", step.acks, step.every_ms, *partitions)
 
+    def _send(self, step: Step, partitions: list[str]) -> None:
+        """By producers of their own, which wait a minute for each answer; nobody waits for them."""
+        self.note(f"send {step.count} records by each of {step.threads} producers to {', '.join(partitions)}")
+        for name in partitions:
+            self.client.ask("send", topic_of(name), number_of(name), step.count, step.threads)
+
     def _unload(self, step: Step, _: bool) -> None:
         self.note("no more records")
         self.client.ask("unload")
@@ -139,30 +148,61 @@ class Drill:
         self.note(f"start node {', '.join(map(str, ids))}")
         self.cluster.start(ids)
 
+    def _begin(self, step: Step, which: list[int | str]) -> None:
+        for node in self.cluster.begin([node.id for node in self.nodes(which)]):
+            self.note(f"start node {node.id}, and wait for nothing")
+
+    def _hold(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.cluster.hold(node, step.at)
+            self.note(f"each thread of node {node.id} that enters {step.at} is held there")
+
+    def _says(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            wait_for(f"node {node.id} says {step.line!r}", partial(node.said, step.line), _WAIT_S)
+            self.note(f"node {node.id} says: {node.said(step.line)}")
+
+    def _refuses(self, step: Step, which: list[int | str]) -> None:
+        """Until its log says that it is unfenced, a broker that has begun refuses every connection (SOUNDNESS 1);
+        step.line: what its log says before that."""
+        for node in self.nodes(which):
+            begun_s, said = time.time(), None
+            while not accepts(self.cluster.places.address(node.id)):
+                said = said or node.said(step.line)
+                if time.time() > begun_s + _WAIT_S:
+                    raise DrillError(f"node {node.id} refuses connections for more than {_WAIT_S:.0f} s")
+                time.sleep(0.02)
+            unfenced = node.said(UNFENCED)
+            if unfenced is None or said is None:
+                raise DrillError(f"node {node.id} accepts a connection before it says {UNFENCED!r}, or {step.line!r}")
+            self.note(f"node {node.id} refused connections for {time.time() - begun_s:.1f} s, and said: {said}")
+            self.note(f"and accepts them after: {unfenced}")
+
     def _cut(self, step: Step, which: list[int | str]) -> None:
         """A power loss: the broker's last records were not on its disk yet, and its machine boots anew."""
         for node in self.nodes(which):
             if node.runs:
                 raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
             topics = [step.topic] if step.topic else list(self.scenario.topics)
-            cut = {name: n for name, n in cut_tail(node.home / "data", topics, step.count).items() if n}
-            node.boot_id = boot_id()
+            cuts = [cut_tail(folder, topics, step.count) for folder in node.log_dirs]
+            cut = {name: n for of in cuts for name, n in of.items() if n}
+            node.loses_power()
             losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 
     def _disconnect(self, step: Step, which: list[int | str]) -> None:
-        nodes, groups = [node.id for node in self.nodes(which)], {"brokers": BROKERS, "controllers": CONTROLLERS}
-        peers = [id for peer in step.peers for id in groups.get(str(peer)) or [self._peer(peer)]]
+        nodes = [node.id for node in self.nodes(which)]
         self.note(f"disconnect node {', '.join(map(str, nodes))} from {', '.join(map(str, step.peers))}")
-        self.network.disconnect(nodes, peers)
+        self.network.disconnect(nodes, self._peers(step))
 
-    def _peer(self, which: int | str) -> int:
-        return CLIENT if which == "client" else self._id(which)
+    def _peers(self, step: Step) -> list[int]:
+        groups = {"brokers": BROKERS, "controllers": CONTROLLERS, "client": (CLIENT,)}
+        return [id for peer in step.peers for id in groups.get(str(peer)) or [self._id(peer)]]
 
     def _reconnect(self, step: Step, which: list[int | str]) -> None:
         nodes = [node.id for node in self.nodes(which)]
         self.note(f"reconnect node {', '.join(map(str, nodes))}")
-        self.network.reconnect(nodes)
+        self.network.reconnect(nodes, self._peers(step))
 
     @property
     def network(self) -> Network:
@@ -199,6 +239,10 @@ class Drill:
     def _reassign(self, step: Step, partition: str) -> None:
         self.note(f"reassign {partition} to {step.to}")
         self.client.ask("reassign", topic_of(partition), number_of(partition), ",".join(map(str, step.to)))
+
+    def _move(self, step: Step, partition: str) -> None:
+        self.note(f"move {partition} of broker {step.broker} to its other log directory")
+        self.client.ask("move", topic_of(partition), number_of(partition), str(step.broker))
 
     def _cancel(self, step: Step, partition: str) -> None:
         self.note(f"cancel the reassignment of {partition}")
@@ -288,9 +332,13 @@ class Drill:
         path = self.out / f"capture-{len(self.captures) + 1}"
         targets = [Target(id=node.id, at="local:", path=str(node.home)) for node in self.cluster.nodes.values()]
         collect(targets, Wishes(), path, int(time.time() * 1000), lambda line: None)
-        # All nodes share this machine; the drill says what their own machines' boot ids would have been.
-        for node in self.cluster.nodes.values():
-            (path / f"node-{node.id}" / "boot_id").write_text(f"{node.boot_id}\n")
+        # All nodes share this machine; the drill says what their own machines' boot ids and uptimes would have been.
+        manifest = json.loads((path / MANIFEST).read_text())
+        for told in manifest["nodes"]:
+            node = self.cluster.nodes[told["id"]]
+            (path / told["path"] / "boot_id").write_text(f"{node.boot_id}\n")
+            told["uptime_s"] = int(told["captured_at"] / 1000 - node.booted_s)
+        (path / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         (path / "SHA256SUMS").unlink()
         self.captures.append(path)
         self.note(f"capture {path.name}")
@@ -305,7 +353,7 @@ class Drill:
                 node.thaw()
         if isinstance(self.cluster.places, Network) and (cut := self.cluster.places.disconnected):
             self.note("heal: reconnect all nodes")
-            self.cluster.places.reconnect(cut)
+            self.cluster.places.reconnect(cut, cut)
         for broker in self.scenario.disks_mib:
             free(self.cluster.nodes[broker].home / "data")
         down = [node.id for node in self.cluster.nodes.values() if not node.runs]

@@ -62,7 +62,7 @@ def test_namespaces_of_a_killed_drill_are_removed() -> None:
         made.disconnect([1], [CLIENT])
         assert made.disconnected == [CLIENT, 1]
         assert not _reaches(made)
-        made.reconnect([1])
+        made.reconnect([1], [CLIENT])
         assert (made.disconnected, _reaches(made)) == ([], True)
         assert made.outdated_since_ms(60_000) is not None
         assert made.outdated_since_ms(0) is None
