@@ -19,6 +19,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ElectLeadersOptions;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -36,6 +37,7 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ElectionNotNeededException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -49,6 +51,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public class DrillClient {
     static final PrintStream OUT = System.out;
     static String servers;
+    static final Properties settings = new Properties();
     static Admin admin;
     static final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
     static long next = 0;
@@ -56,12 +59,11 @@ public class DrillClient {
 
     public static void main(String[] args) throws Exception {
         servers = args[0];
-        Properties p = new Properties();
-        p.put("bootstrap.servers", servers);
-        p.put("request.timeout.ms", "8000");
-        p.put("default.api.timeout.ms", "20000");
-        p.put("reconnect.backoff.max.ms", "500");
-        admin = Admin.create(p);
+        settings.put("bootstrap.servers", servers);
+        settings.put("request.timeout.ms", "8000");
+        settings.put("default.api.timeout.ms", "20000");
+        settings.put("reconnect.backoff.max.ms", "500");
+        admin = Admin.create(settings);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
@@ -284,9 +286,16 @@ public class DrillClient {
 
     static void elect(String type, List<String> partitions) throws Exception {
         Set<TopicPartition> of = partitions.stream().map(DrillClient::partition).collect(Collectors.toSet());
-        for (Optional<Throwable> failure : admin.electLeaders(ElectionType.valueOf(type), of).partitions().get().values())
-            if (failure.isPresent() && !(failure.get() instanceof ElectionNotNeededException))
-                throw new IllegalStateException(failure.get());
+        for (int tries = 1; ; tries++)
+            try (Admin asked = Admin.create(settings)) {  // chooses a broker, which may be cut off from the controllers
+                var answer = asked.electLeaders(ElectionType.valueOf(type), of, new ElectLeadersOptions().timeoutMs(5000));
+                for (Optional<Throwable> failure : answer.partitions().get().values())
+                    if (failure.isPresent() && !(failure.get() instanceof ElectionNotNeededException))
+                        throw new IllegalStateException(failure.get());
+                return;
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof TimeoutException) || tries == 4) throw e;
+            }
     }
 
     static void reassign(String topic, int partition, String replicas) throws Exception {

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from drill.errors import DrillError
+from drill.errors import call
 from drill.network import left_by_the_dead, named
 
 # Kafka reads the folders of a log directory, and leaves files that it does not know alone.
@@ -23,17 +22,17 @@ def small_disks(sizes_mib: Mapping[Path, int]) -> Iterator[None]:
     Errors: DrillError if mounting fails.
     """
     for left in left_mounted(Path("/proc/mounts").read_text()) if sizes_mib else ():
-        _call("umount", "--lazy", left)
+        call("umount", "--lazy", left)
     mounted: list[Path] = []
     try:
         for number, (folder, mib) in enumerate(sizes_mib.items()):
             folder.mkdir(parents=True)
-            _call("mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", named(f"disk{number}"), str(folder))
+            call("mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", named(f"disk{number}"), str(folder))
             mounted.append(folder)
         yield
     finally:
         for folder in mounted:
-            _call("umount", "--lazy", str(folder))
+            call("umount", "--lazy", str(folder))
 
 
 def left_mounted(mounts: str) -> list[str]:
@@ -60,9 +59,3 @@ def fill(disk: Path) -> int:
 def free(disk: Path) -> None:
     """Remove what `fill` wrote."""
     (disk / _FILLER).unlink(missing_ok=True)
-
-
-def _call(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"{' '.join(words)} failed: {' '.join(done.stderr.split())}")

@@ -12,13 +12,12 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 
 # The client's place among the nodes' ids.
 CLIENT = 0
@@ -156,10 +155,7 @@ def named(what: int | str) -> str:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"ip {' '.join(words)} failed: {' '.join(done.stderr.split())}")
-    return done.stdout
+    return call("ip", *words)
 
 
 def accepts(address: str) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from signal import Signals
 
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 from drill.network import Places
 from drill.scenario import Scenario
 
@@ -28,28 +28,7 @@ NEEDED_MIB = 4500
 WAIT_S = 120.0
 # How long a node's machine is said to have run before the drill.
 RUNS_S = 86_400
-
-_LOGGING = """status=warn
-{appenders}rootLogger.level=INFO
-rootLogger.appenderRefs=f
-rootLogger.appenderRef.f.ref=server
-logger.s.name=state.change.logger
-logger.s.level=INFO
-logger.s.additivity=false
-logger.s.appenderRefs=s
-logger.s.appenderRef.s.ref=state-change
-logger.c.name=org.apache.kafka.controller
-logger.c.level=INFO
-logger.c.additivity=false
-logger.c.appenderRefs=c
-logger.c.appenderRef.c.ref=controller
-"""
-_APPENDER = """appender.{name}.type=File
-appender.{name}.name={name}
-appender.{name}.fileName=${{sys:kafka.logs.dir}}/{name}.log
-appender.{name}.layout.type=PatternLayout
-appender.{name}.layout.pattern=[%d] %p %m (%c)%n
-"""
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def check_memory() -> None:
@@ -143,7 +122,6 @@ class Cluster:
     nodes: dict[int, Node]
     places: Places
     jars: Path
-    folder: Path
     debugged: bool
     debuggers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -174,7 +152,7 @@ class Cluster:
 
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
-        options = [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}"]
+        options = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", f"-Dkafka.logs.dir={logs}"]
         if self.debugged:
             options.append("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0")
         begin = [*until_this_ends(), *self.places.inside(node.id)]
@@ -241,8 +219,6 @@ def cluster(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenari
 
 def _configured(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Cluster:
     voters = ",".join(f"{node}@{places.address(node)}" for node in CONTROLLERS)
-    appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
-    (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
     nodes = {}
     for node in NODES:
         home = folder / f"node-{node}"
@@ -263,7 +239,7 @@ def _configured(folder: Path, jars: Path, configs: dict[str, str], scenario: Sce
         (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         nodes[node] = Node(node, home)
     _format(nodes, jars, scenario.elr)
-    return Cluster(nodes, places, jars, folder, scenario.holds_threads)
+    return Cluster(nodes, places, jars, scenario.holds_threads)
 
 
 def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
@@ -271,9 +247,7 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     first = nodes[CONTROLLERS[0]]
     words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
     feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
-    done = subprocess.run([*java(jars), *words, *feature], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"formatting failed: {' '.join((done.stderr or done.stdout).split())[-400:]}")
+    call(*java(jars), *words, *feature)
     template = (first.home / "data" / "meta.properties").read_text()
     for node in nodes.values():
         if node is not first:

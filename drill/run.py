@@ -135,6 +135,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
         "commit": _commit(),
         "as_expected": as_expected,
+        "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
         "journal": drill.journal,

@@ -58,6 +58,7 @@ class Step(_Strict):
     send: Partitions | None = None
     unload: bool | None = None
     stop: Nodes | None = None
+    ask_to_stop: Nodes | None = None
     kill: Nodes | None = None
     freeze: Nodes | None = None
     thaw: Nodes | None = None

@@ -31,6 +31,17 @@ _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
 UNFENCED = "The broker has been unfenced"
 
 
+# The steps that do one thing to each node.
+_TO_NODES: dict[str, Callable[[Node], None]] = {
+    "stop": lambda node: node.end(signal.SIGTERM, _STOP_S),
+    "ask_to_stop": lambda node: node.send(signal.SIGTERM),
+    "kill": lambda node: node.end(signal.SIGKILL, _STOP_S),
+    "freeze": Node.freeze,
+    "thaw": Node.thaw,
+    "free": lambda node: free(node.home / "data"),
+}
+
+
 def name_of(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
 
@@ -69,7 +80,12 @@ class Drill:
     def play(self, steps: Iterable[Step]) -> None:
         for step in steps:
             value = getattr(step, step.action)
-            getattr(self, f"_{step.action}")(step, value)
+            if done := _TO_NODES.get(step.action):
+                for node in self.nodes(value):
+                    self.note(f"{step.action} node {node.id}")
+                    done(node)
+            else:
+                getattr(self, f"_{step.action}")(step, value)
 
     def nodes(self, which: Iterable[int | str]) -> list[Node]:
         return [self.cluster.nodes[self._id(one)] for one in which]
@@ -94,18 +110,20 @@ class Drill:
     def state(self, partition: str) -> Row:
         return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
 
+    def _ask_each(self, word: str, partitions: Iterable[str], *more: str | int) -> None:
+        for name in partitions:
+            self.client.ask(word, topic_of(name), number_of(name), *more)
+
     # Records.
 
     def _produce(self, step: Step, partitions: list[str]) -> None:
         self.note(f"produce {step.count} records with acks={step.acks} to {', '.join(partitions)}")
-        for name in partitions:
-            self.client.ask("produce", topic_of(name), number_of(name), step.count, step.acks)
+        self._ask_each("produce", partitions, step.count, step.acks)
 
     def _transact(self, step: Step, partitions: list[str]) -> None:
         end = "commit" if step.commit else "abort"
         self.note(f"a transaction of {step.count} records to {', '.join(partitions)}, {end}")
-        for name in partitions:
-            self.client.ask("transact", topic_of(name), number_of(name), step.count, end)
+        self._ask_each("transact", partitions, step.count, end)
 
     def _load(self, step: Step, partitions: list[str]) -> None:
         self.note(f"a record every {step.every_ms} ms with acks={step.acks} to {', '.join(partitions)}")
@@ -114,34 +132,13 @@ class Drill:
     def _send(self, step: Step, partitions: list[str]) -> None:
         """By producers of their own, which wait a minute for each answer; nobody waits for them."""
         self.note(f"send {step.count} records by each of {step.threads} producers to {', '.join(partitions)}")
-        for name in partitions:
-            self.client.ask("send", topic_of(name), number_of(name), step.count, step.threads)
+        self._ask_each("send", partitions, step.count, step.threads)
 
     def _unload(self, step: Step, _: bool) -> None:
         self.note("no more records")
         self.client.ask("unload")
 
     # Nodes.
-
-    def _stop(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"stop node {node.id}")
-            node.end(signal.SIGTERM, _STOP_S)
-
-    def _kill(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"kill node {node.id}")
-            node.end(signal.SIGKILL, _STOP_S)
-
-    def _freeze(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"freeze node {node.id}")
-            node.freeze()
-
-    def _thaw(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"thaw node {node.id}")
-            node.thaw()
 
     def _start(self, step: Step, which: list[int | str]) -> None:
         ids = [node.id for node in self.nodes(which)]
@@ -214,11 +211,6 @@ class Drill:
     def _fill(self, step: Step, which: list[int | str]) -> None:
         for node in self.nodes(which):
             self.note(f"fill the disk of node {node.id} with {fill(node.home / 'data')} bytes")
-
-    def _free(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"free the disk of node {node.id}")
-            free(node.home / "data")
 
     def _ended(self, step: Step, which: list[int | str]) -> None:
         for node in self.nodes(which):
