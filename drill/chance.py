@@ -41,6 +41,10 @@ def _partition(drill: Drill) -> str:
     return drill.rng.choice(names)
 
 
+def _acks(drill: Drill) -> Literal["all", "1"]:
+    return drill.rng.choice(("all", "all", "1"))
+
+
 def _down(action: str) -> Callable[[Drill], None]:
     def play(drill: Drill) -> None:
         broker, up = drill.rng.choice(BROKERS), _up(drill)
@@ -90,8 +94,7 @@ def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
         if way == "power loss":
             drill.play([Step(cut=[broker], count=count)])
         time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
-    _write(drill, [partition], 12, acks)
+    _write(drill, [partition], 12, _acks(drill))
     return True
 
 
@@ -104,8 +107,7 @@ def _write(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["a
 
 def _produce(drill: Drill) -> None:
     partitions = sorted({_partition(drill) for _ in range(4)})
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
-    _write(drill, partitions, drill.rng.randint(3, 30), acks)
+    _write(drill, partitions, drill.rng.randint(3, 30), _acks(drill))
 
 
 def _transact(drill: Drill) -> None:
@@ -125,9 +127,8 @@ def _disconnect(drill: Drill) -> None:
     peers = drill.rng.choice(
         (["brokers"], ["controllers"], ["brokers", "controllers"], ["brokers", "controllers", "client"])
     )
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "1"))
     drill.play([Step(disconnect=[broker], peers=peers), Step(sleep=seconds)])
-    _write(drill, [partition], 8, acks)
+    _write(drill, [partition], 8, _acks(drill))
     drill.play([Step(reconnect=[broker])])
 
 

@@ -15,7 +15,6 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from drill.errors import DrillError, call
 
@@ -27,28 +26,22 @@ _NOBODY = "02:00:00:00:00:00"
 _LEFT = re.compile(r"drill-([0-9]+)-[0-9a-z]+")
 
 
-class Places(Protocol):
-    """address: host:port of a node. inside: what a command begins with to run at a node's place."""
-
-    def address(self, node: int) -> str: ...
-
-    def inside(self, node: int) -> list[str]: ...
-
-
-class Loopback:
+class Places:
     """All nodes on 127.0.0.1, each on a free port."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self._ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
 
     def address(self, node: int) -> str:
+        """host:port of a node."""
         return f"127.0.0.1:{self._ports[node]}"
 
     def inside(self, node: int) -> list[str]:
+        """What a command begins with to run at a node's place."""
         return []
 
 
-class Network:
+class Network(Places):
     """A namespace for each node and for the client. Errors: DrillError if `ip` refuses something."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
@@ -76,11 +69,10 @@ class Network:
 
     def reconnect(self, nodes: Iterable[int], peers: Iterable[int]) -> None:
         """The links between these nodes and their peers work again."""
-        ones, others = set(nodes), set(peers)
-        for here, there in sorted(self._cut):
-            if (here in ones and there in others) or (there in ones and here in others):
-                _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
-                self._cut.remove((here, there))
+        links = {link for one in nodes for other in set(peers) for link in ((one, other), (other, one))}
+        for here, there in sorted(self._cut & links):
+            _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
+        self._cut -= links
         self._until_ms = int(time.time() * 1000)
 
     @property

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,10 +17,10 @@ from typing import Any
 from drill.chance import play_chance
 from drill.client import client
 from drill.disks import small_disks
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.network import CLIENT, Loopback, network, possible
+from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
 from drill.score import Score, score
@@ -75,7 +74,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
     configs = {"broker.session.timeout.ms": str(scenario.session_ms), **_CONFIGS, **scenario.configs}
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
-    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Loopback(NODES))
+    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Places(NODES))
     with where as places, small_disks(disks), cluster(folder, jars, configs, scenario, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
@@ -144,8 +143,6 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
 
 def _commit() -> str | None:
     """The commit of this code; None where it is not in a clone."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    with contextlib.suppress(OSError):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        return done.stdout.strip() or None
+    with contextlib.suppress(DrillError):
+        return call("git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD").strip()
     return None

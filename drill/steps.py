@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from drill.client import Client, ClientError
-from drill.cut import cut_tail
-from drill.disks import fill, free
+from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
 from drill.network import CLIENT, Network, accepts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drill.cut import cut_tail
+from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.page import commits, league, page, renew, scenarios_table
 from drill.scenario import read_scenario, scenario_names
