@@ -159,6 +159,8 @@ class Scenario(_Strict):
             for name in (step.topic, step.delete, step.create, *map(topic_of, step_partitions(step))):
                 if name is not None and name not in self.topics:
                     raise ValueError(f"step {step.action!r} names {name!r}, which [topics] lacks")
+            if step.move is not None and step.broker is None:
+                raise ValueError("step 'move' needs a broker")
             for broker in (*(step.fill or ()), *(step.free or ())):
                 if broker not in self.disks_mib:
                     raise ValueError(f"step {step.action!r} names {broker!r}, which disks_mib lacks")

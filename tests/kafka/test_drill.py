@@ -10,9 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from drill.network import CLIENT, Network, network, possible
+from drill.nodes import RUNS_S
 from drill.scenario import read_scenario
 from jobs.cli import app
 from tests.kafka.conftest import KAFKA, LISTED
@@ -45,6 +47,19 @@ def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> Non
     assert (result["wrong"], result["as_expected"]) == ([], True)
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     assert f"drill-{os.getpid()}-" not in left
+
+
+@pytest.mark.parametrize("name", ["unregistered_high_watermark", "restart_inside_session"])
+def test_what_a_process_does_before_it_is_registered_misleads_no_verdict(tmp_path: Path, name: str) -> None:
+    words = ["drill", name, "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert json.loads(line)["wrong"] == []
+    (manifest,) = tmp_path.glob("*/capture-2/capture.json")
+    uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
+    assert min(up for node, up in uptimes.items() if node != 1) > RUNS_S
+    assert (uptimes[1] > RUNS_S) == (name == "unregistered_high_watermark")
 
 
 def test_namespaces_of_a_killed_drill_are_removed() -> None:
