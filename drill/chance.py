@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from drill.client import ClientError
-from drill.nodes import BROKERS
+from drill.nodes import BROKERS, knows_elr
 from drill.scenario import Step
 from drill.steps import Drill, name_of
 
@@ -157,7 +157,7 @@ def _controller(drill: Drill) -> None:
 
 def _elr(drill: Drill) -> None:
     on = drill.rng.random() < 0.6
-    if drill.cluster.elr_known:
+    if knows_elr(drill.cluster.jars):
         drill.play([Step(elr=on)])
 
 

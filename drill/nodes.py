@@ -130,11 +130,6 @@ class Cluster:
         """The brokers' addresses."""
         return ",".join(self.places.address(node) for node in BROKERS)
 
-    @property
-    def elr_known(self) -> bool:
-        """Whether the release has eligible leader replicas (Kafka 4.0)."""
-        return _knows_elr(self.jars)
-
     def start(self, ids: Iterable[int]) -> None:
         """Start nodes at once; wait until each says that it has started."""
         for node in self.begin(ids):
@@ -246,7 +241,7 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
     first = nodes[CONTROLLERS[0]]
     words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
-    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
+    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if knows_elr(jars) else []
     call(*java(jars), *words, *feature)
     template = (first.home / "data" / "meta.properties").read_text()
     for node in nodes.values():
@@ -258,7 +253,8 @@ def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
             (folder / "meta.properties").write_text(text)
 
 
-def _knows_elr(jars: Path) -> bool:
+def knows_elr(jars: Path) -> bool:
+    """Whether the release has eligible leader replicas (Kafka 4.0)."""
     return not jars.name.startswith("3.")
 
 

@@ -25,25 +25,12 @@ from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait
 from drill.scenario import Scenario
 from drill.score import Score, score
 from drill.steps import Drill
+from evidence.text_files import read_properties
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
-# A broker's session is much longer than what a busy machine delays; all other figures follow from small clusters.
-_CONFIGS = {
-    "broker.heartbeat.interval.ms": "1000",
-    "replica.lag.time.max.ms": "5000",
-    "num.network.threads": "1",
-    "num.io.threads": "2",
-    "background.threads": "2",
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "controller.quorum.fetch.timeout.ms": "4000",
-    "controller.quorum.election.timeout.ms": "2000",
-    "leader.imbalance.check.interval.seconds": "30",
-    "unclean.leader.election.interval.ms": "5000",
-    "controlled.shutdown.enable": "true",
-}
+_CONFIGS = Path(__file__).with_name("server.properties")
 
 
 def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say: Say) -> Row:
@@ -71,7 +58,8 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
 
 
 def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
-    configs = {"broker.session.timeout.ms": str(scenario.session_ms), **_CONFIGS, **scenario.configs}
+    configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
+    configs |= scenario.configs
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
     where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Places(NODES))

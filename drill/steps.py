@@ -71,6 +71,7 @@ class Drill:
         self.say(text)
 
     def create(self, name: str) -> None:
+        """Of [topics], as it is there."""
         topic = self.scenario.topics[name]
         assignment = "/".join(",".join(map(str, replicas)) for replicas in topic.replicas)
         configs = [f"{key}={value}" for key, value in topic.configs.items()]
@@ -83,6 +84,8 @@ class Drill:
                 for node in self.nodes(value):
                     self.note(f"{step.action} node {node.id}")
                     done(node)
+            elif plain := _PLAIN.get(step.action):
+                plain(self, value)
             else:
                 getattr(self, f"_{step.action}")(step, value)
 
@@ -250,10 +253,6 @@ class Drill:
         gone = f"{topic} is deleted"
         wait_for(gone, lambda: topic not in {r["topic"] for r in self.partitions() or [{"topic": topic}]}, _WAIT_S)
 
-    def _create(self, step: Step, topic: str) -> None:
-        self.note(f"create topic {topic}")
-        self.create(topic)
-
     # What is seen.
 
     def _wait(self, step: Step, partition: str) -> None:
@@ -276,24 +275,12 @@ class Drill:
         wait_for(f"brokers {ids} are fenced", lambda: not ids & set(self.client.ask("brokers")), _WAIT_S)
         self.note(f"brokers {sorted(ids)} are fenced")
 
-    def _sleep(self, step: Step, seconds: float) -> None:
-        time.sleep(seconds)
-
-    def _describe(self, step: Step, _: bool) -> None:
-        self.describe()
-
     def describe(self) -> None:
         """What Kafka says of every partition, for the score. A broker that was cut off may be the one that answers."""
         answer, places = self.client.ask("describe"), self.cluster.places
         if isinstance(places, Network) and (since_ms := places.outdated_since_ms(LAG_MS)) is not None:
             answer["outdated_since_ms"] = since_ms
         self.described.append(answer)
-
-    def _read(self, step: Step, _: bool) -> None:
-        self.read_topics(self.scenario.topics)
-
-    def _random(self, step: Step, count: int) -> None:
-        self.chance(self, count)
 
     def read_topics(self, topics: Iterable[str]) -> None:
         """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
@@ -315,9 +302,6 @@ class Drill:
                     self.note(f"read {topic}-{number}: {missing} records acknowledged with acks=all are gone")
             left = again
             time.sleep(1 if left else 0)
-
-    def _capture(self, step: Step, _: bool) -> None:
-        self.capture()
 
     def capture(self) -> None:
         path = self.out / f"capture-{len(self.captures) + 1}"
@@ -364,3 +348,14 @@ class Drill:
 
         wait_for("all replicas are in sync", whole, 120)
         self.note("healed: all replicas are in sync")
+
+
+# The steps that have no other words.
+_PLAIN: dict[str, Callable[[Drill, Any], None]] = {
+    "create": Drill.create,
+    "sleep": lambda drill, seconds: time.sleep(seconds),
+    "describe": lambda drill, _: drill.describe(),
+    "read": lambda drill, _: drill.read_topics(drill.scenario.topics),
+    "capture": lambda drill, _: drill.capture(),
+    "random": lambda drill, count: drill.chance(drill, count),
+}
