@@ -13,6 +13,7 @@ from drill.scenario import Scenario, version
 from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STATE
 
 Results = Sequence[Mapping[str, Any]]
+_COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 
 
@@ -40,18 +41,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
     yield "\n## What the verdicts are\n"
     yield from _table(
         ("partition", "election at", "new leader", "verdict", "lost at least", "at most", "from offset"),
-        (
-            [
-                row["partition"],
-                _shown(row["election_offset"]),
-                _shown(row["recorded_leader"]),
-                row["verdict"],
-                _shown(row["loss_min"]),
-                _shown(row["loss_max"]),
-                _shown(row["first_lost_offset"]),
-            ]
-            for row in result["windows"]
-        ),
+        ([_shown(row[name]) for name in _COLUMNS] for row in result["windows"]),
     )
     decided, without = (_decided(result[name]) for name in ("verdicts", "verdicts_without_logs"))
     yield f"\nDecided: {decided} of the windows, {without} without brokers' own logs."

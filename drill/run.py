@@ -81,11 +81,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
-    truth = {
-        "journal": drill.journal,
-        "partitions": ledger.as_json(),
-        "described": drill.described,
-    }
+    truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
     return drill
 
