@@ -50,17 +50,17 @@ def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> Non
 
 
 # Sequences that were read in Kafka's source. Each fails, too, if it does not come about.
-MISLEADING = {
-    "unregistered_high_watermark": 0,
-    "appends_above_high_watermark": 0,
-    "abandoned_future_log": 40,
-    "epochs_in_one_delta": 5,
-    "restart_inside_session": 16,
-}
+MISLEADING = (
+    "unregistered_high_watermark",
+    "appends_above_high_watermark",
+    "abandoned_future_log",
+    "epochs_in_one_delta",
+    "restart_inside_session",
+)
 
 
-@pytest.mark.parametrize(("name", "lost"), MISLEADING.items())
-def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str, lost: int) -> None:
+@pytest.mark.parametrize("name", MISLEADING)
+def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str) -> None:
     if name == "epochs_in_one_delta" and not possible():
         assert read_scenario(name).refusal(root=True, namespaces=False)
         return
@@ -69,7 +69,7 @@ def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str, lost
     assert done.exit_code == 0, (done.output, done.exception)
     (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
     result = json.loads(line)
-    assert (result["wrong"], sum(result["lost"].values())) == ([], lost)
+    assert (result["wrong"], result["as_expected"]) == ([], True)
     manifest = max(tmp_path.glob("*/capture-*/capture.json"))
     uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
     assert min(up for node, up in uptimes.items() if node != 1) > RUNS_S
