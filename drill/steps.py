@@ -162,7 +162,7 @@ class Drill:
             self.note(f"node {node.id} says: {node.said(step.line)}")
 
     def _refuses(self, step: Step, which: list[int | str]) -> None:
-        """Until its log says that it is unfenced, a broker that has begun refuses every connection (SOUNDNESS 1);
+        """Until its log says that it is unfenced, a broker that has begun refuses every connection;
         step.line: what its log says before that."""
         for node in self.nodes(which):
             begun_s, said = time.time(), None
