@@ -19,6 +19,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ElectLeadersOptions;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -33,8 +34,10 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ElectionNotNeededException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -48,6 +51,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public class DrillClient {
     static final PrintStream OUT = System.out;
     static String servers;
+    static final Properties settings = new Properties();
     static Admin admin;
     static final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
     static long next = 0;
@@ -55,12 +59,11 @@ public class DrillClient {
 
     public static void main(String[] args) throws Exception {
         servers = args[0];
-        Properties p = new Properties();
-        p.put("bootstrap.servers", servers);
-        p.put("request.timeout.ms", "8000");
-        p.put("default.api.timeout.ms", "20000");
-        p.put("reconnect.backoff.max.ms", "500");
-        admin = Admin.create(p);
+        settings.put("bootstrap.servers", servers);
+        settings.put("request.timeout.ms", "8000");
+        settings.put("default.api.timeout.ms", "20000");
+        settings.put("reconnect.backoff.max.ms", "500");
+        admin = Admin.create(settings);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
@@ -83,12 +86,14 @@ public class DrillClient {
                 transact(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), w[4].equals("commit"));
                 return "null";
             case "load": startLoad(Arrays.asList(w).subList(3, w.length), w[1], Integer.parseInt(w[2])); return "null";
+            case "send": sendBy(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), Integer.parseInt(w[4])); return "null";
             case "unload": stopLoad(); return "null";
             case "describe": return describe();
             case "read": return read(w[1], Integer.parseInt(w[2]));
             case "config": config(w[1], w[2].equals("-") ? "" : w[2], w[3]); return "null";
             case "elect": elect(w[1], Arrays.asList(w).subList(2, w.length)); return "null";
             case "reassign": reassign(w[1], Integer.parseInt(w[2]), w[3]); return "null";
+            case "move": move(new TopicPartitionReplica(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]))); return "null";
             case "feature": feature(w[1], Short.parseShort(w[2])); return "null";
             case "brokers":
                 return ids(admin.describeCluster().nodes().get());
@@ -132,6 +137,10 @@ public class DrillClient {
             p.put("delivery.timeout.ms", "8000");
             p.put("metadata.max.age.ms", "2000");
             p.put("reconnect.backoff.max.ms", "500");
+            if (key.startsWith("patient")) {  // a leader that nobody can follow may answer late
+                p.put("request.timeout.ms", "60000");
+                p.put("delivery.timeout.ms", "120000");
+            }
             KafkaProducer<String, String> made = new KafkaProducer<>(p);
             if (key.startsWith("tx")) made.initTransactions();
             return made;
@@ -162,6 +171,13 @@ public class DrillClient {
     static void produce(String topic, int partition, int count, String acks) {
         for (int i = 0; i < count; i++) send(producer(acks), topic, partition, acks);
         producer(acks).flush();
+    }
+
+    /** So many records by each of so many producers, at once; nobody waits for the answers. */
+    static void sendBy(String topic, int partition, int count, int threads) {
+        for (int t = 0; t < threads; t++) producer("patient-" + t).partitionsFor(topic);
+        for (int i = 0; i < count; i++)
+            for (int t = 0; t < threads; t++) send(producer("patient-" + t), topic, partition, "all");
     }
 
     static void transact(String topic, int partition, int count, boolean commit) {
@@ -270,15 +286,34 @@ public class DrillClient {
 
     static void elect(String type, List<String> partitions) throws Exception {
         Set<TopicPartition> of = partitions.stream().map(DrillClient::partition).collect(Collectors.toSet());
-        for (Optional<Throwable> failure : admin.electLeaders(ElectionType.valueOf(type), of).partitions().get().values())
-            if (failure.isPresent() && !(failure.get() instanceof ElectionNotNeededException))
-                throw new IllegalStateException(failure.get());
+        for (int tries = 1; ; tries++)
+            try (Admin asked = Admin.create(settings)) {  // chooses a broker, which may be cut off from the controllers
+                var answer = asked.electLeaders(ElectionType.valueOf(type), of, new ElectLeadersOptions().timeoutMs(5000));
+                for (Optional<Throwable> failure : answer.partitions().get().values())
+                    if (failure.isPresent() && !(failure.get() instanceof ElectionNotNeededException))
+                        throw new IllegalStateException(failure.get());
+                return;
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof TimeoutException) || tries == 4) throw e;
+            }
     }
 
     static void reassign(String topic, int partition, String replicas) throws Exception {
         Optional<NewPartitionReassignment> to = replicas.equals("cancel")
             ? Optional.empty() : Optional.of(new NewPartitionReassignment(numbers(replicas)));
         admin.alterPartitionReassignments(Map.of(new TopicPartition(topic, partition), to)).all().get();
+    }
+
+    /** Moves a replica to another log directory of its broker. */
+    static void move(TopicPartitionReplica replica) throws Exception {
+        int broker = replica.brokerId();
+        TopicPartition at = new TopicPartition(replica.topic(), replica.partition());
+        for (var dir : admin.describeLogDirs(List.of(broker)).allDescriptions().get().get(broker).entrySet())
+            if (!dir.getValue().replicaInfos().containsKey(at)) {
+                admin.alterReplicaLogDirs(Map.of(replica, dir.getKey())).all().get();
+                return;
+            }
+        throw new IllegalStateException(replica + " has no other log directory");
     }
 
     static void feature(String name, short level) throws Exception {

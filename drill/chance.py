@@ -8,29 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from drill.client import ClientError
-from drill.nodes import BROKERS
+from drill.nodes import BROKERS, knows_elr
 from drill.scenario import Step
 from drill.steps import Drill, name_of
 
-# How likely each fault is: the more often it is here.
-FAULTS = (
-    *("cascade", "cascade", "cascade", "cascade", "cascade"),
-    *("kill", "power loss", "stop", "start", "start", "produce", "produce", "transact"),
-    *("freeze", "min isr", "elect", "reassign", "controller", "capture", "elr"),
-)
-# And where links can be cut (`random` with `network = true`).
-NETWORK_FAULTS = ("disconnect",) * 6
 # A pause in which a broker that died is fenced, beyond its session.
 _FENCED_S = 2.0
 
 
 def play_chance(drill: Drill, count: int) -> None:
     """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
-    faults = (*FAULTS, *NETWORK_FAULTS) if drill.scenario.cuts_network else FAULTS
+    faults = _FAULTS | (_NETWORK_FAULTS if drill.scenario.cuts_network else {})
     for number in range(count):
-        fault = drill.rng.choice(faults) if number else "cascade"
+        (fault,) = drill.rng.choices(list(faults), list(faults.values())) if number else (_cascade,)
         try:
-            _PLAY[fault](drill)
+            fault(drill)
         except ClientError as error:
             drill.note(f"refused: {error}")
         pause_s = drill.rng.choice((0, 1, 3, 6))
@@ -47,6 +39,10 @@ def _up(drill: Drill) -> list[int]:
 def _partition(drill: Drill) -> str:
     names = [f"{name}-{n}" for name, topic in drill.scenario.topics.items() for n in range(len(topic.replicas))]
     return drill.rng.choice(names)
+
+
+def _acks(drill: Drill) -> Literal["all", "1"]:
+    return drill.rng.choice(("all", "all", "1"))
 
 
 def _down(action: str) -> Callable[[Drill], None]:
@@ -98,8 +94,7 @@ def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
         if way == "power loss":
             drill.play([Step(cut=[broker], count=count)])
         time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
-    _write(drill, [partition], 12, acks)
+    _write(drill, [partition], 12, _acks(drill))
     return True
 
 
@@ -112,8 +107,7 @@ def _write(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["a
 
 def _produce(drill: Drill) -> None:
     partitions = sorted({_partition(drill) for _ in range(4)})
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "all", "1"))
-    _write(drill, partitions, drill.rng.randint(3, 30), acks)
+    _write(drill, partitions, drill.rng.randint(3, 30), _acks(drill))
 
 
 def _transact(drill: Drill) -> None:
@@ -133,9 +127,8 @@ def _disconnect(drill: Drill) -> None:
     peers = drill.rng.choice(
         (["brokers"], ["controllers"], ["brokers", "controllers"], ["brokers", "controllers", "client"])
     )
-    acks: Literal["all", "1"] = drill.rng.choice(("all", "1"))
     drill.play([Step(disconnect=[broker], peers=peers), Step(sleep=seconds)])
-    _write(drill, [partition], 8, acks)
+    _write(drill, [partition], 8, _acks(drill))
     drill.play([Step(reconnect=[broker])])
 
 
@@ -162,31 +155,27 @@ def _controller(drill: Drill) -> None:
     drill.cluster.start([node])
 
 
-def _capture(drill: Drill) -> None:
-    if len(drill.captures) < 3:
-        drill.capture()
-
-
 def _elr(drill: Drill) -> None:
     on = drill.rng.random() < 0.6
-    if drill.cluster.elr_known:
+    if knows_elr(drill.cluster.jars):
         drill.play([Step(elr=on)])
 
 
-_PLAY: dict[str, Callable[[Drill], None]] = {
-    "cascade": _cascade,
-    "kill": _down("kill"),
-    "stop": _down("stop"),
-    "power loss": _power_loss,
-    "start": _start,
-    "produce": _produce,
-    "transact": _transact,
-    "freeze": _freeze,
-    "disconnect": _disconnect,
-    "min isr": _min_isr,
-    "elect": _elect,
-    "reassign": _reassign,
-    "controller": _controller,
-    "capture": _capture,
-    "elr": _elr,
+# Each fault, and how likely it is among them.
+_FAULTS: dict[Callable[[Drill], None], int] = {
+    _cascade: 5,
+    _down("kill"): 1,
+    _power_loss: 1,
+    _down("stop"): 1,
+    _start: 2,
+    _produce: 2,
+    _transact: 1,
+    _freeze: 1,
+    _min_isr: 1,
+    _elect: 1,
+    _reassign: 1,
+    _controller: 1,
+    _elr: 1,
 }
+# And where links can be cut (`random` with `network = true`).
+_NETWORK_FAULTS = {_disconnect: 6}

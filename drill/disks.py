@@ -1,15 +1,17 @@
-"""Small disks: a broker's log directory on a file system of its own in memory, which a step fills."""
+"""What happens to disks: one is full (a file system of its own in memory), or a power loss takes the last batches,
+which were not on it yet."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from drill.errors import DrillError
+from drill.errors import call
 from drill.network import left_by_the_dead, named
+from evidence.text_files import read_checkpoint
+from evidence.wire.batches import Batch, read_head
 
 # Kafka reads the folders of a log directory, and leaves files that it does not know alone.
 _FILLER = "filler"
@@ -23,17 +25,17 @@ def small_disks(sizes_mib: Mapping[Path, int]) -> Iterator[None]:
     Errors: DrillError if mounting fails.
     """
     for left in left_mounted(Path("/proc/mounts").read_text()) if sizes_mib else ():
-        _call("umount", "--lazy", left)
+        call("umount", "--lazy", left)
     mounted: list[Path] = []
     try:
         for number, (folder, mib) in enumerate(sizes_mib.items()):
             folder.mkdir(parents=True)
-            _call("mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", named(f"disk{number}"), str(folder))
+            call("mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", named(f"disk{number}"), str(folder))
             mounted.append(folder)
         yield
     finally:
         for folder in mounted:
-            _call("umount", "--lazy", str(folder))
+            call("umount", "--lazy", str(folder))
 
 
 def left_mounted(mounts: str) -> list[str]:
@@ -62,7 +64,44 @@ def free(disk: Path) -> None:
     (disk / _FILLER).unlink(missing_ok=True)
 
 
-def _call(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"{' '.join(words)} failed: {' '.join(done.stderr.split())}")
+def cut_tail(data: Path, topics: Iterable[str], count: int) -> dict[str, int]:
+    """Remove the last `count` offsets of each replica, or a few more up to a batch's begin, but nothing that Kafka had
+    flushed (recovery-point-offset-checkpoint). Returns how many offsets each replica lost."""
+    flushed = dict(_recovery_points(data / "recovery-point-offset-checkpoint"))
+    wanted, cut = set(topics), {}
+    for folder in sorted(data.iterdir()):
+        if not folder.is_dir() or folder.name.rpartition("-")[0] not in wanted:
+            continue
+        segment = max(folder.glob("*.log"), default=None)
+        if segment is not None:
+            cut[folder.name] = _cut(segment, count, flushed.get(folder.name, 0))
+    return cut
+
+
+def _cut(segment: Path, count: int, flushed: int) -> int:
+    batches = list(_batches(segment.read_bytes()))
+    if not batches:
+        return 0
+    end = batches[-1].last_offset + 1
+    gone = [b for b in batches if b.last_offset >= end - count and b.base_offset >= flushed]
+    if not gone:
+        return 0
+    with segment.open("r+b") as stream:
+        stream.truncate(gone[0].position)
+    return end - gone[0].base_offset
+
+
+def _batches(data: bytes) -> Iterator[Batch]:
+    """The whole batches up to the first torn one."""
+    position = 0
+    while isinstance(batch := read_head(data, position), Batch):
+        yield batch
+        position = batch.end
+
+
+def _recovery_points(file: Path) -> Iterator[tuple[str, int]]:
+    """(topic-partition, offset) of each replica."""
+    if file.exists():
+        for line in read_checkpoint(file.read_bytes(), 2)[0]:
+            topic, partition, offset = (word.decode() for word in line.words)
+            yield f"{topic}-{partition}", int(offset)

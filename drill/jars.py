@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 
 _POM = Path(__file__).with_name("pom.xml")
 CLIENT = Path(__file__).with_name("DrillClient.java")
@@ -29,15 +27,7 @@ def fetch(release: str, jars: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if not any(folder.glob("kafka-clients-*.jar")):
         words = ["mvn", "--quiet", "--batch-mode", "-f", str(_POM), f"-Dkafka.version={release}"]
-        _call([*words, "dependency:copy-dependencies", f"-DoutputDirectory={folder}"])
-    _call(["javac", "-nowarn", "-cp", f"{folder}/*", "-d", str(folder), str(CLIENT)])
+        call(*words, "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+    call("javac", "-nowarn", "-cp", f"{folder}/*", "-d", str(folder), str(CLIENT))
     ready.write_text(source, encoding="utf-8")
     return folder
-
-
-def _call(command: list[str]) -> None:
-    if shutil.which(command[0]) is None:
-        raise DrillError(f"a drill needs {command[0]}, which is not installed")
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"{' '.join(command[:4])} failed: {' '.join(done.stdout.split())[-400:]}")

@@ -12,13 +12,11 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 
 # The client's place among the nodes' ids.
 CLIENT = 0
@@ -28,28 +26,22 @@ _NOBODY = "02:00:00:00:00:00"
 _LEFT = re.compile(r"drill-([0-9]+)-[0-9a-z]+")
 
 
-class Places(Protocol):
-    """address: host:port of a node. inside: what a command begins with to run at a node's place."""
-
-    def address(self, node: int) -> str: ...
-
-    def inside(self, node: int) -> list[str]: ...
-
-
-class Loopback:
+class Places:
     """All nodes on 127.0.0.1, each on a free port."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self._ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
 
     def address(self, node: int) -> str:
+        """host:port of a node."""
         return f"127.0.0.1:{self._ports[node]}"
 
     def inside(self, node: int) -> list[str]:
+        """What a command begins with to run at a node's place."""
         return []
 
 
-class Network:
+class Network(Places):
     """A namespace for each node and for the client. Errors: DrillError if `ip` refuses something."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
@@ -75,13 +67,12 @@ class Network:
                 _ip("-n", named(here), *words)
                 self._cut.add((here, there))
 
-    def reconnect(self, nodes: Iterable[int]) -> None:
-        """All links of these nodes work again."""
-        wanted = set(nodes)
-        for here, there in sorted(self._cut):
-            if wanted & {here, there}:
-                _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
-                self._cut.remove((here, there))
+    def reconnect(self, nodes: Iterable[int], peers: Iterable[int]) -> None:
+        """The links between these nodes and their peers work again."""
+        links = {link for one in nodes for other in set(peers) for link in ((one, other), (other, one))}
+        for here, there in sorted(self._cut & links):
+            _ip("-n", named(here), "neigh", "del", self._hosts[there], "dev", "eth0")
+        self._cut -= links
         self._until_ms = int(time.time() * 1000)
 
     @property
@@ -156,10 +147,17 @@ def named(what: int | str) -> str:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"ip {' '.join(words)} failed: {' '.join(done.stderr.split())}")
-    return done.stdout
+    return call("ip", *words)
+
+
+def accepts(address: str) -> bool:
+    """Whether somebody listens at host:port."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 2).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:

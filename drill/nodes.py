@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from signal import Signals
 
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 from drill.network import Places
+from drill.scenario import Scenario
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
 CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
@@ -25,28 +26,9 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 HEAP = "256m"
 NEEDED_MIB = 4500
 WAIT_S = 120.0
-
-_LOGGING = """status=warn
-{appenders}rootLogger.level=INFO
-rootLogger.appenderRefs=f
-rootLogger.appenderRef.f.ref=server
-logger.s.name=state.change.logger
-logger.s.level=INFO
-logger.s.additivity=false
-logger.s.appenderRefs=s
-logger.s.appenderRef.s.ref=state-change
-logger.c.name=org.apache.kafka.controller
-logger.c.level=INFO
-logger.c.additivity=false
-logger.c.appenderRefs=c
-logger.c.appenderRef.c.ref=controller
-"""
-_APPENDER = """appender.{name}.type=File
-appender.{name}.name={name}
-appender.{name}.fileName=${{sys:kafka.logs.dir}}/{name}.log
-appender.{name}.layout.type=PatternLayout
-appender.{name}.layout.pattern=[%d] %p %m (%c)%n
-"""
+# How long a node's machine is said to have run before the drill.
+RUNS_S = 86_400
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def check_memory() -> None:
@@ -72,14 +54,17 @@ def boot_id() -> str:
 
 @dataclass
 class Node:
-    """home: its folder, with server.properties, data/ and logs/. boot_id: of the machine that it is said to run on: a
-    new one after a power loss."""
+    """home: its folder, with server.properties, data/, perhaps data-2/, and logs/. boot_id, booted_s: of the machine
+    that it is said to run on, and when that started: new ones after a power loss. begun: how long its logs were when
+    its process began."""
 
     id: int
     home: Path
     process: subprocess.Popen[bytes] | None = None
     frozen: bool = False
     boot_id: str = field(default_factory=boot_id)
+    booted_s: float = field(default_factory=lambda: time.time() - RUNS_S)
+    begun: dict[str, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> bool:
@@ -93,9 +78,9 @@ class Node:
         """Send a signal and wait. Errors: DrillError if the process goes on."""
         if self.process is None:
             return
-        if self.frozen:
-            self.thaw()
         self.send(number)
+        if self.frozen:  # SIGKILL has ended it as it was
+            self.thaw()
         try:
             self.process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -110,44 +95,61 @@ class Node:
         self.send(Signals.SIGCONT)
         self.frozen = False
 
-    def lines(self) -> int:
-        log = self.home / "logs" / "server.log"
-        return log.read_bytes().count(b"Kafka Server started") if log.exists() else 0
+    def loses_power(self) -> None:
+        """Its machine boots anew."""
+        self.boot_id, self.booted_s = boot_id(), time.time()
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        return sorted(self.home.glob("data*"))
+
+    def marks_begin(self) -> None:
+        self.begun = {log.name: log.stat().st_size for log in (self.home / "logs").glob("*.log")}
+
+    def said(self, text: str) -> str | None:
+        """The first line with that text that the present process has logged; None without one."""
+        for log in sorted((self.home / "logs").glob("*.log")):
+            lines = log.read_bytes()[self.begun.get(log.name, 0) :].decode(errors="replace").splitlines()
+            if found := next((line for line in lines if text in line), None):
+                return found
+        return None
 
 
 @dataclass
 class Cluster:
-    """nodes: by id. places: where they run. jars: the folder of one release."""
+    """nodes: by id. places: where they run. jars: the folder of one release. debugged: whether threads can be held."""
 
     nodes: dict[int, Node]
     places: Places
     jars: Path
-    folder: Path
+    debugged: bool
+    debuggers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def servers(self) -> str:
         """The brokers' addresses."""
         return ",".join(self.places.address(node) for node in BROKERS)
 
-    @property
-    def elr_known(self) -> bool:
-        """Whether the release has eligible leader replicas (Kafka 4.0)."""
-        return _knows_elr(self.jars)
-
     def start(self, ids: Iterable[int]) -> None:
         """Start nodes at once; wait until each says that it has started."""
-        begun = []
-        for node in (self.nodes[i] for i in ids):
+        for node in self.begin(ids):
+            wait_for(f"node {node.id} starts", partial(self._has_started, node))
+
+    def begin(self, ids: Iterable[int]) -> list[Node]:
+        """Start nodes at once, and wait for nothing."""
+        nodes = [self.nodes[i] for i in ids]
+        for node in nodes:
             if node.runs:
                 raise DrillError(f"node {node.id} runs already")
-            begun.append((node, node.lines()))
+            node.marks_begin()
             node.process = self._process(node)
-        for node, before in begun:
-            wait_for(f"node {node.id} starts", partial(self._has_started, node, before))
+        return nodes
 
     def _process(self, node: Node) -> subprocess.Popen[bytes]:
         logs = node.home / "logs"
-        options = (f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={logs}")
+        options = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", f"-Dkafka.logs.dir={logs}"]
+        if self.debugged:
+            options.append("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0")
         begin = [*until_this_ends(), *self.places.inside(node.id)]
         command = [*begin, *java(self.jars), *options, "kafka.Kafka", "server.properties"]
         with (node.home / "out.log").open("ab") as out:
@@ -156,21 +158,36 @@ class Cluster:
                 command, cwd=node.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
 
+    def hold(self, node: Node, method: str) -> None:
+        """Each thread of a node that enters a method stays there, until its process ends. Errors: DrillError."""
+        assert node.process is not None
+        attach = f"com.sun.jdi.ProcessAttach:pid={node.process.pid}"
+        told = node.home / "jdb.log"
+        with told.open("wb") as out:
+            words = [*until_this_ends(), "jdb", "-connect", attach]
+            held = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True)
+        assert held.stdin is not None
+        held.stdin.write(f"stop thread in {method}\n".encode())
+        held.stdin.flush()
+        self.debuggers.append(held)
+        wait_for(f"{method} of node {node.id}", lambda: b"Set breakpoint" in told.read_bytes(), 20)
+
     @staticmethod
-    def _has_started(node: Node, before: int) -> bool:
-        """Whether its log says so more often than before. Errors: DrillError if the process has ended."""
+    def _has_started(node: Node) -> bool:
+        """Whether its log says so. Errors: DrillError if the process has ended."""
         if not node.runs:
             last = (node.home / "out.log").read_text(errors="replace").strip().splitlines()[-1:]
             raise DrillError(f"node {node.id} ended while it started: {' '.join(last)}")
-        return node.lines() > before
+        return node.said("Kafka Server started") is not None
 
     def end(self) -> None:
         """Kill every process that still runs."""
         for node in self.nodes.values():
             node.send(Signals.SIGKILL)
-        for node in self.nodes.values():
-            if node.process is not None:
-                node.process.wait()
+        for process in (*self.debuggers, *(node.process for node in self.nodes.values())):
+            if process is not None:
+                process.kill()
+                process.wait()
 
 
 def until_this_ends() -> list[str]:
@@ -186,23 +203,23 @@ def java(jars: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, jars: Path, configs: dict[str, str], elr: bool, places: Places) -> Iterator[Cluster]:
+def cluster(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
-    made = _configured(folder, jars, configs, elr, places)
+    made = _configured(folder, jars, configs, scenario, places)
     try:
         yield made
     finally:
         made.end()
 
 
-def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool, places: Places) -> Cluster:
+def _configured(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Cluster:
     voters = ",".join(f"{node}@{places.address(node)}" for node in CONTROLLERS)
-    appenders = "".join(_APPENDER.format(name=name) for name in ("server", "state-change", "controller"))
-    (folder / "log4j2.properties").write_text(_LOGGING.format(appenders=appenders))
     nodes = {}
     for node in NODES:
         home = folder / f"node-{node}"
-        (home / "logs").mkdir(parents=True)
+        names = [f"data-{number}" if number > 1 else "data" for number in range(1, scenario.log_dirs + 1)]
+        for name in ("logs", *names):
+            (home / name).mkdir(parents=True, exist_ok=True)
         role, listener = ("controller", "CONTROLLER") if node in CONTROLLERS else ("broker", "PLAINTEXT")
         lines = {
             "process.roles": role,
@@ -210,33 +227,34 @@ def _configured(folder: Path, jars: Path, configs: dict[str, str], elr: bool, pl
             "controller.quorum.voters": voters,
             "listeners": f"{listener}://{places.address(node)}",
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(home / "data"),
+            "log.dirs": ",".join(str(home / name) for name in names),
+            "metadata.log.dir": str(home / "data"),
             **configs,
         }
         (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         nodes[node] = Node(node, home)
-    _format(nodes, jars, elr)
-    return Cluster(nodes, places, jars, folder)
+    _format(nodes, jars, scenario.elr)
+    return Cluster(nodes, places, jars, scenario.holds_threads)
 
 
 def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
     first = nodes[CONTROLLERS[0]]
     words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
-    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if _knows_elr(jars) else []
-    done = subprocess.run([*java(jars), *words, *feature], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DrillError(f"formatting failed: {' '.join((done.stderr or done.stdout).split())[-400:]}")
+    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if knows_elr(jars) else []
+    call(*java(jars), *words, *feature)
     template = (first.home / "data" / "meta.properties").read_text()
     for node in nodes.values():
         if node is not first:
             shutil.copytree(first.home / "data", node.home / "data", dirs_exist_ok=True)
-        text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
-        text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
-        (node.home / "data" / "meta.properties").write_text(text)
+        for folder in node.log_dirs:
+            text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
+            text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
+            (folder / "meta.properties").write_text(text)
 
 
-def _knows_elr(jars: Path) -> bool:
+def knows_elr(jars: Path) -> bool:
+    """Whether the release has eligible leader replicas (Kafka 4.0)."""
     return not jars.name.startswith("3.")
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from drill.errors import DrillError
 from drill.scenario import Scenario, version
-from drill.score import BOUNDS, EXCLUDED, FIRST, MISMATCH, PROVEN, STATE
+from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STATE
 
-Row = dict[str, Any]
-_DECIDED = ("proven", "excluded")
+Results = Sequence[Mapping[str, Any]]
+_COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 
 
@@ -41,18 +41,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
     yield "\n## What the verdicts are\n"
     yield from _table(
         ("partition", "election at", "new leader", "verdict", "lost at least", "at most", "from offset"),
-        (
-            [
-                row["partition"],
-                _shown(row["election_offset"]),
-                _shown(row["recorded_leader"]),
-                row["verdict"],
-                _shown(row["loss_min"]),
-                _shown(row["loss_max"]),
-                _shown(row["first_lost_offset"]),
-            ]
-            for row in result["windows"]
-        ),
+        ([_shown(row[name]) for name in _COLUMNS] for row in result["windows"]),
     )
     decided, without = (_decided(result[name]) for name in ("verdicts", "verdicts_without_logs"))
     yield f"\nDecided: {decided} of the windows, {without} without brokers' own logs."
@@ -66,70 +55,106 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
         yield "Nothing: no claim contradicts what the drill knows."
 
 
-def league(results: Sequence[Mapping[str, Any]]) -> str:
+def _wrong(*kinds: str) -> Callable[[Results], int]:
+    return lambda results: sum(w["kind"] in kinds for r in results for w in r["wrong"])
+
+
+def _found(results: Results, begins: tuple[str, ...], suffix: str = "") -> int:
+    return sum(verdict.startswith(begins) for r in results for verdict in r[f"found{suffix}"].values())
+
+
+# The columns of tables: what a group of results has.
+_FIGURES: dict[str, Callable[[Results], Any]] = {
+    "drills": len,
+    "windows": lambda results: _summed(results, "verdicts").total(),
+    "decided": lambda results: _decided(_summed(results, "verdicts")),
+    "without logs": lambda results: _decided(_summed(results, "verdicts_without_logs")),
+    "lost records": lambda results: _summed(results, "lost").total(),
+    "partitions with losses": lambda results: _found(results, ("",)),
+    "proven": lambda results: _found(results, ("proven",)),
+    "missed": lambda results: _found(results, ("excluded", "no window")),
+    "wrong proven": _wrong(PROVEN),
+    "wrong excluded": _wrong(EXCLUDED),
+    "wrong bounds": _wrong(BOUNDS, FIRST),
+    "other contradictions": _wrong(MISMATCH),
+    "states": lambda results: sum(r["states"] for r in results),
+    "differ": _wrong(STATE),
+    "wrong claims": lambda results: sum(len(r["wrong"]) for r in results),
+    "as expected": lambda results: f"{sum(r['as_expected'] for r in results)} of {len(results)}",
+}
+_OF_SCENARIOS = ("drills", "windows", "decided", "lost records", "wrong claims", "as expected")
+_OF_RELEASES = tuple(name for name in _FIGURES if name not in _OF_SCENARIOS[3:])
+
+
+def league(results: Results) -> str:
     """A line for each release, and one for all. results: as drill.scores.read_scores returns them."""
     releases = sorted({r["release"] for r in results}, key=version)
-    groups = [(release, [r for r in results if r["release"] == release]) for release in releases]
-    figures = ("drills", "windows", "decided", "without logs", "partitions with losses", "proven", "missed")
-    claims = ("wrong proven", "wrong excluded", "wrong bounds", "other contradictions", "states", "differ")
-    names = ("Kafka", *figures, *claims)
-    return "\n".join(_table(names, [_line(*group) for group in (*groups, ("all", list(results)))]))
+    groups = [([name], [r for r in results if r["release"] == name]) for name in releases]
+    return _figures(("Kafka",), [*groups, (["all"], results)], _OF_RELEASES)
 
 
-def _line(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
-    verdicts, without, wrong = (Counter[str]() for _ in range(3))
-    found: list[str] = []
-    for result in results:
-        verdicts.update(result["verdicts"])
-        without.update(result["verdicts_without_logs"])
-        wrong.update(w["kind"] for w in result["wrong"])
-        found += result["found"].values()
-    proven = sum(verdict.startswith("proven") for verdict in found)
-    missed = sum(verdict.startswith(("excluded", "no window")) for verdict in found)
-    figures = (len(results), verdicts.total(), _decided(verdicts), _decided(without), len(found), proven, missed)
-    claims = (wrong[PROVEN], wrong[EXCLUDED], wrong[BOUNDS] + wrong[FIRST], wrong[MISMATCH])
-    states = (sum(r["states"] for r in results), wrong[STATE])
-    return [name, *map(str, (*figures, *claims, *states))]
-
-
-def scenarios_table(results: Sequence[Mapping[str, Any]]) -> str:
+def scenarios_table(results: Results) -> str:
     """A line for each scenario and release."""
-    rows = sorted(results, key=lambda r: (r["scenario"], version(r["release"]), r["seed"]))
-    names = ("scenario", "Kafka", "seeds", "windows", "decided", "lost records", "wrong claims", "as expected")
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["scenario"], row["release"]), []).append(row)
-    return "\n".join(_table(names, [_group(*key, group) for key, group in groups.items()]))
+    keys = sorted({(r["scenario"], r["release"]) for r in results}, key=lambda key: (key[0], version(key[1])))
+    groups = [(list(key), [r for r in results if (r["scenario"], r["release"]) == key]) for key in keys]
+    return _figures(("scenario", "Kafka"), groups, _OF_SCENARIOS)
 
 
-def _group(scenario: str, release: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
-    verdicts = sum((Counter(r["verdicts"]) for r in results), Counter[str]())
-    figures = (len(results), verdicts.total(), _decided(verdicts), sum(sum(r["lost"].values()) for r in results))
-    met = f"{sum(r['as_expected'] for r in results)} of {len(results)}"
-    return [scenario, release, *map(str, figures), str(sum(len(r["wrong"]) for r in results)), met]
+def evidence_tables(results: Results) -> str:
+    """Of drills by chance, by the evidence that they had: how much was decided and proven, and what open windows
+    lack. The last capture is after the incident; results from before drills noted their number count nowhere."""
+    noted = [r for r in results if r["scenario"].startswith("random") and "captures" in r]
+    groups = [
+        (f"{when}, {logs}", suffix, [r for r in noted if (r["captures"] > 1) == scheduled])
+        for when, scheduled in (("one capture after it", False), ("a schedule before it, too", True))
+        for logs, suffix in (("with nodes' logs", ""), ("without", "_without_logs"))
+    ]
+    lines, lacking = [], []
+    for name, suffix, of in groups:
+        verdicts, losses = _summed(of, f"verdicts{suffix}"), _found(of, ("",), suffix)
+        proven = _share(_found(of, ("proven",), suffix), losses)
+        lines.append([name, str(len(of)), str(verdicts.total()), _decided(verdicts), str(losses), proven])
+        lacking.append((_summed(of, f"open{suffix}"), verdicts.total()))
+    codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
+    shares = [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in codes]
+    names = ("evidence", "drills", "windows", "decided", "partitions with losses", "proven")
+    heads = ("open windows that name", *(name for name, _, _ in groups))
+    return "\n".join([*_table(names, lines), "", *_table(heads, shares)])
 
 
-def commits(results: Sequence[Mapping[str, Any]]) -> str:
+def _figures(head: Sequence[str], groups: Iterable[tuple[list[str], Results]], columns: Sequence[str]) -> str:
+    rows = ([*names, *(str(_FIGURES[column](of)) for column in columns)] for names, of in groups)
+    return "\n".join(_table((*head, *columns), rows))
+
+
+def _summed(results: Results, name: str) -> Counter[str]:
+    return sum((Counter(r[name]) for r in results), Counter[str]())
+
+
+def _share(part: int, total: int) -> str:
+    return f"{100 * part / total:.0f} %" if total else "-"
+
+
+def commits(results: Results) -> str:
     """On which commits they were played, and when the last one was."""
     counts = Counter(r.get("commit") or "unknown" for r in results)
     told = ", ".join(f"{commit} ({count})" for commit, count in counts.items())
     return f"Drills by commit: {told or 'none'}. The last one: {max((r['at'] for r in results), default='-')}."
 
 
-def renew(file: Path, results: Sequence[Mapping[str, Any]]) -> None:
+def renew(file: Path, results: Results) -> None:
     """Replace the tables between the markers of a page. Errors: DrillError if it has none."""
     text = file.read_text(encoding="utf-8")
     head, begin, rest = text.partition(_BEGIN)
     _, end, tail = rest.partition(_END)
     if not begin or not end:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
-    tables = f"{league(results)}\n\n{scenarios_table(results)}\n\n{commits(results)}"
+    tables = "\n\n".join(make(results) for make in (league, evidence_tables, scenarios_table, commits))
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")
 
 
 def _decided(verdicts: Mapping[str, int]) -> str:
-    total = sum(verdicts.values())
-    return f"{100 * sum(verdicts.get(name, 0) for name in _DECIDED) / total:.0f} %" if total else "-"
+    return _share(sum(verdicts.get(name, 0) for name in DECIDED), sum(verdicts.values()))
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,33 +17,20 @@ from typing import Any
 from drill.chance import play_chance
 from drill.client import client
 from drill.disks import small_disks
-from drill.errors import DrillError
+from drill.errors import DrillError, call
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.network import CLIENT, Loopback, network, possible
+from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
 from drill.score import Score, score
 from drill.steps import Drill
+from evidence.text_files import read_properties
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
-# A broker's session is much longer than what a busy machine delays; all other figures follow from small clusters.
-_CONFIGS = {
-    "broker.heartbeat.interval.ms": "1000",
-    "replica.lag.time.max.ms": "5000",
-    "num.network.threads": "1",
-    "num.io.threads": "2",
-    "background.threads": "2",
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "controller.quorum.fetch.timeout.ms": "4000",
-    "controller.quorum.election.timeout.ms": "2000",
-    "leader.imbalance.check.interval.seconds": "30",
-    "unclean.leader.election.interval.ms": "5000",
-    "controlled.shutdown.enable": "true",
-}
+_CONFIGS = Path(__file__).with_name("server.properties")
 
 
 def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say: Say) -> Row:
@@ -72,11 +58,12 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
 
 
 def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
-    configs = {"broker.session.timeout.ms": str(scenario.session_ms), **_CONFIGS, **scenario.configs}
+    configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
+    configs |= scenario.configs
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
-    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Loopback(NODES))
-    with where as places, small_disks(disks), cluster(folder, jars, configs, scenario.elr, places) as nodes:
+    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Places(NODES))
+    with where as places, small_disks(disks), cluster(folder, jars, configs, scenario, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
@@ -94,11 +81,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
-    truth = {
-        "journal": drill.journal,
-        "partitions": ledger.as_json(),
-        "described": drill.described,
-    }
+    truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
     return drill
 
@@ -135,6 +118,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
         "commit": _commit(),
         "as_expected": as_expected,
+        "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
         "journal": drill.journal,
@@ -143,8 +127,6 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
 
 def _commit() -> str | None:
     """The commit of this code; None where it is not in a clone."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    with contextlib.suppress(OSError):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        return done.stdout.strip() or None
+    with contextlib.suppress(DrillError):
+        return call("git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD").strip()
     return None

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from drill.errors import DrillError
 
@@ -14,8 +14,17 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9._]+-[0-9]+$")]
 Broker = Annotated[int, Field(ge=1, le=4)]
-# A broker by its id, or by what it is at the moment: `leader:orders-0`.
-Which = Broker | Annotated[str, Field(pattern=r"^(leader:[A-Za-z0-9._]+-[0-9]+|controller)$")]
+
+
+def _known(node: int) -> int:
+    if node not in (1, 2, 3, 4, 3000, 3001, 3002):
+        raise ValueError(f"there are brokers 1 to 4 and controllers 3000 to 3002, and no {node}")
+    return node
+
+
+# A node by its id, or by what it is at the moment: `leader:orders-0`.
+_Id = Annotated[int, AfterValidator(_known)]
+Which = _Id | Annotated[str, Field(pattern=r"^(leader:[A-Za-z0-9._]+-[0-9]+|controller)$")]
 
 
 def _as_list(value: Any) -> Any:
@@ -46,12 +55,18 @@ class Step(_Strict):
     produce: Partitions | None = None
     transact: Partitions | None = None
     load: Partitions | None = None
+    send: Partitions | None = None
     unload: bool | None = None
     stop: Nodes | None = None
+    ask_to_stop: Nodes | None = None
     kill: Nodes | None = None
     freeze: Nodes | None = None
     thaw: Nodes | None = None
     start: Nodes | None = None
+    begin: Nodes | None = None
+    hold: Nodes | None = None
+    says: Nodes | None = None
+    refuses: Nodes | None = None
     cut: Nodes | None = None
     disconnect: Nodes | None = None
     reconnect: Nodes | None = None
@@ -61,6 +76,7 @@ class Step(_Strict):
     set: str | None = None
     elect: Partitions | None = None
     reassign: Partition | None = None
+    move: Partition | None = None
     cancel: Partition | None = None
     elr: bool | None = None
     delete: str | None = None
@@ -76,6 +92,9 @@ class Step(_Strict):
     count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
     every_ms: int = Field(default=100, ge=5)
+    threads: int = Field(default=1, ge=1, le=64)
+    line: str = ""
+    at: str = ""
     commit: bool = True
     topic: str | None = None
     broker: Broker | None = None
@@ -118,8 +137,8 @@ class Expected(_Strict):
 
 class Scenario(_Strict):
     """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
-    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, beside those that a drill needs.
-    disks_mib: brokers whose log directory is on a disk of that size."""
+    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
+    drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size."""
 
     name: str
     title: str
@@ -128,6 +147,7 @@ class Scenario(_Strict):
     releases: str = "4.0"
     session_ms: int = Field(default=6000, ge=3000)
     configs: dict[str, str] = {}
+    log_dirs: int = Field(default=1, ge=1, le=4)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     topics: dict[str, Topic]
     steps: list[Step]
@@ -139,10 +159,16 @@ class Scenario(_Strict):
             for name in (step.topic, step.delete, step.create, *map(topic_of, step_partitions(step))):
                 if name is not None and name not in self.topics:
                     raise ValueError(f"step {step.action!r} names {name!r}, which [topics] lacks")
+            if step.move is not None and step.broker is None:
+                raise ValueError("step 'move' needs a broker")
             for broker in (*(step.fill or ()), *(step.free or ())):
                 if broker not in self.disks_mib:
                     raise ValueError(f"step {step.action!r} names {broker!r}, which disks_mib lacks")
         return self
+
+    @property
+    def holds_threads(self) -> bool:
+        return any(step.hold is not None for step in self.steps)
 
     @property
     def cuts_network(self) -> bool:
@@ -166,8 +192,9 @@ class Scenario(_Strict):
 
 def step_partitions(step: Step) -> list[str]:
     """The partitions that a step names."""
-    lists = (step.produce, step.transact, step.load, step.elect, [step.reassign, step.cancel, step.wait])
-    return [name for names in lists for name in names or () if name]
+    lists = (step.produce, step.transact, step.load, step.send, step.elect)
+    single = (step.reassign, step.move, step.cancel, step.wait)
+    return [name for names in (*lists, single) for name in names or () if name]
 
 
 def topic_of(partition: str) -> str:

@@ -19,6 +19,7 @@ Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
+DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")
 # The only invariant that a user breaks: a change of min.insync.replicas clears the ELR (KIP-966).
@@ -27,20 +28,12 @@ BROKEN_BY_USERS = "elr_cleared_while_leaderless"
 GRACE_MS = 20_000
 # So long may a broker answer with an older state than the controller's, in ms.
 LAG_MS = 5_000
+# How the codes of statements begin that say why a window is open.
+LACKING = ("missing_", "not_held_", "contradicted", "outsider")
 # Findings that say that evidence contradicts itself, or that a controller did not follow the rules.
-CONTRADICTIONS = (
-    RULE_MISMATCH,
-    INVARIANT_VIOLATION,
-    "log_conflict",
-    "snapshot_mismatch",
-    "describe_mismatch",
-    "log_line_mismatch",
-    "broker_epoch_mismatch",
-    "unknown_broker",
-    "unknown_controller",
-    "unknown_topic",
-    "unknown_partition",
-)
+CONTRADICTIONS = {RULE_MISMATCH, INVARIANT_VIOLATION, "log_conflict", "broker_epoch_mismatch"}
+CONTRADICTIONS |= {f"{what}_mismatch" for what in ("snapshot", "describe", "log_line")}
+CONTRADICTIONS |= {f"unknown_{what}" for what in ("broker", "controller", "topic", "partition")}
 
 
 @dataclass(frozen=True)
@@ -55,14 +48,18 @@ class Wrong:
 
 @dataclass
 class Score:
-    """Of one drill. verdicts: number of windows by verdict, with and without brokers' own logs. lost: by partition, how
-    many records acknowledged with acks=all; found: what was found of each of these partitions. states: how many
-    described states were compared."""
+    """Of one drill. lost: by partition, how many records acknowledged with acks=all; found: what was found of each of
+    these partitions. verdicts: number of windows by verdict; open: number of open windows by what they lack, a
+    statement code (docs/findings.md). All three also without brokers' own logs. states: how many described states were
+    compared."""
 
     lost: dict[str, int] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
+    found_without_logs: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=dict)
     verdicts_without_logs: dict[str, int] = field(default_factory=dict)
+    open: dict[str, int] = field(default_factory=dict)
+    open_without_logs: dict[str, int] = field(default_factory=dict)
     states: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     windows: list[Row] = field(default_factory=list)
@@ -73,23 +70,23 @@ class Score:
 
 def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
     """Compare both lakes with the ledger, and the histories with what Kafka described."""
-    full = Lake(lake)
-    history, findings = (full.rows(name, CLUSTER_ID) for name in _READ)
-    windows = _windows(history, findings)
-    bare = _windows(*(Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ))
+    history, findings = (Lake(lake).rows(name, CLUSTER_ID) for name in _READ)
+    bare_history, bare_findings = (Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ)
+    windows, bare = _windows(history, findings), _windows(bare_history, bare_findings)
     names = {(r["topic_id"], r["partition"]): f"{r['topic']}-{r['partition']}" for r in history}
     lost = ledger.lost()
     result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
     result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
-    for with_logs, rows in ((True, windows), (False, bare)):
+    result.open, result.open_without_logs = lacks(windows), lacks(bare)
+    for with_logs, rows, beside in ((True, windows, findings), (False, bare, bare_findings)):
         of_place: dict[Place, list[Row]] = defaultdict(list)
         for row in rows:
             of_place[row["topic_id"], row["partition"]].append(row)
         for place in ledger.records:
             for kind, text in lies(of_place[place], ledger.records[place], ledger.markers_ms[place]):
                 result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
-        if with_logs:
-            result.found = {ledger.name(place): _best(of_place[place]) or _beside(findings, place) for place in lost}
+        found = {ledger.name(place): _best(of_place[place]) or _beside(beside, place) for place in lost}
+        setattr(result, "found" if with_logs else "found_without_logs", found)
     for row in findings:
         if contradicts(row):
             partition = names.get((row["topic_id"], row["partition"]), "-")
@@ -186,6 +183,13 @@ def _windows(history: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
 
 def _counts(windows: Sequence[Row]) -> dict[str, int]:
     return dict(Counter(w["verdict"] for w in windows))
+
+
+def lacks(windows: Sequence[Row]) -> dict[str, int]:
+    """Of how many open windows the reason names this: evidence that is missing, a premise of the protocol's promise
+    that is not known to hold, a contradiction."""
+    codes = [{s["code"] for s in w["reason"]} for w in windows if w["verdict"] not in DECIDED]
+    return dict(Counter(code for of in codes for code in sorted(of) if code.startswith(LACKING)))
 
 
 def _beside(findings: Sequence[Row], place: Place) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import signal
 import time
@@ -13,19 +14,31 @@ from pathlib import Path
 from typing import Any
 
 from drill.client import Client, ClientError
-from drill.cut import cut_tail
-from drill.disks import fill, free
+from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
-from drill.network import CLIENT, Network
-from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, boot_id, wait_for
+from drill.network import CLIENT, Network, accepts
+from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
 from drill.scenario import Scenario, Step, number_of, topic_of
 from drill.score import LAG_MS
-from jobs.collect.stage import Wishes, collect
+from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
 
 Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
+# BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
+UNFENCED = "The broker has been unfenced"
+
+
+# The steps that do one thing to each node.
+_TO_NODES: dict[str, Callable[[Node], None]] = {
+    "stop": lambda node: node.end(signal.SIGTERM, _STOP_S),
+    "ask_to_stop": lambda node: node.send(signal.SIGTERM),
+    "kill": lambda node: node.end(signal.SIGKILL, _STOP_S),
+    "freeze": Node.freeze,
+    "thaw": Node.thaw,
+    "free": lambda node: free(node.home / "data"),
+}
 
 
 def name_of(row: Row) -> str:
@@ -58,6 +71,7 @@ class Drill:
         self.say(text)
 
     def create(self, name: str) -> None:
+        """Of [topics], as it is there."""
         topic = self.scenario.topics[name]
         assignment = "/".join(",".join(map(str, replicas)) for replicas in topic.replicas)
         configs = [f"{key}={value}" for key, value in topic.configs.items()]
@@ -66,7 +80,14 @@ class Drill:
     def play(self, steps: Iterable[Step]) -> None:
         for step in steps:
             value = getattr(step, step.action)
-            getattr(self, f"_{step.action}")(step, value)
+            if done := _TO_NODES.get(step.action):
+                for node in self.nodes(value):
+                    self.note(f"{step.action} node {node.id}")
+                    done(node)
+            elif plain := _PLAIN.get(step.action):
+                plain(self, value)
+            else:
+                getattr(self, f"_{step.action}")(step, value)
 
     def nodes(self, which: Iterable[int | str]) -> list[Node]:
         return [self.cluster.nodes[self._id(one)] for one in which]
@@ -91,22 +112,29 @@ class Drill:
     def state(self, partition: str) -> Row:
         return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
 
+    def _ask_each(self, word: str, partitions: Iterable[str], *more: str | int) -> None:
+        for name in partitions:
+            self.client.ask(word, topic_of(name), number_of(name), *more)
+
     # Records.
 
     def _produce(self, step: Step, partitions: list[str]) -> None:
         self.note(f"produce {step.count} records with acks={step.acks} to {', '.join(partitions)}")
-        for name in partitions:
-            self.client.ask("produce", topic_of(name), number_of(name), step.count, step.acks)
+        self._ask_each("produce", partitions, step.count, step.acks)
 
     def _transact(self, step: Step, partitions: list[str]) -> None:
         end = "commit" if step.commit else "abort"
         self.note(f"a transaction of {step.count} records to {', '.join(partitions)}, {end}")
-        for name in partitions:
-            self.client.ask("transact", topic_of(name), number_of(name), step.count, end)
+        self._ask_each("transact", partitions, step.count, end)
 
     def _load(self, step: Step, partitions: list[str]) -> None:
         self.note(f"a record every {step.every_ms} ms with acks={step.acks} to {', '.join(partitions)}")
         self.client.ask("load", step.acks, step.every_ms, *partitions)
+
+    def _send(self, step: Step, partitions: list[str]) -> None:
+        """By producers of their own, which wait a minute for each answer; nobody waits for them."""
+        self.note(f"send {step.count} records by each of {step.threads} producers to {', '.join(partitions)}")
+        self._ask_each("send", partitions, step.count, step.threads)
 
     def _unload(self, step: Step, _: bool) -> None:
         self.note("no more records")
@@ -114,30 +142,40 @@ class Drill:
 
     # Nodes.
 
-    def _stop(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"stop node {node.id}")
-            node.end(signal.SIGTERM, _STOP_S)
-
-    def _kill(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"kill node {node.id}")
-            node.end(signal.SIGKILL, _STOP_S)
-
-    def _freeze(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"freeze node {node.id}")
-            node.freeze()
-
-    def _thaw(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"thaw node {node.id}")
-            node.thaw()
-
     def _start(self, step: Step, which: list[int | str]) -> None:
         ids = [node.id for node in self.nodes(which)]
         self.note(f"start node {', '.join(map(str, ids))}")
         self.cluster.start(ids)
+
+    def _begin(self, step: Step, which: list[int | str]) -> None:
+        for node in self.cluster.begin([node.id for node in self.nodes(which)]):
+            self.note(f"start node {node.id}, and wait for nothing")
+
+    def _hold(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            self.cluster.hold(node, step.at)
+            self.note(f"each thread of node {node.id} that enters {step.at} is held there")
+
+    def _says(self, step: Step, which: list[int | str]) -> None:
+        for node in self.nodes(which):
+            wait_for(f"node {node.id} says {step.line!r}", partial(node.said, step.line), _WAIT_S)
+            self.note(f"node {node.id} says: {node.said(step.line)}")
+
+    def _refuses(self, step: Step, which: list[int | str]) -> None:
+        """Until its log says that it is unfenced, a broker that has begun refuses every connection;
+        step.line: what its log says before that."""
+        for node in self.nodes(which):
+            begun_s, said = time.time(), None
+            while not accepts(self.cluster.places.address(node.id)):
+                said = said or node.said(step.line)
+                if time.time() > begun_s + _WAIT_S:
+                    raise DrillError(f"node {node.id} refuses connections for more than {_WAIT_S:.0f} s")
+                time.sleep(0.02)
+            unfenced = node.said(UNFENCED)
+            if unfenced is None or said is None:
+                raise DrillError(f"node {node.id} accepts a connection before it says {UNFENCED!r}, or {step.line!r}")
+            self.note(f"node {node.id} refused connections for {time.time() - begun_s:.1f} s, and said: {said}")
+            self.note(f"and accepts them after: {unfenced}")
 
     def _cut(self, step: Step, which: list[int | str]) -> None:
         """A power loss: the broker's last records were not on its disk yet, and its machine boots anew."""
@@ -145,24 +183,25 @@ class Drill:
             if node.runs:
                 raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
             topics = [step.topic] if step.topic else list(self.scenario.topics)
-            cut = {name: n for name, n in cut_tail(node.home / "data", topics, step.count).items() if n}
-            node.boot_id = boot_id()
+            cuts = [cut_tail(folder, topics, step.count) for folder in node.log_dirs]
+            cut = {name: n for of in cuts for name, n in of.items() if n}
+            node.loses_power()
             losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 
     def _disconnect(self, step: Step, which: list[int | str]) -> None:
-        nodes, groups = [node.id for node in self.nodes(which)], {"brokers": BROKERS, "controllers": CONTROLLERS}
-        peers = [id for peer in step.peers for id in groups.get(str(peer)) or [self._peer(peer)]]
+        nodes = [node.id for node in self.nodes(which)]
         self.note(f"disconnect node {', '.join(map(str, nodes))} from {', '.join(map(str, step.peers))}")
-        self.network.disconnect(nodes, peers)
+        self.network.disconnect(nodes, self._peers(step))
 
-    def _peer(self, which: int | str) -> int:
-        return CLIENT if which == "client" else self._id(which)
+    def _peers(self, step: Step) -> list[int]:
+        groups = {"brokers": BROKERS, "controllers": CONTROLLERS, "client": (CLIENT,)}
+        return [id for peer in step.peers for id in groups.get(str(peer)) or [self._id(peer)]]
 
     def _reconnect(self, step: Step, which: list[int | str]) -> None:
         nodes = [node.id for node in self.nodes(which)]
         self.note(f"reconnect node {', '.join(map(str, nodes))}")
-        self.network.reconnect(nodes)
+        self.network.reconnect(nodes, self._peers(step))
 
     @property
     def network(self) -> Network:
@@ -174,11 +213,6 @@ class Drill:
     def _fill(self, step: Step, which: list[int | str]) -> None:
         for node in self.nodes(which):
             self.note(f"fill the disk of node {node.id} with {fill(node.home / 'data')} bytes")
-
-    def _free(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"free the disk of node {node.id}")
-            free(node.home / "data")
 
     def _ended(self, step: Step, which: list[int | str]) -> None:
         for node in self.nodes(which):
@@ -200,6 +234,10 @@ class Drill:
         self.note(f"reassign {partition} to {step.to}")
         self.client.ask("reassign", topic_of(partition), number_of(partition), ",".join(map(str, step.to)))
 
+    def _move(self, step: Step, partition: str) -> None:
+        self.note(f"move {partition} of broker {step.broker} to its other log directory")
+        self.client.ask("move", topic_of(partition), number_of(partition), str(step.broker))
+
     def _cancel(self, step: Step, partition: str) -> None:
         self.note(f"cancel the reassignment of {partition}")
         self.client.ask("reassign", topic_of(partition), number_of(partition), "cancel")
@@ -214,10 +252,6 @@ class Drill:
         self.client.ask("delete", topic)
         gone = f"{topic} is deleted"
         wait_for(gone, lambda: topic not in {r["topic"] for r in self.partitions() or [{"topic": topic}]}, _WAIT_S)
-
-    def _create(self, step: Step, topic: str) -> None:
-        self.note(f"create topic {topic}")
-        self.create(topic)
 
     # What is seen.
 
@@ -241,24 +275,12 @@ class Drill:
         wait_for(f"brokers {ids} are fenced", lambda: not ids & set(self.client.ask("brokers")), _WAIT_S)
         self.note(f"brokers {sorted(ids)} are fenced")
 
-    def _sleep(self, step: Step, seconds: float) -> None:
-        time.sleep(seconds)
-
-    def _describe(self, step: Step, _: bool) -> None:
-        self.describe()
-
     def describe(self) -> None:
         """What Kafka says of every partition, for the score. A broker that was cut off may be the one that answers."""
         answer, places = self.client.ask("describe"), self.cluster.places
         if isinstance(places, Network) and (since_ms := places.outdated_since_ms(LAG_MS)) is not None:
             answer["outdated_since_ms"] = since_ms
         self.described.append(answer)
-
-    def _read(self, step: Step, _: bool) -> None:
-        self.read_topics(self.scenario.topics)
-
-    def _random(self, step: Step, count: int) -> None:
-        self.chance(self, count)
 
     def read_topics(self, topics: Iterable[str]) -> None:
         """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
@@ -281,16 +303,17 @@ class Drill:
             left = again
             time.sleep(1 if left else 0)
 
-    def _capture(self, step: Step, _: bool) -> None:
-        self.capture()
-
     def capture(self) -> None:
         path = self.out / f"capture-{len(self.captures) + 1}"
         targets = [Target(id=node.id, at="local:", path=str(node.home)) for node in self.cluster.nodes.values()]
         collect(targets, Wishes(), path, int(time.time() * 1000), lambda line: None)
-        # All nodes share this machine; the drill says what their own machines' boot ids would have been.
-        for node in self.cluster.nodes.values():
-            (path / f"node-{node.id}" / "boot_id").write_text(f"{node.boot_id}\n")
+        # All nodes share this machine; the drill says what their own machines' boot ids and uptimes would have been.
+        manifest = json.loads((path / MANIFEST).read_text())
+        for told in manifest["nodes"]:
+            node = self.cluster.nodes[told["id"]]
+            (path / told["path"] / "boot_id").write_text(f"{node.boot_id}\n")
+            told["uptime_s"] = int(told["captured_at"] / 1000 - node.booted_s)
+        (path / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         (path / "SHA256SUMS").unlink()
         self.captures.append(path)
         self.note(f"capture {path.name}")
@@ -305,7 +328,7 @@ class Drill:
                 node.thaw()
         if isinstance(self.cluster.places, Network) and (cut := self.cluster.places.disconnected):
             self.note("heal: reconnect all nodes")
-            self.cluster.places.reconnect(cut)
+            self.cluster.places.reconnect(cut, cut)
         for broker in self.scenario.disks_mib:
             free(self.cluster.nodes[broker].home / "data")
         down = [node.id for node in self.cluster.nodes.values() if not node.runs]
@@ -325,3 +348,14 @@ class Drill:
 
         wait_for("all replicas are in sync", whole, 120)
         self.note("healed: all replicas are in sync")
+
+
+# The steps that have no other words.
+_PLAIN: dict[str, Callable[[Drill, Any], None]] = {
+    "create": Drill.create,
+    "sleep": lambda drill, seconds: time.sleep(seconds),
+    "describe": lambda drill, _: drill.describe(),
+    "read": lambda drill, _: drill.read_topics(drill.scenario.topics),
+    "capture": lambda drill, _: drill.capture(),
+    "random": lambda drill, count: drill.chance(drill, count),
+}

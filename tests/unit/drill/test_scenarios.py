@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from drill.cut import cut_tail
+from drill.disks import cut_tail
 from drill.errors import DrillError
-from drill.page import commits, league, page, renew, scenarios_table
+from drill.nodes import RUNS_S, Node
+from drill.page import commits, evidence_tables, league, page, renew, scenarios_table
 from drill.scenario import read_scenario, scenario_names
 from drill.scores import append, read_scores
 from tests.support import writer
@@ -30,7 +33,9 @@ def test_bundled_scenarios_can_be_read(name: str) -> None:
     [
         ("[{ kill = 1, start = 2 }]", "a step has one action"),
         ("[{ count = 3 }]", "this one has none"),
-        ("[{ kill = 9 }]", "steps.0.kill"),
+        ("[{ kill = 9 }]", "there are brokers 1 to 4 and controllers 3000 to 3002, and no 9"),
+        ('[{ move = "u-0", broker = 1 }]', "names 'u', which"),
+        ('[{ move = "t-0" }]', "step 'move' needs a broker"),
         ('[{ produce = "u-0" }]', "names 'u', which"),
         ("[{ explode = 1 }]", "steps.0.explode"),
         ('[{ kill = "leader" }]', "steps.0.kill"),
@@ -85,6 +90,17 @@ def test_steps_of_the_network_and_the_disk(tmp_path: Path) -> None:
         ["brokers", "controllers", "client"],
         ["client", 2, "controller"],
     ]
+
+
+def test_steps_of_threads_and_starts(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        f'log_dirs = 2\n{HEAD}steps = [{{ begin = 1 }}, {{ freeze = [3000, "controller"] }}, '
+        '{ hold = 1, at = "a.B.c" }, { send = "t-0", threads = 8 }, { refuses = 1, line = "x" }]\n'
+    )
+    scenario = read_scenario(str(file))
+    assert [step.action for step in scenario.steps] == ["begin", "freeze", "hold", "send", "refuses"]
+    assert (scenario.log_dirs, scenario.holds_threads, read_scenario("random").holds_threads) == (2, True, False)
 
 
 def test_an_unknown_scenario_names_the_others() -> None:
@@ -153,6 +169,42 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         assert scenarios_table(results) in text
         assert "Drills by commit: abc1234 (2). The last one: 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
+
+
+def test_drills_by_chance_are_split_by_their_evidence() -> None:
+    bare: dict[str, Any] = {"found_without_logs": {"ledger-0": "possible"}, "open_without_logs": {"missing_log_end": 2}}
+    noted = {**RESULT, **bare, "scenario": "random", "open": {"missing_log_end": 1}, "captures": 1}
+    scheduled = {**noted, "scenario": "random_scheduled", "captures": 5, "open": {}}
+    lines = evidence_tables([noted, scheduled, RESULT, {**RESULT, "scenario": "random"}]).splitlines()
+    assert lines[2:6] == [
+        "| one capture after it, with nodes' logs | 1 | 2 | 50 % | 1 | 100 % |",
+        "| one capture after it, without | 1 | 2 | 0 % | 1 | 0 % |",
+        "| a schedule before it, too, with nodes' logs | 1 | 2 | 50 % | 1 | 100 % |",
+        "| a schedule before it, too, without | 1 | 2 | 0 % | 1 | 0 % |",
+    ]
+    assert lines[-1] == "| `missing_log_end` | 50 % | 100 % | 0 % | 100 % |"
+
+
+def test_lines_of_the_present_process_alone_count(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "server.log"
+    log.write_text("Kafka Server started\n")
+    node = Node(1, tmp_path)
+    assert node.said("Server started") == "Kafka Server started"
+    node.marks_begin()
+    assert node.said("Server started") is None
+    with log.open("a") as stream:
+        stream.write("x\nKafka Server started (again)\n")
+    assert node.said("Server started") == "Kafka Server started (again)"
+
+
+def test_a_machine_that_lost_power_has_booted_anew(tmp_path: Path) -> None:
+    node = Node(1, tmp_path)
+    before = node.boot_id
+    assert node.booted_s <= time.time() - RUNS_S
+    lost_s = time.time()
+    node.loses_power()
+    assert (node.boot_id != before, node.booted_s >= lost_s) == (True, True)
 
 
 def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:

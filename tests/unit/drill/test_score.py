@@ -17,6 +17,7 @@ from drill.score import (
     PROVEN,
     contradicts,
     differing_states,
+    lacks,
     lies,
 )
 from replay.invariants.catalogue import INVARIANTS
@@ -142,6 +143,14 @@ def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_m
 )
 def test_what_contradicts_what_kafka_wrote(kind: str, severity: str, rule: str, expected: bool) -> None:
     assert contradicts({"kind": kind, "severity": severity, "rule": rule}) == expected
+
+
+def test_what_open_windows_lack_is_counted_once_a_window() -> None:
+    codes = ("elected", "missing_log_end", "missing_log_end", "not_held_marked", "contradicted", "outsider")
+    told = [{"code": code} for code in codes]
+    rows = [{"verdict": verdict, "reason": told} for verdict in ("possible", "undetermined", "proven", "excluded")]
+    found = lacks([*rows, {"verdict": "possible", "reason": [{"code": "missing_log_end"}]}])
+    assert found == {"missing_log_end": 3, "not_held_marked": 2, "contradicted": 2, "outsider": 2}
 
 
 def test_the_invariant_that_users_break_is_one() -> None:
