@@ -21,7 +21,7 @@ from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_re
 from jobs.report.plain import as_json, as_markdown
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 8
+PAGE_VERSION = 9
 
 
 class ReportFormat(StrEnum):
