@@ -276,7 +276,8 @@ def _start(given: PlanInput) -> Iterator[Step]:
     )
     if helped:
         number, after = sum(each.count for each in helped), "" if one else " after each"
-        then = f". Wait{after} until the partitions that wait for it have a leader ({number} {'has' if number == 1 else 'have'} none)."
+        none = f"{number} ha{'s' if number == 1 else 've'} none"
+        then = f". Wait{after} until the partitions that wait for it have a leader ({none})."
     else:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
     yield Step(

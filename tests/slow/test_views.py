@@ -27,6 +27,8 @@ def duckdb(job: Job) -> Iterator[DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def opened(spark: SparkSession, job: Job) -> SparkSession:
+    """The names in a database, after temporary ones in the same session, which come before them."""
+    kraft_forensics.open(spark, job.pipeline.root)
     kraft_forensics.open(spark, job.pipeline.root, database=DATABASE)
     return spark
 

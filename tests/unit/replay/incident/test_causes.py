@@ -85,10 +85,7 @@ def test_a_broker_without_a_record_may_only_have_lagged() -> None:
 def test_the_begin_of_a_session_is_no_departure() -> None:
     """Every session begins fenced: broker 3 comes back at 109 after it was fenced at 106."""
     rows = [session(3, 28, 28), session(3, 106, 106, fenced=True), session(3, 109, 109, 109, fenced=True)]
-    assert (
-        "Broker 3 was fenced at 2023-11-14 22:13:26 UTC"
-        in lines(sessions=rows)["Went away"]
-    )
+    assert "Broker 3 was fenced at 2023-11-14 22:13:26 UTC" in lines(sessions=rows)["Went away"]
 
 
 def test_a_process_that_came_back_within_its_session_went_away_unnoticed() -> None:
