@@ -79,6 +79,9 @@ def clients(
         actions.append(Action(GROUPS))
         places = {(r["topic"], r["partition"]) for r in proven if _is_current(r, current)}
         actions += [Action(HANGING, topic, partition) for topic, partition in sorted(places)]
+        gone = sorted({place(row) for row in proven if current.get(row["topic"] or "") != row["topic_id"]})
+        if gone:
+            facts.append(f"Deleted since, so that no command names them: {some(gone)}.")
     for topic, found in internal.items():
         ids, lists, what = _COORDINATED[topic]
         partitions = tuple(sorted({row["partition"] for row in found}))
