@@ -15,8 +15,9 @@ from jobs.incident.commands import commands_of, fill_in
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
-from replay.incident.plan import PlanInput, make_plan
+from replay.incident.plan import make_plan
 from replay.incident.plan_clients import OFFSETS, TRANSACTIONS
+from replay.incident.plan_input import PlanInput
 from replay.incident.plan_prevention import MOST_LONGEST
 from replay.incident.plan_step import MOST_PLACES, Step
 from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting

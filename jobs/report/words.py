@@ -79,10 +79,17 @@ def reason_by_nature(row: Row) -> list[ReasonGroup]:
 
 
 def _sentences(statements: list[Row], finding_id: str) -> list[str]:
-    shown = [filters.visible(prose([statement])) for statement in statements[:MAX_STATEMENTS]]
+    shown = [filters.visible(unlabelled(statement)) for statement in statements[:MAX_STATEMENTS]]
     if more := len(statements) - len(shown):
         shown.append(f"{more} more are not shown. All: kraft-forensics explain {filters.visible(finding_id)}")
     return shown
+
+
+def unlabelled(statement: Row) -> str:
+    """A statement's sentence below a heading that names its nature."""
+    text = prose([statement])
+    rest = text.removeprefix("Prediction: ")
+    return text if rest == text else rest[:1].upper() + rest[1:]
 
 
 def policy_name(policy: str | None) -> str:

@@ -11,11 +11,10 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from replay.incident.plan_clients import clients
+from replay.incident.plan_input import PlanInput, about_waiting, members_of, named, places_of
 from replay.incident.plan_prevention import prevention
 from replay.incident.plan_replicas import reassignments
 from replay.incident.plan_step import (
@@ -63,49 +62,6 @@ _STILL_NONE = (
 _BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInput:
-    """What a plan follows from, as it was at the log's end.
-
-    waiting: partitions without a leader; alone: STATES of partitions with several replicas and one member of ISR and
-    ELR together, the first ones; alone_count: how many there are, by that member. lost: windows (hwm_regression) that
-    are not excluded, with previous_leader of their election; longest: findings last_replica_standing, longest first;
-    known_bugs: rule_mismatch. left_out: how many windows were not read. current: topic name -> id of the topic that
-    has it; partition_counts: topic id -> number of partitions, of the internal topics in `lost`. configs:
-    CONFIG_HISTORY; features: name -> level; brokers: broker -> its BROKER_HISTORY row. last_seen: (topic_id, partition)
-    -> broker -> {log_end_offset, high_watermark}, as last read; null where never read. finding_ids: (topic_id,
-    partition) -> its finding, of `waiting`.
-    """
-
-    waiting: Sequence[Waiting] = ()
-    alone: Sequence[Row] = ()
-    alone_count: Mapping[int, int] = field(default_factory=dict)
-    lost: Sequence[Row] = ()
-    longest: Sequence[Row] = ()
-    known_bugs: Sequence[Row] = ()
-    left_out: int = 0
-    current: Mapping[str, str] = field(default_factory=dict)
-    partition_counts: Mapping[str, int] = field(default_factory=dict)
-    configs: Sequence[Row] = ()
-    features: Mapping[str, int] = field(default_factory=dict)
-    brokers: Mapping[int, Row] = field(default_factory=dict)
-    last_seen: Mapping[tuple[str, int], Mapping[int, Row]] = field(default_factory=dict)
-    finding_ids: Mapping[tuple[str, int], str] = field(default_factory=dict)
-
-    @property
-    def down(self) -> frozenset[int]:
-        """Brokers that could not lead, and have replicas of partitions that lack a leader or a second copy."""
-        replicas = {b for each in self.waiting for b in each.replicas} | {b for s in self.alone for b in s["replicas"]}
-        return frozenset(b for b in replicas if not is_active(self.brokers, b))
-
-    @property
-    def candidates(self) -> frozenset[int]:
-        """Those of them that only start once the copies of partitions that nobody's return helps were compared."""
-        members = {b for each in self.waiting for b in each.members}
-        replicas = {b for each in self.waiting if each.by == NOBODY for b in each.replicas}
-        return self.down & replicas - members
-
-
 def make_plan(given: PlanInput) -> list[Step]:
     """The steps in the order in which to take them, at most one of each code; [] if there is nothing to do."""
     off = list(_turn_off_unclean(given))
@@ -127,8 +83,9 @@ def make_plan(given: PlanInput) -> list[Step]:
 def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
     """Before any start: while it is on, the first replica that comes back is elected. A member, too, may be one that
     must not lead: with its registration after an unclean stop it leaves the ELR."""
-    some_down = [each for each in given.waiting if len(each.replicas) > 1 and not given.down.isdisjoint(each.replicas)]
-    risky = [each for each in some_down if each.unclean != OFF]
+    down = given.down
+    unsafe = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
+    risky = [each for each in unsafe if not down.isdisjoint(each.replicas)]
     if not risky:
         return
     own = {each.topic for each in risky if each.layer not in _BELOW_CLUSTER}
@@ -151,7 +108,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
         assumptions=tuple(_by_layer(unknown, f"No config in the evidence sets {UNCLEAN} for {{}}: it may be on.")),
         predictions=_would_lose(given, risky),
         actions=tuple(Action(SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
-        **_about(given, risky),
+        **about_waiting(given, risky),
     )
 
 
@@ -178,30 +135,18 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
     return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
 
 
-def _about(given: PlanInput, waiting: Sequence[Waiting]) -> dict[str, Any]:
-    found = about(_places(given, waiting))
-    return {**found, "place_count": sum(each.count for each in waiting)}
-
-
-def _places(given: PlanInput, waiting: Sequence[Waiting]) -> list[Row]:
-    rows: list[Row] = [
-        {"topic_id": w.topic_id, "topic": w.topic, "partition": p} for w in waiting for p in w.partitions
-    ]
-    named = [{**row, "finding_id": given.finding_ids.get((row["topic_id"], row["partition"]))} for row in rows]
-    return sorted(named, key=lambda row: row["finding_id"] is None)
-
-
 def _copy(given: PlanInput) -> Iterator[Step]:
     """What a start rewrites or truncates, where records are lost or an election will be unclean."""
     unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, NOBODY)]
-    pairs = [(b, row) for row in _places(given, unclean) for b in _replicas(unclean, row) if b in given.down]
+    down = given.down
+    pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas if b in down]
     pairs += [(b, row) for b, row in _led(given) if not _is_back(given, b, row)]
     if not pairs:
         return
     by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
     brokers = tuple(sorted(by_broker))
     last = [each for each in unclean if each.by == LAST_KNOWN]
-    compare = f" Compare the copies of {_named(last)} before {joined(_members(last))} starts." if last else ""
+    compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (f"Broker {b}: {some(sorted({place(row) for row in by_broker[b]}))}." for b in brokers)
     yield Step(
         COPY,
@@ -218,19 +163,6 @@ def _copy(given: PlanInput) -> Iterator[Step]:
         brokers=brokers,
         **about(row for _, row in pairs),
     )
-
-
-def _replicas(waiting: Sequence[Waiting], row: Row) -> tuple[int, ...]:
-    key = row["topic_id"], row["partition"]
-    return next(each.replicas for each in waiting if key[0] == each.topic_id and key[1] in each.partitions)
-
-
-def _named(waiting: Sequence[Waiting]) -> str:
-    return some([f"{visible(w.topic, w.topic_id)}-{p}" for w in waiting for p in w.partitions], 5)
-
-
-def _members(waiting: Sequence[Waiting]) -> list[int]:
-    return sorted({broker for each in waiting for broker in each.members})
 
 
 def _led(given: PlanInput) -> list[tuple[int, Row]]:
@@ -289,7 +221,7 @@ def _start(given: PlanInput) -> Iterator[Step]:
         facts=(*_waited_for(given, order), *(broker_state(given.brokers, b) for b in sorted(order))),
         predictions=tuple(_elections(helped)),
         brokers=order,
-        **_about(given, helped),
+        **about_waiting(given, helped),
     )
 
 
@@ -311,7 +243,7 @@ def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
     for each in waiting:
         if each.by == LAST_KNOWN:
             yield (
-                f"{_named([each])}: broker {each.members[0]}, the last known leader, is elected uncleanly as it comes "
+                f"{named([each])}: broker {each.members[0]}, the last known leader, is elected uncleanly as it comes "
                 "back."
             )
 
@@ -333,11 +265,11 @@ def _elect(given: PlanInput) -> Iterator[Step]:
         f"{', then start the others' if candidates else ''}.",
         "leaderless, E2",
         EXPOSURE,
-        facts=(f"ISR and ELR were empty, and there was not one last known leader: {_named(rows)}.",),
+        facts=(f"ISR and ELR were empty, and there was not one last known leader: {named(rows)}.",),
         predictions=("An unclean election takes the first replica in the assignment that runs, whatever it holds.",),
         actions=tuple(Action(ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
         brokers=candidates,
-        **_about(given, rows),
+        **about_waiting(given, rows),
     )
 
 
@@ -350,7 +282,7 @@ def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
             DO_NOT,
             "no_unclean_election",
             f"Run no unclean election{no_min_isr} while {count(sum(w.count for w in rows), 'partition')} "
-            f"wait{'s' * (sum(w.count for w in rows) == 1)} for {joined(_members(rows), 'or')}.",
+            f"wait{'s' * (sum(w.count for w in rows) == 1)} for {joined(members_of(rows), 'or')}.",
             "leaderless, N10",
             EXPOSURE,
             facts=tuple(_members_facts(rows)),
@@ -358,8 +290,8 @@ def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
                 "An unclean election loses for good what only those brokers have.",
                 *([f"A change of {MIN_ISR} empties the ELR: then nobody is elected cleanly."] if elr else []),
             ),
-            brokers=tuple(_members(rows)),
-            **_about(given, rows),
+            brokers=tuple(members_of(rows)),
+            **about_waiting(given, rows),
         )
 
 
@@ -369,7 +301,7 @@ _LISTS = {ELR: "the ISR was empty and the ELR was {}", LAST_KNOWN: "the last kno
 def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
     for (by, members), rows in groups(waiting, lambda each: (each.by, each.members)).items():
         text = _LISTS.get(by, "the ISR was {}").format(", ".join(map(str, members)))
-        yield f"When the log ended, {text}: {_named(rows)}."
+        yield f"When the log ended, {text}: {named(rows)}."
 
 
 def _keep_disks(given: PlanInput) -> Iterator[Step]:
@@ -401,7 +333,7 @@ def _check_leaders(given: PlanInput) -> Iterator[Step]:
         return
     active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
     moves = tuple(reassignments(given.alone, active))
-    gone = sorted({b for row in given.alone for b in row["replicas"] if b in given.down} if moves else ())
+    gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
     yield Step(
         CHECK,
         "check_leaders",

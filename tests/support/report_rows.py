@@ -16,7 +16,8 @@ from jobs.report.totals import exposure_groups
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
 from replay.incident.answer import COLUMNS, Scope, answer
-from replay.incident.plan import PlanInput, make_plan
+from replay.incident.plan import make_plan
+from replay.incident.plan_input import PlanInput
 from replay.incident.start_order import ELR, ON, Waiting
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"

@@ -9,7 +9,8 @@ import pytest
 
 from jobs.incident.plan import as_row
 from replay.findings.statements import statement
-from replay.incident.plan import PlanInput, make_plan
+from replay.incident.plan import make_plan
+from replay.incident.plan_input import PlanInput
 from replay.incident.plan_step import PHASES, Step
 from replay.incident.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
 from tests.support.paths import ROOT

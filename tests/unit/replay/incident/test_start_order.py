@@ -12,7 +12,8 @@ import pytest
 from jobs.incident.plan import WANTED, states_that_wait
 from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_UNCLEAN, NO_LEADER, RECOVERED
 from replay.controller.profiles import PROFILES, Profile
-from replay.incident.plan import PlanInput, make_plan
+from replay.incident.plan import make_plan
+from replay.incident.plan_input import PlanInput
 from replay.incident.plan_step import SET_CONFIG, Step
 from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting, start_order
 from tests.support.paths import capture
