@@ -28,7 +28,7 @@ def made_up_report() -> ReportInput:
         cluster_id="bench",
         generated_from=["bench"],
         answer=_answer(findings),
-        advice=[],
+        plan={"steps": [], "fill_in": {}},
         causes={},
         findings=findings,
         totals=_totals(findings),

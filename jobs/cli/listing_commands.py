@@ -91,9 +91,10 @@ def findings(
 
 
 class VerdictFormat(StrEnum):
-    """--format of `verdict`."""
+    """--format of `verdict`. md and markdown are the same."""
 
     TEXT = "text"
+    MD = "md"
     MARKDOWN = "markdown"
     JSON = "json"
 
@@ -102,8 +103,9 @@ def verdict(
     lake: LakeOption = DEFAULT_LAKE,
     cluster: ClusterOption = None,
     form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
+    facts: Annotated[bool, typer.Option("--facts", help="Text: also the facts and rules behind each step.")] = False,
 ) -> None:
-    """Print what was lost, as text, as Markdown for a postmortem, or as the JSON of verdict.json (docs/verdict.md)."""
+    """Print what was lost and what to do: as text, as Markdown, or as the JSON of verdict.json (docs/verdict.md)."""
     from jobs.verdict.document import document, summarize
     from jobs.verdict.text import as_markdown, as_text
 
@@ -112,4 +114,4 @@ def verdict(
     if form is VerdictFormat.JSON:
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(as_text(found) if form is VerdictFormat.TEXT else as_markdown(found)))
+        print("\n".join(as_text(found, facts) if form is VerdictFormat.TEXT else as_markdown(found)))

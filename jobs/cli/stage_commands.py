@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from jobs.console.options import (
     StartOption,
     VerdictOption,
 )
-from jobs.console.output import Format, show_message
+from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
     from jobs.pipeline import Pipeline
@@ -51,7 +52,8 @@ def run(
     with recorded("run", lake) as record:
         pipeline = _pipeline(lake, record, captures)
         outcome = pipeline.run(report, start, verdict)
-        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
+        with reader_may_leave():
+            print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
         for line in outcome.summary:
             show_message(line)
         _exit(outcome.levels, fail_on, outcome.quality_failed)
@@ -81,7 +83,8 @@ def detect(
     with recorded("detect", lake) as record:
         pipeline = _pipeline(lake, record)
         outcome = pipeline.detect(verdict)
-        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
+        with reader_may_leave():
+            print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
         for line in outcome.summary:
             show_message(line)
         _exit(outcome.levels, fail_on, [])
@@ -96,7 +99,8 @@ def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
 def report(
     lake: LakeOption = DEFAULT_LAKE,
     output: Annotated[
-        Path | None, typer.Option("--output", help="File to write (default: <lake>/report.html, .md or .json).")
+        Path | None,
+        typer.Option("--output", help="File to write (default: <lake>/report.html, .md or .json); - for stdout."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="html, md or json.", metavar="[html|md|json]")] = "html",
     incident: Annotated[
@@ -111,15 +115,20 @@ def report(
 ) -> None:
     """Write the incident report: a page, Markdown or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span
-    from jobs.report.stage import ReportFormat, write_reports
+    from jobs.report.stage import ReportFormat, report_texts, write_reports
 
     try:
-        chosen = ReportFormat(form)
+        chosen = ReportFormat("md" if form == "markdown" else form)
         focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with recorded("report", lake) as record:
         files, began = lake_to_show(lake), time.monotonic()
+        if output == Path("-"):
+            with reader_may_leave():
+                for text in report_texts(files, chosen, focus):
+                    sys.stdout.write(text)
+            return
         for path in write_reports(files, output, chosen, focus):
             typer.echo(path)
         for cluster in (clusters := files.clusters()):

@@ -6,8 +6,10 @@ import base64
 import csv
 import io
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -89,6 +91,17 @@ def print_table(
 def show_message(message: str, level: int = INFO) -> None:
     """Print a line to stderr; never wrapped or styled. level: of jobs.console.log."""
     log(message, level)
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print to stdout; that its reader has gone (`... | head`) is no failure of what was done before."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered goes nowhere, also when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def utc(timestamp_ms: int | None) -> str:

@@ -153,8 +153,13 @@ def _force(wakes: socket.socket, _: socket.socket) -> None:
 
 
 def _leave(number: int) -> NoReturn:
-    """End the process and all that it has started at once, whatever it waits for; temporary files may stay."""
+    """End the process and all that it has started at once, whatever it waits for. Temporary folders that are still
+    there (a slow disk, many files) are removed by a process of its own, which no signal to this group ends."""
     _kill(_descendants("self"))
+    if folders := [folder for folder in _watch.folders if Path(folder).exists()]:
+        with suppress(OSError):
+            nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.Popen(["rm", "-rf", "--", *folders], start_new_session=True, **nowhere)
     os._exit(128 + number)
 
 

@@ -14,8 +14,8 @@ from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
 from jobs.console.text import wrapped
+from jobs.report.words import unlabelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
-from replay.findings.statements import prose
 from replay.incident.causes import labelled
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _reason(finding: Row) -> list[str]:
         return ["Explanation", *_wrapped(finding["explanation"] or ""), ""]
     lines: list[str] = []
     for nature, heading in _HEADINGS.items():
-        sentences = [prose([statement]) for statement in reason if statement["nature"] == nature]
+        sentences = [unlabelled(statement) for statement in reason if statement["nature"] == nature]
         lines += [heading, *(line for sentence in sentences for line in _wrapped(sentence)), ""] if sentences else []
     return lines
 

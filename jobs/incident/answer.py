@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
+from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
 from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
@@ -40,6 +41,7 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
         states=lake.count("partition_history", cluster),
         until_ms=pc.max(ends).as_py(),
         logs=_captured_logs(lake, cluster),
+        deleted=load_deleted(lake, cluster),
     )
     return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION]) & within), scope)
 

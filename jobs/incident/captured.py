@@ -37,7 +37,8 @@ _MANIFEST = ("kafka_release", "clock_error_ms", "sha256")
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What the evidence consists of. releases: names of Kafka releases in manifests; profiles: rule profiles that the
+    """What the evidence consists of. releases: names of Kafka releases in manifests, else those that nodes printed as
+    they started; profiles: rule profiles that the
     controllers may have run (docs/rules.md); features: name -> level at the log's end; captures: rows {capture,
     kafka_release, clock_error_ms, sha256 (of the manifest), files, size_bytes, parsed_bytes, quarantined_bytes,
     trailing_bytes, first_ms, last_ms}; nodes: rows {capture, node_id, kinds, more_kinds, files, base_offset,
@@ -59,7 +60,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
     open_end = pc.field("end_offset").is_null()
     features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
     return Captured(
-        releases=named_releases(manifests),
+        releases=named_releases(manifests) or _printed_releases(lake, cluster),
         profiles=_profiles(lake, cluster),
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=_captures(files, manifests),
@@ -67,6 +68,11 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
         files=_listed(files),
         file_count=len(files),
     )
+
+
+def _printed_releases(lake: Lake, cluster: str) -> list[str]:
+    found = lake.read("node_boots", cluster, ("kafka_version",))["kafka_version"].unique().drop_null()
+    return sorted(found.to_pylist())
 
 
 def _profiles(lake: Lake, cluster: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
@@ -53,8 +54,8 @@ class Events:
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
     brokers: BROKER_HISTORY by broker; controllers: QUORUM_HISTORY, a row for each leader's term; captured: rows
-    {captured_at_ms, files, nodes}. left_out: name of a list -> how many it does not have. no_time: findings and
-    elections without a usable time.
+    {captured_at_ms, files, nodes}; deleted: topics that were deleted (jobs/incident/deleted.py). left_out: name of
+    a list -> how many it does not have. no_time: findings and elections without a usable time.
     """
 
     log: Span | None = None
@@ -66,6 +67,7 @@ class Events:
     brokers: dict[int, list[Row]] = field(default_factory=dict)
     controllers: Sequence[Row] = ()
     captured: Sequence[Row] = ()
+    deleted: Sequence[Row] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     no_time: int = 0
 
@@ -104,6 +106,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         brokers=brokers,
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
+        deleted=_deleted(lake, cluster, focus.topic),
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + untimed,
     )
@@ -201,6 +204,11 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
         both = pa.concat_tables([*gravest, timed.append_column("rank", rank)])
         gravest = [both.sort_by(order).slice(0, MOST_ELECTIONS)]
     return pa.concat_tables(gravest).to_pylist(), max(count - MOST_ELECTIONS, 0), untimed
+
+
+def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
+    rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
+    return [row for row in rows if _FIRST_MS <= (row["deleted_ms"] or -1) < _LAST_MS][:MOST_OTHERS]
 
 
 def _captured(lake: Lake, cluster: str) -> list[Row]:

@@ -160,4 +160,4 @@ def _answer(
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
     judged = [loss for loss in losses(bucket, offsets, events) if loss.elected_at <= to_offset]
-    return compare(rows, states, subjects, course, judged, end_ms, undetermined)
+    return compare(rows, states, subjects, course, judged, end_ms, undetermined, question.min_isr)

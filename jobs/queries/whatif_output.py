@@ -11,10 +11,13 @@ from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, show_message, utc
 
 _SIDES = ("recorded", "would_be")
+_ARROW = " -> "
+# Shown also where they are the same.
+_KEPT = ("partition", "since (UTC)", "lost")
 _TIMES = {"leaderless": "leaderless_ms", "below min ISR": "under_min_isr_ms", "one replica left": "one_left_ms"}
 # Columns that a narrow table leaves out, the least important first.
 _DROP = (
-    *(f"{name}, s" for name in reversed(_TIMES)),
+    *(f"{name} (s)" for name in reversed(_TIMES)),
     *("elections", "from", "unclean", "since (UTC)", "leader"),
 )
 
@@ -30,7 +33,9 @@ def print_differences(found: pa.Table, form: Format, cluster: str | None = None)
     rows = [_table_row(row) for row in found.filter(differs).to_pylist()]
     title = f"{len(rows)} of {len(found)} partitions would differ (hypothetical; recorded -> would be)"
     if rows:
-        print_table(list(rows[0]), rows, title, _DROP)
+        # Only columns in which something differs: all of them are there in JSON and CSV.
+        shown = [name for name in rows[0] if name in _KEPT or any(_ARROW in str(row[name]) for row in rows)]
+        print_table(shown, rows, title, _DROP)
     else:
         print(f"none of {len(found)} partitions would differ")
     unknown = found["undetermined_offset"].is_valid().to_pylist().count(True)
@@ -48,9 +53,14 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
         "leader": _change(row["recorded_leader"], row["would_be_leader"]),
         "elections": _both(row, "elections"),
         "unclean": _both(row, "unclean_elections"),
-        **{f"{name}, s": _both(row, column, 1000) for name, column in _TIMES.items()},
-        "lost": _change(*(range_text(row[f"loss_min_{s}"], row[f"loss_max_{s}"]) for s in _SIDES)),
+        **{f"{name} (s)": _both(row, column, 1000) for name, column in _TIMES.items()},
+        "lost": _change(*(_lost(row[f"loss_min_{s}"], row[f"loss_max_{s}"]) for s in _SIDES)),
     }
+
+
+def _lost(low: int | None, high: int | None) -> str:
+    """Bounds; "?" if they say nothing."""
+    return "?" if not low and high is None else range_text(low, high)
 
 
 def _both(row: dict[str, Any], name: str, unit: int = 1) -> str:
@@ -59,4 +69,4 @@ def _both(row: dict[str, Any], name: str, unit: int = 1) -> str:
 
 
 def _change(recorded: object, would_be: object) -> str:
-    return str(recorded) if recorded == would_be else f"{recorded} -> {would_be}"
+    return str(recorded) if recorded == would_be else f"{recorded}{_ARROW}{would_be}"

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.advice import load_advice
 from jobs.incident.answer import load_answer
 from jobs.incident.captured import load_captured
 from jobs.incident.causes import load_causes
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
+from jobs.incident.plan import load_plan
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.provenance.made_from import made_from
@@ -74,7 +74,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
         answer=load_answer(lake, cluster, focus),
-        advice=load_advice(lake, cluster),
+        plan=load_plan(lake, cluster),
         causes=load_causes(lake, cluster, detailed),
         findings=findings,
         totals=totals_of(keys),

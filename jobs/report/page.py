@@ -23,6 +23,7 @@ from markupsafe import Markup
 from jobs.incident.focus import Focus
 from jobs.report import filters, partition_svg, sections, words
 from jobs.report.glossary import TERMS, term
+from jobs.report.markdown import MOST_COMMANDS
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -112,8 +113,6 @@ def render_report(report: ReportInput) -> str:
             focus=words.focus_text(report.focus),
             tally=report.totals.by_verdict(HWM_REGRESSION),
             verdicts=VERDICTS,
-            advice=words.by_time(report.advice),
-            first_advice=words.first_of_each_rule(report.advice),
             answer=sentences(report.answer, filters.topic_text),
             timeline=timeline_of(report.events, anchors),
             marked=_marked(report),
@@ -309,7 +308,8 @@ def _environment() -> Environment:
         "broker_state": sections.broker_state,
         "topic_answer": lambda topic: topic_text(topic, filters.topic_text),
         "policy_title": words.policy_name,
-        "places_text": words.places_text,
+        "folded": words.folded,
+        "most_commands": MOST_COMMANDS,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
         "glossary_term": term,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from jobs.console.output import plain
 from jobs.report import filters, sections, words
+from jobs.report.markdown import escaped, plan_lines
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section, verdict_of
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import sentences, topic_text
 from replay.incident.causes import labelled
 
 MOST_LINES = 50  # of a list, in Markdown
-_MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 _TITLES = {
     Section.CUT_LOGS: "Truncated logs",
     Section.RULES: "Deviations from Kafka's rules",
@@ -34,7 +32,7 @@ def as_json(report: ReportInput) -> str:
         "narrowed_to": asdict(report.focus) if report.focus.narrows else None,
         "captures": report.generated_from,
         "answer": report.answer,
-        "advice": report.advice,
+        "plan": report.plan,
         "causes": report.causes,
         "findings": {
             section: {"total": totals[section], "left_out": totals[section] - len(rows[:MAX_LISTED]), "rows": rows}
@@ -55,24 +53,24 @@ def as_json(report: ReportInput) -> str:
 
 
 def as_markdown(report: ReportInput) -> str:
-    """The report as Markdown: answer, advice, windows, policies, exposures, evidence. Names from a capture cannot mark
+    """The report as Markdown: answer, plan, windows, policies, exposures, evidence. Names from a capture cannot mark
     anything up."""
     return "\n".join(_lines(report)) + "\n"
 
 
 def _lines(report: ReportInput) -> Iterator[str]:
     first, *more = sentences(report.answer, filters.topic_text)
-    yield f"# Kafka metadata incident report: {_escaped(report.cluster_id)}"
+    yield f"# Kafka metadata incident report: {escaped(report.cluster_id)}"
     if focus := words.focus_text(report.focus):
         yield from (
             "",
-            f"**Narrowed to {_escaped(focus)}.** Findings outside are not counted here; advice is not narrowed.",
+            f"**Narrowed to {escaped(focus)}.** Findings outside are not counted here; the plan is not narrowed.",
         )
-    yield from ("", f"**{_escaped(first)}**", "")
-    yield from (f"- {_escaped(text)}" for text in more)
+    yield from ("", f"**{escaped(first)}**", "")
+    yield from (f"- {escaped(text)}" for text in more)
     topics = [topic_text(topic, filters.topic_text) for topic in report.answer["topics"]]
     yield from _list("By topic", topics, report.answer["topics_left_out"])
-    yield from _advice(report)
+    yield from plan_lines(report.plan, "##")
     found = by_section(report.findings)
     yield from _windows(report, found)
     yield from _policies(report)
@@ -81,20 +79,6 @@ def _lines(report: ReportInput) -> Iterator[str]:
         texts = [f"{filters.partition_text(row)}: {_first_line(row)} ({row['finding_id']})" for row in found[section]]
         yield from _list(title, texts, report.totals.of(section) - len(texts))
     yield from _evidence(report)
-
-
-def _advice(report: ReportInput) -> Iterator[str]:
-    for title, advice in words.by_time(report.advice):
-        yield from ("", f"## {title}", "")
-        for number, piece in enumerate(advice, 1):
-            yield f"{number}. {_escaped(piece['advice'])}"
-            if places := words.places_text(piece):
-                yield f"   - Partitions: {_escaped(places)}"
-            for label, name in (("Fact", "facts"), ("Assumed", "assumptions"), ("Predicted", "predictions")):
-                yield from (f"   - {label}: {_escaped(text)}" for text in piece[name])
-            yield from (f"   - Run: {_code(command)}" for command in piece["commands"][:3])
-            yield from (f"   - Do **not** run: {_code(command)}" for command in piece["not_to_run"][:3])
-            yield f"   - Rule: {_escaped(piece['rule'])} ({_escaped(piece['see'])})"
 
 
 def _windows(report: ReportInput, found: dict[Section, list[Row]]) -> Iterator[str]:
@@ -118,8 +102,8 @@ def _windows(report: ReportInput, found: dict[Section, list[Row]]) -> Iterator[s
         yield from _left_out(sum(tally.values()) - min(len(rows), MOST_LINES))
     for row in rows:
         if chain := report.causes.get(row["finding_id"]):
-            yield from ("", f"### How {_escaped(filters.partition_text(row))} lost records ({row['finding_id']})", "")
-            yield from (f"1. {label}: {_escaped(text)}" for label, text in labelled(chain))
+            yield from ("", f"### How {escaped(filters.partition_text(row))} lost records ({row['finding_id']})", "")
+            yield from (f"1. {label}: {escaped(text)}" for label, text in labelled(chain))
 
 
 def _policies(report: ReportInput) -> Iterator[str]:
@@ -154,12 +138,12 @@ def _exposure(row: Row) -> str:
 def _evidence(report: ReportInput) -> Iterator[str]:
     captured = report.captured
     yield from ("", "## Evidence", "")
-    yield f"- Kafka release: {_escaped(', '.join(captured.releases) or 'no capture names it')}"
+    yield f"- Kafka release: {escaped(', '.join(captured.releases) or 'no capture names it')}"
     for row in captured.captures[:MOST_LINES]:
         amounts = ", ".join(
             f"{filters.or_unknown(row[f'{name}_bytes'])} bytes {name}" for name in ("parsed", "quarantined", "trailing")
         )
-        yield f"- {_escaped(filters.visible(row['capture']))}: {row['files']} files; {amounts}"
+        yield f"- {escaped(filters.visible(row['capture']))}: {row['files']} files; {amounts}"
     yield "- `kraft-forensics explain FINDING_ID` shows a finding with its rows, files and bytes."
     yield from _made_from(report.made_from)
 
@@ -177,7 +161,7 @@ def _made_from(made_from: Row) -> Iterator[str]:
 
 def _list(title: str, texts: Sequence[str], left_out: int) -> Iterator[str]:
     if texts:
-        yield from ("", f"## {title}", "", *(f"- {_escaped(text)}" for text in texts[:MOST_LINES]))
+        yield from ("", f"## {title}", "", *(f"- {escaped(text)}" for text in texts[:MOST_LINES]))
         yield from _left_out(len(texts) + left_out - min(len(texts), MOST_LINES))
 
 
@@ -188,18 +172,8 @@ def _left_out(count: int) -> Iterator[str]:
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     yield from ("", f"| {' | '.join(names)} |", f"|{'---|' * len(names)}")
-    yield from (f"| {' | '.join(_escaped(filters.or_unknown(cell)) for cell in row)} |" for row in rows)
+    yield from (f"| {' | '.join(escaped(filters.or_unknown(cell)) for cell in row)} |" for row in rows)
 
 
 def _first_line(row: Row) -> str:
     return next(iter(filters.paragraphs(row["explanation"])), str(row["kind"]))
-
-
-def _code(command: str) -> str:
-    """A command as code. Backticks cannot be escaped there: with one in it, the command is text."""
-    shown = filters.visible(command)
-    return _escaped(shown) if "`" in shown else f"`{shown}`"
-
-
-def _escaped(text: Any) -> str:
-    return _MARKED.sub(r"\\\1", filters.visible(text))

@@ -104,7 +104,7 @@ class ReportInput:
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
     newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
-    answer, advice: see replay/incident/answer.py and advice.py;
+    answer, plan: see replay/incident/answer.py and jobs/incident/plan.py;
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
     focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see totals.py;
@@ -114,7 +114,7 @@ class ReportInput:
     cluster_id: str
     generated_from: list[str]
     answer: Row
-    advice: list[Row]
+    plan: Row
     causes: Mapping[str, list[str]]
     findings: list[Row]
     totals: Totals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_re
 from jobs.report.plain import as_json, as_markdown
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 8
+PAGE_VERSION = 9
 
 
 class ReportFormat(StrEnum):
@@ -45,12 +45,23 @@ def write_report(
 ) -> str:
     """Write one cluster's report to `output`; a page, unless it is already there for the current tables. Returns where
     it is. Errors: KraftForensicsError if it cannot be written."""
-    inputs = input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *_identity(focus)))
+    inputs = _inputs(lake, cluster, focus)
     if form is ReportFormat.HTML and fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
         progress(f"{cluster}: the report is up to date")
         return shown(output)
     progress(f"{cluster}: writing the report")
     return _write(output, _RENDER[form](load_report(lake, cluster, inputs, focus)))
+
+
+def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
+    """The report of each cluster, one after the other. Errors: LakeError."""
+    lake.require()
+    for cluster in lake.clusters():
+        yield _RENDER[form](load_report(lake, cluster, _inputs(lake, cluster, focus), focus))
+
+
+def _inputs(lake: Lake, cluster: str, focus: Focus) -> str:
+    return input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *_identity(focus)))
 
 
 def _identity(focus: Focus) -> tuple[object, ...]:

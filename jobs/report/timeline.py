@@ -35,7 +35,7 @@ Row = Mapping[str, Any]
 WIDTH = 1000
 MOST_WINDOW_LANES = 30
 PRINTED_LANES = 14  # of brokers, and of windows; the others are not printed
-ELECTION, BROKER, CONTROLLER, CAPTURED = "election", "broker", "controller", "captured"
+ELECTION, BROKER, CONTROLLER, CAPTURED, DELETED = "election", "broker", "controller", "captured", "deleted"
 _PAINTED_LAST = {verdict.name: -rank for rank, verdict in enumerate(VERDICTS)}
 _LEFT_OUT = {
     "windows": ("windows", "excluded or smaller ones"),
@@ -123,6 +123,7 @@ def timeline_of(events: Events, anchors: Mapping[str, str]) -> Timeline | None:
         ("Elections", [("elections", _elections(events))] if events.elections else []),
         ("Windows", _window_lanes(events.windows, end)),
         ("Other findings", list(_other_lanes(events, end))),
+        ("Topics", [("deleted", [_deleted(row) for row in events.deleted])] if events.deleted else []),
         ("Evidence", [("captured", [_captured(row) for row in events.captured])] if events.captured else []),
     ]
     drawn = [
@@ -310,6 +311,14 @@ def _other_lanes(events: Events, end: int) -> Iterator[tuple[str, list[Mark]]]:
                 name,
                 [_finding(row, "bar other", f"{visible(row['kind'])}:", row["start_timestamp_ms"]) for row in rows],
             )
+
+
+def _deleted(row: Row) -> Mark:
+    at, again = row["deleted_ms"], ""
+    if row["next_id"] is not None:
+        again = f"; created again {utc_text(row['next_ms'])} as topic id {row['next_id']}"
+    text = f"deleted: topic {topic_text(row['topic'])}, topic id {row['topic_id']}, {utc_text(at)}{again}"
+    return Mark(at, at, "tick failover", DELETED, text, row["topic"])
 
 
 def _captured(row: Row) -> Mark:

@@ -15,7 +15,6 @@ from jobs.report.rows import MAX_STATEMENTS, Row
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
-from replay.incident.advice import TITLES
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
@@ -28,6 +27,9 @@ _NATURES = {
     PREDICTION: ("Predicted", "prediction"),
     MEANING: ("Meaning", ""),
 }
+
+# The natures of what is behind a step of a plan, with their labels.
+NATURES_OF_STEP = {"Fact": "facts", "Assumed": "assumptions", "Predicted": "predictions"}
 
 # Families of policies, in the order of the page, with their titles.
 SHIPPED, CONFIGURED, PROPOSED = "shipped", "configured", "proposed"
@@ -77,10 +79,17 @@ def reason_by_nature(row: Row) -> list[ReasonGroup]:
 
 
 def _sentences(statements: list[Row], finding_id: str) -> list[str]:
-    shown = [filters.visible(prose([statement])) for statement in statements[:MAX_STATEMENTS]]
+    shown = [filters.visible(unlabelled(statement)) for statement in statements[:MAX_STATEMENTS]]
     if more := len(statements) - len(shown):
         shown.append(f"{more} more are not shown. All: kraft-forensics explain {filters.visible(finding_id)}")
     return shown
+
+
+def unlabelled(statement: Row) -> str:
+    """A statement's sentence below a heading that names its nature."""
+    text = prose([statement])
+    rest = text.removeprefix("Prediction: ")
+    return text if rest == text else rest[:1].upper() + rest[1:]
 
 
 def policy_name(policy: str | None) -> str:
@@ -113,25 +122,13 @@ def policy_rank(policy: str | None) -> tuple[int, int, str]:
     return list(FAMILIES).index(policy_family(policy)), rank, policy or ""
 
 
-def by_time(advice: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """(title, pieces of advice) for each time at which something is to be done."""
-    rows = list(advice)
-    found = [(title, [row for row in rows if row["when"] == when]) for when, title in TITLES.items()]
-    return [(title, some) for title, some in found if some]
-
-
-def first_of_each_rule(advice: Iterable[Row]) -> list[tuple[Row, int]]:
-    """(the first piece of a rule, how many more there are), in order."""
-    rules: dict[str, list[Row]] = {}
-    for piece in advice:
-        rules.setdefault(piece["rule"], []).append(piece)
-    return [(pieces[0], len(pieces) - 1) for pieces in rules.values()]
-
-
-def places_text(piece: Row) -> str:
-    """The partitions that a piece of advice is about; empty if it is about none."""
-    more = piece["partition_count"] - len(piece["partitions"])
-    return ", ".join([*piece["partitions"], *([f"{more} more"] if more else [])])
+def folded(step: Row) -> list[tuple[str, str]]:
+    """(label, text) of what is behind a step of a plan: what is recorded, assumed and predicted stay apart."""
+    found = [(label, text) for label, name in NATURES_OF_STEP.items() for text in step[name]]
+    if step["places"]:
+        more = step["place_count"] - len(step["places"])
+        found.append(("Partitions", ", ".join([*step["places"], *([f"{more} more"] if more else [])])))
+    return [*found, ("Rule", f"{step['rule']} ({step['see']})")]
 
 
 def unacked_text(row: Row) -> str:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.console.version import tool_version
-from jobs.incident.advice import load_advice
 from jobs.incident.answer import load_answer
+from jobs.incident.plan import load_plan
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
@@ -50,14 +50,14 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. made_from: see jobs/provenance/made_from.py. answer, advice: see replay/incident/answer.py,
-    advice.py. log: the captured log's range, see `log_range`. report: where the report is, null if unknown. status:
-    number of findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones, worst
-    first, at most MOST_IDS."""
+    partition_history. made_from: see jobs/provenance/made_from.py. answer, plan: see replay/incident/answer.py,
+    jobs/incident/plan.py. log: the captured log's range, see `log_range`. report: where the report is, null if unknown.
+    status: number of findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones,
+    worst first, at most MOST_IDS."""
 
     cluster_id: str
     answer: Row
-    advice: Sequence[Row]
+    plan: Row
     groups: Sequence[Mapping[str, Any]]
     witnesses: Sequence[Row]
     captures: Mapping[str, int]
@@ -82,7 +82,7 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
     return Summary(
         cluster_id=cluster,
         answer=load_answer(lake, cluster),
-        advice=load_advice(lake, cluster),
+        plan=load_plan(lake, cluster),
         groups=_groups(findings),
         witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
@@ -156,7 +156,7 @@ def document(found: Summary) -> Row:
         "log": found.log,
         "report": found.report,
         "answer": found.answer,
-        "advice": list(found.advice),
+        "plan": found.plan,
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
         "kinds": kinds,
         "counts": {k: _nonzero(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},

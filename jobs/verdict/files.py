@@ -59,14 +59,16 @@ class VerdictFiles:
         before = self._entries()
         entries = {cluster: before[cluster] for cluster in self.clusters if cluster in before}
         entries[found["cluster_id"]] = self._entry(found)
-        rows = [entries[cluster] for cluster in sorted(entries)]
+        rows = [
+            {**entries[cluster], "report": self._relative(entries[cluster]["report"])} for cluster in sorted(entries)
+        ]
         valid = next(value for value in _VALID if any(row["valid"] == value for row in rows))
         write_verdict({"valid": valid, "tool_version": tool_version(), "clusters": rows}, self.index)
         for cluster in before.keys() - entries.keys():
             _delete(self.file_of(cluster))
-        kept = {row["report"] for row in rows}
+        kept = {row["report"] for row in entries.values()}
         for row in before.values():
-            if (page := row.get("report")) is not None and page not in kept:
+            if (page := row["report"]) is not None and page not in kept:
                 _delete_page(page)
         return target
 
@@ -87,11 +89,24 @@ class VerdictFiles:
             "status": {name: found["status"][name] for name in ("new", "known", "acknowledged")},
         }
 
+    @property
+    def _folder(self) -> str:
+        return str(self.index.url if isinstance(self.index, Remote) else self.index.absolute()).rpartition("/")[0]
+
+    def _relative(self, page: str | None) -> str | None:
+        """A page as the index names it: relative to the index if it is in its folder, so that both can be moved."""
+        return page if page is None else page.removeprefix(f"{self._folder}/")
+
+    def _absolute(self, page: str | None) -> str | None:
+        is_whole = page is None or page.startswith("/") or "://" in page
+        return page if is_whole else f"{self._folder}/{page}"
+
     def _entries(self) -> dict[str, Row]:
         """The entries of the index as it is; none if there is no index, or the document of an earlier release."""
         with suppress(ValueError, KeyError, TypeError):
             found = json.loads(first_bytes(self.index, _INDEX_BYTES))
-            return {str(row["cluster_id"]): row for row in found["clusters"] if isinstance(row, Mapping)}
+            rows = [row for row in found["clusters"] if isinstance(row, Mapping)]
+            return {str(row["cluster_id"]): {**row, "report": self._absolute(row.get("report"))} for row in rows}
         return {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,14 +11,14 @@ from jobs.console.text import wrapped
 from jobs.incident.answer import load_answer
 from jobs.lake.lake import Lake
 from jobs.report.filters import topic_text as visible_topic
-from jobs.report.words import by_time, places_text
+from jobs.report.markdown import MORE_COMMANDS, escaped, plan_lines
+from jobs.report.words import folded
 from replay.incident.answer import proven_text, sentences, topic_text, undecided_text
 
 Row = dict[str, Any]
 
 NO_ANSWERS: Mapping[str, Row] = {}
 _COMMANDS = 3
-_MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~])")
 
 
 def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:
@@ -32,53 +31,43 @@ def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def as_text(document: Row) -> list[str]:
-    """Lines for a terminal. document: of jobs.verdict.document."""
+def as_text(document: Row, facts: bool = False) -> list[str]:
+    """Lines for a terminal. document: of jobs.verdict.document; facts: also what is behind each step of the plan."""
     answer = document["answer"]
     lines = [f"Cluster {printable(document['cluster_id'])}", *_wrapped(sentences(answer, visible_topic))]
+    lines += _plan(document["plan"], facts)
     for title, items in _lists(answer):
         lines += ["", title, *(line for item in items for line in _wrapped([item], "  "))]
-    for title, pieces in by_time(document["advice"]):
-        lines += ["", title]
-        for number, piece in enumerate(pieces, 1):
-            lines += _wrapped([f"{number}. {piece['advice']}"], "  ")
-            lines += _wrapped((f"{label}{text}" for label, texts in _parts(piece) for text in texts), "     ")
-            # Not wrapped, so that they can be copied.
-            lines += [f"     {label}: {command}" for label, command in _commands(piece)]
     return lines
+
+
+def _plan(plan: Row, facts: bool) -> list[str]:
+    lines = []
+    for number, step in enumerate(plan["steps"], 1):
+        lines += _wrapped([f"{number}. {step['text']}"], "  ")
+        # Not wrapped, so that they can be copied.
+        lines += [f"     {printable(command)}" for command in step["commands"][:_COMMANDS]]
+        if (more := len(step["commands"]) - _COMMANDS) > 0:
+            lines.append(f"     {MORE_COMMANDS.format(more)}")
+        if facts:
+            lines += _wrapped((f"{label}: {text}" for label, text in folded(step)), "     ")
+    if not lines:
+        return []
+    fill_in = [f"{name}: {text}." for name, text in plan["fill_in"].items()]
+    why = [] if facts else ["Facts and rules behind each step: kraft-forensics verdict --facts"]
+    return ["", "What to do, in this order", *lines, *_wrapped([*fill_in, *why], "  ")]
 
 
 def as_markdown(document: Row) -> list[str]:
     """The same as Markdown. Names from a capture cannot mark anything up."""
     answer = document["answer"]
     first, *more = sentences(answer, visible_topic)
-    lines = [f"**{_escaped(first)}**", "", *(f"- {_escaped(text)}" for text in more)]
+    lines = [f"**{escaped(first)}**", "", *(f"- {escaped(text)}" for text in more)]
+    lines += plan_lines(document["plan"], "###")
     for title, items in _lists(answer):
-        lines += ["", f"### {title}", "", *(f"- {_escaped(item)}" for item in items)]
-    for title, pieces in by_time(document["advice"]):
-        lines += ["", f"### {title}", ""]
-        for number, piece in enumerate(pieces, 1):
-            lines.append(f"{number}. {_escaped(piece['advice'])}")
-            lines += [f"   - {label}{_escaped(text)}" for label, texts in _parts(piece) for text in texts]
-            lines += [f"   - {label}: `{command}`" for label, command in _commands(piece)]
+        lines += ["", f"### {title}", "", *(f"- {escaped(item)}" for item in items)]
     captures = ", ".join(document["evidence"]["captures"])
-    return [*lines, "", f"Cluster {_escaped(document['cluster_id'])}; captures: {_escaped(captures) or 'none'}."]
-
-
-def _parts(piece: Row) -> Iterator[tuple[str, list[str]]]:
-    """(label, texts) of a piece of advice: what is recorded, assumed and predicted stay apart."""
-    if places := places_text(piece):
-        yield "Partitions: ", [places]
-    for label, name in (("Fact: ", "facts"), ("Assumed: ", "assumptions"), ("", "predictions")):
-        yield label, piece[name]
-    yield "Rule: ", [f"{piece['rule']} ({piece['see']})"]
-
-
-def _commands(piece: Row) -> Iterator[tuple[str, str]]:
-    for label, name in (("Run", "commands"), ("Do not run", "not_to_run")):
-        yield from ((label, command) for command in piece[name][:_COMMANDS])
-        if (more := len(piece[name]) - _COMMANDS) > 0:
-            yield label, f"{more} more like these: kraft-forensics verdict --format json"
+    return [*lines, "", f"Cluster {escaped(document['cluster_id'])}; captures: {escaped(captures) or 'none'}."]
 
 
 def _lists(answer: Row) -> Iterator[tuple[str, list[str]]]:
@@ -102,7 +91,3 @@ def _lists(answer: Row) -> Iterator[tuple[str, list[str]]]:
 
 def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
     return [line for text in texts for line in wrapped(printable(text), indent, indent + "  ")]
-
-
-def _escaped(text: str) -> str:
-    return _MARKED.sub(r"\\\1", printable(text))

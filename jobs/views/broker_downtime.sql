@@ -8,8 +8,8 @@
 -- out_from_ms: out_from in ms since the Unix epoch
 -- out_to_ms: out_to in ms since the Unix epoch
 -- is_out_now: whether it is still out at the log's end
--- cause: first_start, controlled_shutdown, fenced (its session timed out), restarted (a new process registered while the
---   old one was not fenced), unregistered, before_log (it was out where the captured history begins)
+-- cause: first_start, controlled_shutdown, fenced (its session timed out, or it stopped while it led nothing:
+--   the log does not show which), restarted (a new process registered while the old one was not fenced), unregistered, before_log (it was out where the captured history begins)
 -- registered_at: when a new process registered; null = none did: the same process came back, or it is still out
 -- registered_ms: registered_at in ms since the Unix epoch
 -- restart_class: how the process before ended: clean, unclean, first or unknown; null = no new process registered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from pyspark.sql import SparkSession
@@ -40,9 +41,18 @@ def define_views(
                 spark.sql(_definition(kind, table.name, table.comment, comments, query))
         for view in views().values():
             if view.name in wanted:
-                spark.sql(_definition(kind, view.name, view.comment, view.columns, view.query(_TIMESTAMP)))
+                query = view.query(_TIMESTAMP)
+                query = query if database is None else _in_database(query, database)
+                spark.sql(_definition(kind, view.name, view.comment, view.columns, query))
     finally:
         spark.catalog.setCurrentDatabase(before)
+
+
+def _in_database(query: str, database: str) -> str:
+    """A view's query with its tables and views named in full: a temporary view of the session comes before one of the
+    database, and a view that stays may not read one."""
+    names = "|".join([*TABLES, *views()])
+    return re.sub(rf"\b(from|join)\s+({names})\b", lambda found: f"{found[1]} {quoted(database)}.{found[2]}", query)
 
 
 def _definition(kind: str, name: str, comment: str, columns: dict[str, str], query: str) -> str:

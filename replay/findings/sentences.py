@@ -107,7 +107,7 @@ _EXPOSURES = {
     # With one replica left.
     "last_replica": (
         FACT,
-        "From metadata offset {offset} on broker {brokers} was the only member of the ISR and ELR together.",
+        "At metadata offset {offset} broker {brokers} became the only member of the ISR and ELR together.",
     ),
     "last_replica_at_end": (FACT, "At the end of that time it was broker {brokers}."),
     "min_isr_in_force": (FACT, "The effective min ISR was {value} (config layer: {text})."),
@@ -115,8 +115,8 @@ _EXPOSURES = {
     "last_replica_led_partly": (FACT, "The partition had a leader for part of that time."),
     "last_replica_not_led": (FACT, "The partition had no leader during that time."),
     "more_replicas": (FACT, "It ended at metadata offset {offset}: the ISR and ELR together were then: {brokers}."),
-    "no_replica_left": (FACT, "It ended at metadata offset {offset}: the ISR and ELR were empty from then on."),
-    "single_replica": (FACT, "It ended at metadata offset {offset}: from then on the partition has only one replica."),
+    "no_replica_left": (FACT, "It ended at metadata offset {offset}: the ISR and ELR were empty then."),
+    "single_replica": (FACT, "It ended at metadata offset {offset}: the partition had only one replica then."),
     "last_replica_means": (
         MEANING,
         "One more failure, of that broker's disk, and acknowledged records would have been gone; while that broker is "

@@ -27,9 +27,9 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     "premise_clean_registration": (
         FACT,
         "Its broker registered again (last at metadata offset {offset}), and the controller, with the ELR feature on, "
-        "left it in the ISR or ELR: it had stopped cleanly.",
+        "left it in the ISR or ELR: it took that stop for a clean one.",
     ),
-    "premise_same_directory": (FACT, "Its log stayed in the same directory across every restart."),
+    "premise_same_directory": (FACT, "Across its restarts no other directory is recorded for its log."),
     "premise_alive": (
         BOUND,
         "The process of broker {brokers} that was elected was certainly running then: the controller heard from it "
@@ -59,7 +59,10 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "lake contradicts it.",
     ),
     # Why the promise does not hold, or is not known to.
-    "restarted": (FACT, "It was in the ISR, but it had restarted since it joined, and nothing vouches for its log."),
+    "restarted": (
+        FACT,
+        "It was in the ISR, but the log does not show that it had not restarted since it joined, nor how it stopped.",
+    ),
     "not_held_joined_without_leader": (
         FACT,
         "Broker {brokers} joined the ISR at metadata offset {offset} while the partition had no leader: the "
@@ -221,7 +224,7 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "missing_high_watermark": (
         FACT,
-        "Missing: a high watermark that was certainly reported before the election and is certainly about this log.",
+        "Missing: a high watermark that is known to be from before the election, and to be about this log.",
     ),
     "session_timeout_assumed": (
         ASSUMPTION,

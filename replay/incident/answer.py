@@ -37,7 +37,8 @@ _NEVER = "an unknown time"
 class Scope:
     """What the answer is about. gaps: FINDINGS rows of kind evidence_gap, with rule and explanation; gap_count: how
     many there are; conflicts: kinds of proven, critical faults; states: number of replayed states; until_ms: time of
-    the last captured record, null if unknown; logs: the brokers' own logs that were captured."""
+    the last captured record, null if unknown; logs: the brokers' own logs that were captured;
+    deleted: topics that were deleted (jobs/incident/deleted.py)."""
 
     gaps: Sequence[Row]
     gap_count: int
@@ -45,6 +46,7 @@ class Scope:
     states: int
     until_ms: int | None
     logs: CapturedLogs = NO_LOGS
+    deleted: Sequence[Row] = ()
 
 
 def answer(windows: pa.Table, scope: Scope) -> Row:
@@ -54,7 +56,9 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
     proven, undecided = windows.filter(is_proven), windows.filter(pc.invert(pc.or_(is_proven, is_excluded)))
     hidden = bool(scope.gap_count or scope.conflicts or not scope.states)
     unknown = bool(len(undecided) or hidden)
+    deleted = {row["topic_id"]: row for row in scope.deleted}
     topics = _by_topic(windows, hidden)
+    concerned = {row["topic_id"] for row in topics if row["proven"] or row["undecided"]}
     ranked = _ranked(undecided)
     found: Row = {
         "status": LOST if len(proven) else NOT_KNOWN if unknown else NOT_LOST,
@@ -71,6 +75,7 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
         "gaps": [{"rule": gap["rule"], "text": gap["explanation"]} for gap in scope.gaps[:MOST_GAPS]],
         "gap_count": scope.gap_count,
         "conflicts": sorted(scope.conflicts),
+        "deleted": [deleted[topic_id] for topic_id in deleted if topic_id in concerned][:MOST_TOPICS],
         "replayed_states": scope.states,
         "until_ms": scope.until_ms,
     }
@@ -79,7 +84,7 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
 
 def sentences(found: Row, name: Name = str) -> list[str]:
     """The answer in sentences, the most important one first. found: of `answer`; name: how a topic name is written."""
-    texts = [*_loss_text(found, name), *_undecided_text(found), *_gap_text(found)]
+    texts = [*_loss_text(found, name), *_undecided_text(found), *_deleted_text(found, name), *_gap_text(found)]
     if found["status"] == NOT_LOST:
         texts.append(_nothing_text(found))
     return [*texts, *_scope_text(found)]
@@ -247,6 +252,15 @@ def _undecided_text(found: Row) -> Iterable[str]:
             yield f"To decide {it}, capture for {_count(each['capture_windows'], 'window')}: {each['capture']}."
     if logged := sorted({broker for each in found["missing"] for broker in each["logged"]}):
         yield logged_text(logged)
+
+
+def _deleted_text(found: Row, name: Name) -> Iterable[str]:
+    """For each topic whose records are lost or may be, and that was deleted since."""
+    for row in found["deleted"]:
+        then = "no topic has its name since"
+        if row["next_id"] is not None:
+            then = f"since {moment(row['next_ms'])} another topic has its name (id {row['next_id']})"
+        yield f"{name(row['topic'])} (id {row['topic_id']}) was deleted at {moment(row['deleted_ms'])} UTC; {then}."
 
 
 def _gap_text(found: Row) -> Iterable[str]:

@@ -30,6 +30,9 @@ SESSIONS = (
     *("restart_class", "batch_base_offset"),
 )
 ELECTION = ("offset", "timestamp_ms", "leader", "leader_epoch", "previous_leader", "cause", "actor")
+# A broker that leads nothing is fenced as soon as it asks to stop, and no record shows that it asked
+# (BrokerHeartbeatManager.calculateNextBrokerState: SHUTDOWN_NOW).
+_NOT_RECORDED = "No record shows whether its session timed out, or it stopped while it led nothing."
 LABELS = ("In sync", "Went away", "Shrank the ISR", "Elected", "Cut off")
 _MOST = 4  # changes of the ISR to list
 _CAUSES = {
@@ -150,6 +153,8 @@ def _went_away(
     happened = f"Broker {broker} {how} at {_at(event)}{again}{_boot(broker, event, until, boots, finding)}."
     fenced = event["fenced"] and not event["in_controlled_shutdown"] and not unnoticed
     said = [logs.departure(broker, event["broker_epoch"] if fenced else None, event["timestamp_ms"])]
+    if fenced and not said[0]:
+        said = [_NOT_RECORDED]
     said += [] if back is None else [logs.start(broker, back["broker_epoch"])]
     return " ".join(text for text in (happened, *said) if text)
 
@@ -170,7 +175,7 @@ def _how(event: Row) -> str:
         return "was unregistered"
     if event["in_controlled_shutdown"]:
         return "asked for a controlled shutdown"
-    return "was fenced without a controlled shutdown"
+    return "was fenced"
 
 
 def _restart(back: Row) -> str:

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import Array, to_matrix
+from replay.arrow.ragged import PAD, Array, to_matrix
 from replay.arrow.schemas import PARTITION, column
 from replay.arrow.sets import has, same_set, size
 from replay.loss.judged_windows import Loss
 from replay.partitions.elections import States
-from replay.whatif.scenario import Course
+from replay.whatif.scenario import Course, loss_with_min_isr
 from replay.whatif.steps import Subjects
 
 _FIGURES = {
@@ -75,17 +75,18 @@ def compare(
     losses: Sequence[Loss],
     end_ms: int,
     undetermined: Mapping[int, int],
+    min_isr: int | None = None,
 ) -> pa.Table:
     """WHATIF rows, one per subject. end_ms: time of the range's end, up to which states that go on are counted.
-    undetermined: subject -> metadata offset."""
+    undetermined: subject -> metadata offset. min_isr: min.insync.replicas of the scenario, if it is another one."""
     recorded = recorded_course(history, states, subjects)
     # If a stretch stops at a gap, it is known only up to its last record.
     stop = np.where(subjects.stops, history["timestamp_ms"].to_numpy()[subjects.last], end_ms)
     any_difference, leader_difference = _differences(recorded, simulated, len(stop))
     begin = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
     lost = {
-        "recorded": _lost(recorded, None, subjects, losses),
-        "would_be": _lost(simulated, leader_difference["batch"], subjects, losses),
+        "recorded": _lost(recorded, None, subjects, losses, states),
+        "would_be": _lost(simulated, leader_difference["batch"], subjects, losses, states, min_isr),
     }
     unknown = np.array([s in undetermined for s in range(len(stop))], dtype=bool)
     columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION}
@@ -158,7 +159,12 @@ def _first(
 
 
 def _lost(
-    course: Course, leaders_differ: Array | None, subjects: Subjects, losses: Sequence[Loss]
+    course: Course,
+    leaders_differ: Array | None,
+    subjects: Subjects,
+    losses: Sequence[Loss],
+    states: States,
+    min_isr: int | None = None,
 ) -> tuple[list[int | None], list[int | None]]:
     """(least, most) offsets lost in each subject's windows; None: unknown.
 
@@ -184,7 +190,10 @@ def _lost(
         elif leader < 0 or (is_clean and leader != loss.recorded_leader):
             low, high = 0, 0
         else:
-            low, high = loss.by_leader.get(leader, (0, None))
+            before = loss.row - 1
+            tried = None if min_isr is None else min(min_isr, int((states.replicas[before] != PAD).sum()))
+            bounds = loss.by_leader.get(leader, (0, None))
+            low, high = loss_with_min_isr(bounds, tried, int(states.min_isr[before]))
         least[s], most[s] = _sum(least[s], low), _sum(most[s], high)
     for s in _with_unjudged_election(course, subject, losses):
         most[s] = None

@@ -25,7 +25,7 @@ from replay.partitions.elections import States
 from replay.partitions.windows import exposing
 from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
-from replay.whatif.scenario import Course, Scenario
+from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
 from replay.whatif.simulation import Run, simulate_all
 from replay.whatif.steps import Steps, Subjects, merged, steps_of
 
@@ -236,12 +236,8 @@ class _Simulated:
 
     def _loss(self, number: int, scenario: Scenario, leader: int, clean: bool) -> tuple[int | None, int | None]:
         window = self.judged[number]
-        least, most = _bounds(window, leader)
+        least, most = loss_with_min_isr(_bounds(window, leader), scenario.min_isr, window.before["min_isr"])
         begin = int(self.offset[self.subjects.start[self.subject[number]]])
-        if scenario.min_isr is not None:
-            # With a higher min ISR the high watermark might have stopped earlier; with a lower one it might have gone
-            # on.
-            least, most = (0, most) if scenario.min_isr > window.before["min_isr"] else (least, None)
         if clean and not least and leader != window.situation.recorded and self._held(leader, begin, window):
             least, most = 0, 0
         return least, most

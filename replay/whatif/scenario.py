@@ -63,3 +63,15 @@ class Course:
     min_isr: Array
     elected: Array
     unclean: Array
+
+
+def loss_with_min_isr(
+    bounds: tuple[int | None, int | None], tried: int | None, recorded: int | None
+) -> tuple[int | None, int | None]:
+    """(least, most) acknowledged offsets lost in a recorded window, had min.insync.replicas been another one; tried
+    None: as it was. With a higher one acks=all might have been refused, so that nothing need have been acknowledged;
+    with a lower one the high watermark might have gone on."""
+    least, most = bounds
+    if tried is None or tried == recorded:
+        return least, most
+    return (least, None) if recorded is not None and tried < recorded else (0, most)

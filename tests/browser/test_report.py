@@ -165,7 +165,7 @@ def test_without_a_script_the_page_is_complete(open_page: Open, unclean: Path) -
     with_it, without = open_page(unclean), open_page(unclean, java_script_enabled=False)
     assert not without.page.locator("#controls").is_visible()
     assert without.marks() == with_it.marks()
-    for each in ("#summary", "#timeline", "#advice", "#windows", "#details", "#policies", "#brokers", "#evidence"):
+    for each in ("#summary", "#timeline", "#plan", "#windows", "#details", "#policies", "#brokers", "#evidence"):
         assert without.page.locator(each).is_visible()
     widths = [shown.page.locator("#lanes rect.proven").first.bounding_box() for shown in (with_it, without)]
     assert widths[0] is not None
@@ -200,7 +200,7 @@ def test_a_hostile_name_runs_nothing(open_page: Open, topic: str) -> None:
     events_.elections[0]["topic"] = topic
     events_.elections[0]["cause"] = topic
     shown = open_page(
-        render_report(report(planted.findings, totals=counted(planted.findings), events=events_, advice=planted.advice))
+        render_report(report(planted.findings, totals=counted(planted.findings), events=events_, plan=planted.plan))
     )
     page = shown.page
     page.click("#in-view > summary")

@@ -27,8 +27,11 @@ def duckdb(job: Job) -> Iterator[DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def opened(spark: SparkSession, job: Job) -> SparkSession:
-    kraft_forensics.open(spark, job.pipeline.root, database=DATABASE)
-    return spark
+    """The names in a database, after temporary ones in the same session, which come before them."""
+    session = spark.newSession()
+    kraft_forensics.open(session, job.pipeline.root)
+    kraft_forensics.open(session, job.pipeline.root, database=DATABASE)
+    return session
 
 
 @pytest.mark.parametrize("name", views())

@@ -10,12 +10,15 @@ from evidence.tables import QUARANTINE
 from jobs.incident.captured import Captured
 from jobs.incident.events import Events
 from jobs.incident.order import KEYS, LASTED, LASTED_AT_LEAST
+from jobs.incident.plan import as_row
 from jobs.report.rows import ReportInput, Totals
 from jobs.report.totals import exposure_groups
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
-from replay.incident.advice import AdviceInput, advise
 from replay.incident.answer import COLUMNS, Scope, answer
+from replay.incident.plan import make_plan
+from replay.incident.plan_input import PlanInput
+from replay.incident.start_order import ELR, ON, Waiting
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
 START_MS = 1_700_000_000_000
@@ -187,7 +190,7 @@ def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
     given: dict[str, Any] = {
         "totals": counted(findings),
         "answer": answered(findings),
-        "advice": [],
+        "plan": {"steps": [], "fill_in": {}},
         "causes": {},
         "fingerprint": "0123456789abcdef",
         "cluster_id": "5L6g3nShT-eMCtK--X86sw",
@@ -286,7 +289,7 @@ def small_report() -> ReportInput:
     shipped = other | {"policy": "profile_4.3", "leader": 1, "differs": False, "loss_min": 70, "loss_max": 70}
     return report(
         findings,
-        advice=small_advice(),
+        plan=small_plan(),
         causes={"hwm-1": ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]},
         counterfactuals=[other, shipped, other | {"policy": "min_isr_3"}],
         elections=[election],
@@ -304,14 +307,13 @@ def policy(name: str, **values: Any) -> dict[str, Any]:
     return {"policy": name} | given | values
 
 
-def small_advice() -> list[dict[str, Any]]:
-    """Advice with facts, assumptions, predictions and commands."""
-    config = {"resource_type": "topic", "resource_name": "ledger", "effective_value": "true"}
-    unclean = config | {"name": "unclean.leader.election.enable", "source": "assumed_default"}
-    min_isr = config | {"name": "min.insync.replicas", "source": "topic", "effective_value": "1"}
-    reason = [statement("leaderless_elr", [3]), statement("clean_return", [3]), statement("unclean_on", text="topic")]
-    waiting = exposure("leaderless-1", reason=reason, end_offset=None)
-    return advise(AdviceInput(leaderless=[waiting], configs=[unclean, min_isr]))
+def small_plan() -> dict[str, Any]:
+    """A plan with facts, assumptions, predictions and commands."""
+    config = {"resource_type": "topic", "resource_name": "audit", "effective_value": "1"}
+    min_isr = config | {"name": "min.insync.replicas", "source": "assumed_default"}
+    waiting = Waiting(TOPIC_ID, "ledger", (1, 2, 3), (3,), ELR, ON, "topic")
+    down = {"incarnation_id": "i", "fenced": True, "in_controlled_shutdown": True, "offset": 98, "broker_epoch": 20}
+    return as_row(make_plan(PlanInput([waiting], configs=[min_isr], brokers=dict.fromkeys((1, 2, 3), down))))
 
 
 def window_reason() -> list[dict[str, Any]]:

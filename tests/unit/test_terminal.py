@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,7 @@ COMMANDS = {
     "run": ["run", str(CAPTURE)],
 }
 # Lines to copy are never broken: commands of tools, records as JSON, and what identifies a file.
-COPIED = re.compile(r"^ *(Run: |Do not run: |command |record |SHA-256 |file |(head|tail|od|kafka-|curl|dd) ?)|^ {13,}")
+COPIED = re.compile(r"^ *(command |record |SHA-256 |file |(head|tail|od|kafka-|curl|dd) ?)|^ {13,}")
 
 
 def terminal(lake: Path, words: list[str], columns: int) -> str:
@@ -66,6 +67,20 @@ def test_no_line_of_a_result_is_wider_than_the_terminal(name: str, columns: int)
     printed = (GOLDEN / f"{name}-{columns}.txt").read_text(encoding="utf-8").partition("--- stderr\n")[0]
     wide = [line for line in printed.splitlines() if cell_len(line.expandtabs()) > columns]
     assert [line for line in wide if not COPIED.match(line)] == []
+
+
+def test_a_reader_that_leaves_changes_no_exit_code() -> None:
+    code = (
+        "import sys; from jobs.console.output import reader_may_leave\n"
+        "with reader_may_leave():\n    print('\\n'.join(['x' * 100] * 100_000))\n"
+        "sys.exit(3)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.readline()
+        program.stdout.close()
+        assert (program.stderr.read(), program.wait()) == (b"", 3)
 
 
 def _update() -> Iterator[Path]:

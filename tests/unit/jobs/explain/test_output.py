@@ -11,8 +11,9 @@ from jobs.console.options import DocumentFormat
 from jobs.explain.finding import Explained
 from jobs.explain.output import print_explained
 from jobs.lake.tables import TABLES
+from jobs.report.words import unlabelled
 from replay.findings.sentences import SENTENCES
-from replay.findings.statements import prose, statement
+from replay.findings.statements import statement
 
 HEADINGS = {
     "fact": "What the log and files show",
@@ -115,7 +116,7 @@ def test_statements_stand_under_the_heading_of_their_nature(capsys: pytest.Captu
     assert shown == [heading for nature, heading in HEADINGS.items() if nature in codes]
     for said in reason:
         begin = lines.index(HEADINGS[said["nature"]])
-        assert " ".join(lines[begin + 1 : lines.index("", begin)]).split() == prose([said]).split()
+        assert " ".join(lines[begin + 1 : lines.index("", begin)]).split() == unlabelled(said).split()
 
 
 def test_a_finding_without_statements_is_explained_in_prose(capsys: pytest.CaptureFixture[str]) -> None:

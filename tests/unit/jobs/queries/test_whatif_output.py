@@ -39,6 +39,8 @@ def test_only_what_differs_is_shown_and_what_is_not_known_is_said(
     assert [row[0] for row in cells] == ["orders-0", "orders-2"]
     assert {"1 -> -1", "0 -> 2", "70 or more -> 0"} <= set(cells[0])
     assert {"0 -> ?"} <= set(cells[1])
+    heading = re.split(r" {2,}", next(line for line in shown.out.splitlines() if line.startswith("partition")))
+    assert heading == ["partition", "since (UTC)", "leader", "elections", "leaderless (s)", "lost"]
     assert "1 partitions: the policy needs log ends that were not captured" in shown.err
 
 
@@ -48,3 +50,12 @@ def test_programs_get_every_partition_and_column(capsys: pytest.CaptureFixture[s
     assert len(rows) == 2
     assert list(rows[0]) == ["cluster_id", *WHATIF.names]
     assert {row["cluster_id"] for row in rows} == {"c1"}
+
+
+def test_a_loss_of_which_nothing_is_known_is_a_question_mark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
+    row = ROW | {"recorded_leader": 1, "loss_min_recorded": 70, "loss_max_recorded": 75, "loss_max_would_be": None}
+    print_differences(table(row), Format.TABLE)
+    assert "70 to 75 -> ?" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from jobs.report.words import focus_text
 from tests.support.report_rows import exposure, finding, report, small_report
 
 
-def test_markdown_has_answer_advice_windows_policies_and_evidence() -> None:
+def test_markdown_has_answer_plan_windows_policies_and_evidence() -> None:
     text = as_markdown(small_report())
     assert text.startswith("# Kafka metadata incident report: ")
     for part in (
@@ -23,7 +23,7 @@ def test_markdown_has_answer_advice_windows_policies_and_evidence() -> None:
         "### How ledger-0 lost records (hwm-1)",
         "## Exposures",
         "- Kafka release: 4.3.1",
-        "   - Run: `kafka-",
+        "   - `kafka-",
     ):
         assert part in text
 

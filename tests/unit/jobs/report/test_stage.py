@@ -155,6 +155,17 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("form", "start"), [("md", "# Kafka"), ("markdown", "# Kafka"), ("json", "{"), ("html", "<!")])
+def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
+    lake = lake_of(tmp_path, [finding()])
+    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form, "--output", "-"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith(start)
+    assert not (tmp_path / "-").exists()
+
+
 @pytest.mark.parametrize("option", [("--format", "pdf"), ("--incident", "yesterday"), ("--incident", "..")])
 def test_options_that_mean_nothing_are_usage_errors(tmp_path: Path, option: tuple[str, str]) -> None:
     assert CliRunner().invoke(app, ["report", "--lake", str(tmp_path), *option]).exit_code == 2

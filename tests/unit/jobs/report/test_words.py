@@ -31,7 +31,7 @@ def test_a_reason_is_grouped_by_nature() -> None:
         "Recorded fact At metadata offset 120 broker 1 became leader of __consumer_offsets-0 with leader epoch 2.",
         "Bounded estimate The new leader&#39;s log ended at 500. Proven: at least 70 acknowledged offsets are",
         "Assumed estimate Clocks of different nodes are assumed to differ by at most 250 ms.",
-        "Predicted prediction Prediction: unclean recovery",
+        "Predicted prediction Unclean recovery",
         "Meaning This is a partition of __consumer_offsets: a loss here is a loss of committed offsets",
     ):
         assert text in shown

@@ -19,7 +19,7 @@ KEYS = [
     "log",
     "report",
     "answer",
-    "advice",
+    "plan",
     "rule_versions",
     "kinds",
     "counts",
@@ -41,7 +41,7 @@ def group(kind: str, verdict: str, severity: str = "medium", findings: int = 1, 
 def summary(*groups: dict[str, Any], states: int = 10, **more: Any) -> Summary:
     given = {
         "answer": {"status": "not_lost"},
-        "advice": [],
+        "plan": {"steps": [], "fill_in": {}},
         "witnesses": [],
         "captures": {"b": 2, "a": 3},
         "quarantined": 1,

@@ -131,3 +131,17 @@ def test_a_file_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(KraftForensicsError, match="--verdict"):
         write_verdict({}, tmp_path / "folder")
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+
+
+def test_a_report_beside_the_index_is_named_relative_to_it(tmp_path: Path) -> None:
+    lake, moved = tmp_path / "lake", tmp_path / "moved"
+    lake.mkdir()
+    (lake / "report.html").write_text(PAGE)
+    elsewhere = tmp_path / "elsewhere.html"
+    elsewhere.write_text(PAGE)
+    files = VerdictFiles(lake / "verdict.json", ["a", "b"])
+    files.write(found("a", report=lake / "report.html"))
+    files.write(found("b", report=elsewhere))
+    assert [row["report"] for row in index(lake)["clusters"]] == ["report.html", str(elsewhere)]
+    lake.rename(moved)
+    assert VerdictFiles(moved / "verdict.json", ["a", "b"]).report_of("a") == str(moved / "report.html")

@@ -23,7 +23,7 @@ from replay.loss.judged_windows import losses
 from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
-from replay.whatif.scenario import Course, Leaderless, Scenario
+from replay.whatif.scenario import Course, Leaderless, Scenario, loss_with_min_isr
 from replay.whatif.simulation import Run, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of
@@ -359,3 +359,11 @@ def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> No
 def members(values: Any) -> list[Any]:
     """An array's values, or a matrix's lists."""
     return [[int(v) for v in row if v != PAD] if row.ndim else row.item() for row in values]
+
+
+@pytest.mark.parametrize(
+    ("tried", "expected"), [(None, (70, 80)), (1, (70, 80)), (2, (0, 80)), (0, (70, None))], ids=str
+)
+def test_a_higher_min_isr_might_have_refused_what_was_lost(tried: int | None, expected: tuple[int, int | None]) -> None:
+    """Report, explain and whatif ask the same function."""
+    assert loss_with_min_isr((70, 80), tried, 1) == expected

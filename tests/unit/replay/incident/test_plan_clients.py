@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from replay.incident.advice_consumers import concerned, coordinator_partition
+from jobs.incident.commands import commands_of
+from replay.incident.plan_clients import clients, coordinator_partition
+from replay.incident.plan_step import Step
 from tests.support.report_rows import TOPIC_ID, finding
 
 
@@ -34,43 +36,46 @@ def lost(topic: str, partition: int = 0, **values: Any) -> dict[str, Any]:
     return finding(f"f{partition}", topic=topic, partition=partition, **values)
 
 
+def commands(step: Step) -> list[str]:
+    return [text for action in step.actions for text in commands_of(action)]
+
+
 def test_consumers_of_a_proven_loss_are_checked() -> None:
     rows = [lost("ledger"), lost("ledger", 1, first_lost_offset=None), lost("audit", 2, verdict="possible")]
-    (found,) = concerned(rows, {})
-    assert found["code"] == "check_consumers"
-    assert found["partitions"] == ["ledger-0", "ledger-1"]
-    assert found["facts"] == [
-        "ledger-0: the first lost offset is 500.",
-        "ledger-1: the first lost offset is not known.",
-    ]
-    assert found["commands"] == [
+    (found,) = clients(rows, {}, {"ledger": TOPIC_ID}, 0)
+    assert (found.code, found.places) == ("check_clients", ("ledger-0", "ledger-1"))
+    assert found.facts == ("ledger-0: the first lost offset is 500.", "ledger-1: the first lost offset is not known.")
+    assert commands(found) == [
         'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --describe --all-groups',
         'kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" find-hanging --topic ledger --partition 0',
         'kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" find-hanging --topic ledger --partition 1',
     ]
 
 
+@pytest.mark.parametrize("current", [{}, {"ledger": "another id"}])
+def test_no_command_names_a_topic_that_was_deleted_since(current: dict[str, str]) -> None:
+    (found,) = clients([lost("ledger")], {}, current, 0)
+    assert commands(found) == ['kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --describe --all-groups']
+
+
 def test_groups_are_those_of_the_lost_partitions() -> None:
     rows = [lost("__consumer_offsets", 7, verdict="possible"), lost("__consumer_offsets", 3, verdict="possible")]
-    (found,) = concerned(rows, {TOPIC_ID: 50})
-    assert found["code"] == "check_groups"
-    assert found["advice"] == (
-        "Check the consumer groups whose id belongs to partition 3, 7 of __consumer_offsets: whether records of these "
-        "are lost is not known."
+    (found,) = clients(rows, {TOPIC_ID: 50}, {}, 0)
+    assert found.text.startswith("Check the consumer groups of __consumer_offsets: ")
+    assert found.facts == (
+        "An id belongs to the partition abs(hashCode(id)) mod 50 of __consumer_offsets; concerned: 3, 7.",
     )
-    assert found["facts"] == ["An id belongs to the partition abs(hashCode(id)) mod 50 of __consumer_offsets."]
-    assert found["commands"] == [
+    assert commands(found) == [
         'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --list'
         " | kraft-forensics coordinator --partitions 50 --only 3,7"
     ]
 
 
 def test_without_the_number_of_partitions_the_rule_is_given_alone() -> None:
-    (found,) = concerned([lost("__transaction_state", 3)], {})
-    assert found["code"] == "check_transactions"
-    assert "records of these partitions are lost" in found["advice"]
-    assert "mod the number of partitions of __transaction_state" in found["facts"][0]
-    assert found["commands"] == ['kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" list']
+    (found,) = clients([lost("__transaction_state", 3)], {}, {}, 12)
+    assert "mod the number of partitions of __transaction_state" in found.facts[0]
+    assert found.facts[-1].startswith("12 more windows were not read for this plan")
+    assert commands(found) == ['kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" list']
 
 
 def test_the_command_shows_the_ids_of_some_partitions() -> None:

@@ -1,0 +1,68 @@
+"""Commands of Kafka's tools for the actions of a plan (replay/incident/plan_step.py). No topic name that Kafka refuses
+is in an action."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from replay.incident import plan_step as what
+from replay.incident.plan_step import MOST_PLACES, Action
+
+# What is to be filled in.
+BOOTSTRAP, CONTROLLERS = "$BOOTSTRAP", "$CONTROLLERS"
+FILL_IN = {
+    BOOTSTRAP: "host:port of a broker that runs",
+    CONTROLLERS: "host:port of a controller, as in controller.quorum.bootstrap.servers: while no broker runs, only "
+    "controllers answer",
+}
+_SERVER = f'--bootstrap-server "{BOOTSTRAP}"'
+
+
+def commands_of(action: Action) -> tuple[str, ...]:
+    """The commands, in the order in which to run them."""
+    topic = f"--topic {shlex.quote(action.topic or '')}"
+    match action.what:
+        case what.SET_CONFIG:
+            server = f'--bootstrap-controller "{CONTROLLERS}"' if action.by_controller else _SERVER
+            entity = "brokers --entity-default"
+            if action.topic is not None:
+                entity = f"topics --entity-name {shlex.quote(action.topic)}"
+            value = f"{action.name}={action.value}"
+            return (f"kafka-configs.sh {server} --alter --entity-type {entity} --add-config {value}",)
+        case what.ELECT:
+            of = f"{topic} --partition {action.partition}"
+            return (f"kafka-leader-election.sh {_SERVER} --election-type UNCLEAN {of}",)
+        case what.REASSIGN:
+            tool = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {action.name}"
+            write = f"printf '%s\\n' {shlex.quote(action.value or '')} > {action.name}"
+            return write, f"{tool} --execute", f"{tool} --verify"
+        case what.FEATURE:
+            return (f"kafka-features.sh {_SERVER} upgrade --feature {action.name}={action.value}",)
+        case what.UNAVAILABLE:
+            return (f"kafka-topics.sh {_SERVER} --describe --unavailable-partitions",)
+        case what.UNDER_REPLICATED:
+            return (f"kafka-topics.sh {_SERVER} --describe --under-replicated-partitions",)
+        case what.GROUPS:
+            return (f"kafka-consumer-groups.sh {_SERVER} --describe --all-groups",)
+        case what.HANGING:
+            return (f"kafka-transactions.sh {_SERVER} find-hanging {topic} --partition {action.partition}",)
+        case what.GROUP_IDS:
+            return (f"kafka-consumer-groups.sh {_SERVER} --list{_only(action)}",)
+        case what.TRANSACTION_IDS:
+            return (f"kafka-transactions.sh {_SERVER} list{_only(action)}",)
+    raise ValueError(action.what)
+
+
+def _only(action: Action) -> str:
+    """Keep the ids that belong to the partitions."""
+    if action.value is None:
+        return ""
+    only = ",".join(map(str, action.partitions[:MOST_PLACES]))
+    return f" | kraft-forensics coordinator --partitions {action.value} --only {only}"
+
+
+def fill_in(commands: Iterable[str]) -> dict[str, str]:
+    """What the commands leave open -> what to write there."""
+    texts: Sequence[str] = list(commands)
+    return {name: text for name, text in FILL_IN.items() if any(name in each for each in texts)}

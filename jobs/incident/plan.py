@@ -1,0 +1,178 @@
+"""Load what a plan follows from (replay/incident/plan.py), and make it the rows that are shown, for the report and for
+commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.incident.commands import commands_of, fill_in
+from jobs.incident.order import KEYS, ordered
+from jobs.lake.lake import Lake
+from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
+from replay.incident.plan import make_plan
+from replay.incident.plan_clients import OFFSETS, TRANSACTIONS
+from replay.incident.plan_input import PlanInput
+from replay.incident.plan_prevention import MOST_LONGEST
+from replay.incident.plan_step import MOST_PLACES, Step
+from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.loss.verdicts import EXCLUDED
+
+Row = dict[str, Any]
+
+# At most this many findings of a kind are read for a plan; a cluster may have one for each of a million partitions.
+MOST_READ = 5000
+_MOST_ROWS = 1 << 14
+_FINDING = (
+    *("finding_id", "topic_id", "topic", "partition", "verdict", "start_offset", "election_offset"),
+    *("first_lost_offset", "reason"),
+)
+_UNCLEAN = "unclean_leader_election_enable"
+_STATE = (
+    *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
+    *("removing_replicas", "min_isr", "min_isr_source", _UNCLEAN, f"{_UNCLEAN}_source"),
+)
+_CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
+_BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")
+_AT_END = pc.field("end_offset").is_null()
+_HOLDERS = pc.list_value_length(pc.field("isr")) + pc.list_value_length(pc.field("elr"))
+# The states that a plan follows from.
+WANTED = _AT_END & ~pc.field("removed") & ((pc.field("leader") < 0) | (_HOLDERS == 1))
+
+
+def load_plan(lake: Lake, cluster: str) -> Row:
+    """The plan for a cluster as data: keys as in docs/verdict.md."""
+    return as_row(make_plan(load_input(lake, cluster)))
+
+
+def as_row(steps: Iterable[Step]) -> Row:
+    """A plan as data: {steps, fill_in}. The keys of a step are the fields of Step, with `commands` for `actions`."""
+    rows = []
+    for step in steps:
+        row = asdict(step)
+        del row["actions"]
+        rows.append(row | {"commands": [text for action in step.actions for text in commands_of(action)]})
+    return {"steps": rows, "fill_in": fill_in(text for row in rows for text in row["commands"])}
+
+
+def load_input(lake: Lake, cluster: str) -> PlanInput:
+    """What the plan of a cluster follows from."""
+    waiting, alone, alone_count = states_that_wait(lake.parts("partition_history", cluster, _STATE, WANTED))
+    bugs, _ = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
+    lost, left_out = _lost(lake, cluster)
+    keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
+    features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
+    current, partition_counts = _topics(lake, cluster, lost)
+    return PlanInput(
+        waiting=waiting,
+        alone=alone,
+        alone_count=alone_count,
+        lost=lost,
+        longest=ordered(keys, Section.EXPOSURES).slice(0, MOST_LONGEST).to_pylist(),
+        known_bugs=[row for row in bugs if any(s["code"] == "rule_known_bug" for s in row["reason"] or ())],
+        left_out=left_out,
+        current=current,
+        partition_counts=partition_counts,
+        configs=lake.rows("config_history", cluster, _CONFIG, _AT_END),
+        features={row["name"]: row["level"] for row in features},
+        brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
+        last_seen=_last_seen(lake, cluster, waiting),
+        finding_ids=_finding_ids(lake, cluster, waiting),
+    )
+
+
+def states_that_wait(parts: Iterable[pa.Table]) -> tuple[list[Waiting], list[Row], dict[int, int]]:
+    """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. All partitions
+    count: one that is left out may be the one whose records an order of starts loses."""
+    waiting: dict[tuple[Any, ...], list[int]] = {}
+    alone: list[Row] = []
+    alone_count = Counter[int]()
+    for part in parts:
+        for batch in part.to_batches(_MOST_ROWS):
+            for state in batch.to_pylist():
+                if state["leader"] < 0:
+                    waiting.setdefault(_waiting(state), []).append(state["partition"])
+                held = [*state["isr"], *state["elr"]]
+                if len(held) == 1 and len(state["replicas"]) > 1:
+                    alone_count[held[0]] += 1
+                    alone += [state] if len(alone) < MOST_READ else []
+    found = [
+        Waiting(*key, tuple(sorted(partitions)[:MOST_PLACES]), len(partitions)) for key, partitions in waiting.items()
+    ]
+    return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
+
+
+def _waiting(state: Row) -> tuple[Any, ...]:
+    """The fields of Waiting that partitions of one class share. Kafka elects the last known leader only if it is alone
+    in its list."""
+    known = [broker for broker in state["last_known_elr"] if broker >= 0]
+    by, members = NOBODY, []
+    for name, found in ((ISR, state["isr"]), (ELR, state["elr"]), (LAST_KNOWN, known if len(known) == 1 else [])):
+        if by == NOBODY and found:
+            by, members = name, found
+    layer = state[f"{_UNCLEAN}_source"]
+    unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
+    named = state["topic_id"], state["topic"]
+    return (*named, tuple(sorted(state["replicas"])), tuple(sorted(members)), by, unclean, layer or "assumed_default")
+
+
+def _topics(lake: Lake, cluster: str, lost: Sequence[Row]) -> tuple[dict[str, str], dict[str, int]]:
+    """(Topic name -> id of the topic that has it at the log's end, number of partitions by topic id), of the names in
+    `lost` and of the two internal topics in it."""
+    names = pa.array(sorted({row["topic"] for row in lost if row["topic"] is not None}), pa.string())
+    if not len(names):
+        return {}, {}
+    here = _AT_END & ~pc.field("removed") & pc.field("topic").isin(names)
+    rows = lake.read("partition_history", cluster, ("topic", "topic_id"), here)
+    counts = rows.group_by(["topic", "topic_id"]).aggregate([([], "count_all")]).to_pylist()
+    internal = {row["topic_id"]: row["count_all"] for row in counts if row["topic"] in (OFFSETS, TRANSACTIONS)}
+    return {row["topic"]: row["topic_id"] for row in counts}, internal
+
+
+def _findings(lake: Lake, cluster: str, kind: str, where: pc.Expression) -> tuple[list[Row], int]:
+    """(The first MOST_READ findings of a kind, number of the others)."""
+    found = lake.read("findings", cluster, _FINDING, (pc.field("kind") == kind) & where)
+    order = [(name, "ascending") for name in ("topic", "partition", "start_offset", "finding_id")]
+    return found.sort_by(order).slice(0, MOST_READ).to_pylist(), max(len(found) - MOST_READ, 0)
+
+
+def _lost(lake: Lake, cluster: str) -> tuple[list[Row], int]:
+    """(Windows that are not excluded, with the leader before their election, number of those that were not read)."""
+    undecided = pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED)
+    rows, left_out = _findings(lake, cluster, HWM_REGRESSION, undecided)
+    offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
+    names = ("topic_id", "partition", "offset")
+    elections = lake.rows("elections", cluster, (*names, "previous_leader"), pc.field("offset").isin(offsets))
+    leaders = {tuple(e[name] for name in names): e["previous_leader"] for e in elections}
+    at = ("topic_id", "partition", "election_offset")
+    return [row | {"previous_leader": leaders.get(tuple(row[name] for name in at))} for row in rows], left_out
+
+
+def _finding_ids(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> Mapping[tuple[str, int], str]:
+    topics = pa.array(sorted({each.topic_id for each in waiting})[:MOST_READ], pa.string())
+    where = (pc.field("kind") == LEADERLESS) & _AT_END & pc.field("topic_id").isin(topics)
+    rows = lake.read("findings", cluster, ("topic_id", "partition", "finding_id"), where) if waiting else None
+    return {} if rows is None else {(r["topic_id"], r["partition"]): r["finding_id"] for r in rows.to_pylist()}
+
+
+def _last_seen(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> dict[tuple[str, int], dict[int, Row]]:
+    """The last log end and high watermark read of each replica of the partitions that Waiting names."""
+    places = {(each.topic, partition): each.topic_id for each in waiting for partition in each.partitions}
+    names = ("topic_id", "topic", "partition", "broker_id", "captured_at_ms", "log_end_offset", "high_watermark")
+    topics = pa.array(sorted({topic for topic, _ in places if topic is not None}), pa.string())
+    wanted = pc.field("topic").isin(topics) & pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
+    found: dict[tuple[str, int], dict[int, Row]] = {}
+    if not len(topics):
+        return found
+    for row in lake.read("log_end_offsets", cluster, names, wanted).sort_by("captured_at_ms").to_pylist():
+        topic_id = places.get((row["topic"], row["partition"]))
+        if topic_id is not None and row["topic_id"] in (None, topic_id):
+            blank = dict.fromkeys(("log_end_offset", "high_watermark"))
+            seen = found.setdefault((topic_id, row["partition"]), {}).setdefault(row["broker_id"], blank)
+            seen |= {name: row[name] for name in blank if row[name] is not None}
+    return found

@@ -1,0 +1,350 @@
+"""What to do after an incident, as one plan in a safe order: what prevents a further loss, what to copy, which brokers
+to start in which order, what not to do, what to check, what prevents the next loss.
+
+A plan follows from recorded facts. Each step keeps apart what is recorded, assumed and predicted, and names its rule.
+It claims no loss and changes no verdict. It knows no command line: jobs/incident/commands.py renders its actions. The
+data is the key `plan` of the verdict document (docs/verdict.md).
+
+Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControlManager (when), KIP-966 (ELR), KIP-101
+(a replica truncates its log), ConfigurationControlManager (a changed min.insync.replicas empties ELRs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replay.incident.plan_clients import clients
+from replay.incident.plan_input import PlanInput, about_waiting, members_of, named, places_of
+from replay.incident.plan_prevention import prevention
+from replay.incident.plan_replicas import reassignments
+from replay.incident.plan_step import (
+    CHECK,
+    COPY,
+    DO_NOT,
+    ELECT,
+    EXPOSURE,
+    MIN_ISR,
+    MOST_PLACES,
+    PREVENT,
+    SET_CONFIG,
+    START,
+    UNAVAILABLE,
+    UNCLEAN,
+    UNDER_REPLICATED,
+    WINDOWS,
+    Action,
+    Row,
+    Step,
+    about,
+    broker_state,
+    count,
+    groups,
+    is_active,
+    is_legal,
+    joined,
+    place,
+    some,
+    visible,
+)
+from replay.incident.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
+
+_CUT = "docs/findings.md#logs-that-were-cut-back"
+_FILES = (
+    "Of each log directory: replication-offset-checkpoint, recovery-point-offset-checkpoint, "
+    "log-start-offset-checkpoint, .kafka_cleanshutdown, meta.properties; of each broker: server.log, "
+    "state-change.log, /proc/sys/kernel/random/boot_id."
+)
+_STILL_NONE = (
+    "A partition that has no leader with all its replicas back had only members that stopped uncleanly: compare the "
+    "logs of its replicas before an unclean election."
+)
+# Layers of a config that the default of all brokers overrides (KafkaConfigSchema.resolveEffectiveTopicConfig).
+_BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
+
+
+def make_plan(given: PlanInput) -> list[Step]:
+    """The steps in the order in which to take them, at most one of each code; [] if there is nothing to do."""
+    off = list(_turn_off_unclean(given))
+    done = {action.topic for step in off for action in step.actions}
+    return [
+        *off,
+        *_copy(given),
+        *_find_old_copies(given),
+        *_start(given),
+        *_elect(given),
+        *_no_unclean_election(given),
+        *_keep_disks(given),
+        *_check_leaders(given),
+        *clients(given.lost, given.partition_counts, given.current, given.left_out),
+        *prevention(given.configs, given.features, given.known_bugs, given.longest, done),
+    ]
+
+
+def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
+    """Before any start: while it is on, the first replica that comes back is elected. A member, too, may be one that
+    must not lead: with its registration after an unclean stop it leaves the ELR."""
+    down = given.down
+    unsafe = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
+    risky = [each for each in unsafe if not down.isdisjoint(each.replicas)]
+    if not risky:
+        return
+    own = {each.topic for each in risky if each.layer not in _BELOW_CLUSTER}
+    topics = sorted(visible(topic) for topic in own)
+    whole = len(own) < len({each.topic for each in risky})
+    where = [*([f"topic{'s' * (len(topics) > 1)} {some(topics, 5)}"] if topics else [])]
+    where += ["all brokers"] if whole else []
+    by_controller = not any(is_active(given.brokers, b) for b in given.brokers)
+    names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
+    on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
+    yield Step(
+        PREVENT,
+        "turn_off_unclean",
+        f"Set {UNCLEAN}=false for {' and '.join(where)} before any broker starts: "
+        f"{'if it is on' if not on else 'while it is on'}, the first replica that comes back is elected, whatever it "
+        "holds.",
+        "leaderless, N10",
+        EXPOSURE,
+        facts=tuple(_by_layer(on, f"{UNCLEAN} was true for {{}} (config layer: {{}}).")),
+        assumptions=tuple(_by_layer(unknown, f"No config in the evidence sets {UNCLEAN} for {{}}: it may be on.")),
+        predictions=_would_lose(given, risky),
+        actions=tuple(Action(SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
+        **about_waiting(given, risky),
+    )
+
+
+def _by_layer(waiting: Sequence[Waiting], text: str) -> Iterator[str]:
+    for layer, rows in groups(waiting, lambda each: each.layer).items():
+        yield text.format(some(sorted({visible(each.topic, each.topic_id) for each in rows})), layer)
+
+
+def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]:
+    """What the election of an outsider would lose, by what was last seen of it and of the members."""
+    found = []
+    for each in waiting:
+        for partition in each.partitions:
+            seen = given.last_seen.get((each.topic_id, partition), {})
+            marks = [seen[b]["high_watermark"] for b in each.members if b in seen]
+            mark = max((value for value in marks if value is not None), default=None)
+            for broker in each.outsiders:
+                end = seen.get(broker, {}).get("log_end_offset")
+                if mark is not None and end is not None and end < mark:
+                    found.append(
+                        f"{visible(each.topic, each.topic_id)}-{partition}: broker {broker} would lose at least "
+                        f"{mark - end} acknowledged records, if its log still ends at {end}, where it was last seen."
+                    )
+    return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
+
+
+def _copy(given: PlanInput) -> Iterator[Step]:
+    """What a start rewrites or truncates, where records are lost or an election will be unclean."""
+    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, NOBODY)]
+    down = given.down
+    pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas if b in down]
+    pairs += [(b, row) for b, row in _led(given) if not _is_back(given, b, row)]
+    if not pairs:
+        return
+    by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
+    brokers = tuple(sorted(by_broker))
+    last = [each for each in unclean if each.by == LAST_KNOWN]
+    compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
+    folders = (f"Broker {b}: {some(sorted({place(row) for row in by_broker[b]}))}." for b in brokers)
+    yield Step(
+        COPY,
+        "copy",
+        f"Before {joined(brokers, 'or')} starts, copy from its disks the folders of the partitions below and the "
+        f"checkpoint files.{compare}",
+        "E3, P7, L5",
+        WINDOWS,
+        facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
+        predictions=(
+            "A start rewrites these files, and a follower truncates what its leader lacks (KIP-101).",
+            *(["A last known leader is elected as it comes back, whatever other replicas hold."] if last else []),
+        ),
+        brokers=brokers,
+        **about(row for _, row in pairs),
+    )
+
+
+def _led(given: PlanInput) -> list[tuple[int, Row]]:
+    """(broker that led before, window) of each window that is not excluded."""
+    return [(row["previous_leader"], row) for row in given.lost if row["previous_leader"] not in (None, -1)]
+
+
+def _is_back(given: PlanInput, broker: int, row: Row) -> bool:
+    """Whether the broker came back after the window's election."""
+    known, election = given.brokers.get(broker), row["election_offset"]
+    if known is None or election is None or known["incarnation_id"] is None:
+        return False
+    return bool(known["broker_epoch"] is not None and known["broker_epoch"] > election) or not known["fenced"]
+
+
+def _find_old_copies(given: PlanInput) -> Iterator[Step]:
+    pairs = [(broker, row) for broker, row in _led(given) if _is_back(given, broker, row)]
+    if pairs:
+        led = groups(pairs, lambda pair: pair[0])
+        brokers = tuple(sorted(led))
+        yield Step(
+            COPY,
+            "find_old_copies",
+            f"Look for backups and disk snapshots of {joined(brokers)} from before the last start, and delete no logs: "
+            f"{'it' if len(brokers) == 1 else 'they'} led before records were, or may have been, lost.",
+            "log_truncation, N1",
+            _CUT,
+            facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in led[b]}))}." for b in brokers),
+            predictions=("The brokers' own logs no longer have what the new leader lacked (KIP-101).",),
+            brokers=brokers,
+            **about(row for _, row in pairs),
+        )
+
+
+def _start(given: PlanInput) -> Iterator[Step]:
+    order = start_order(given.waiting, given.down - given.candidates)
+    if not order:
+        return
+    helped = [each for each in given.waiting if each.members]
+    one = len(order) == 1
+    text = (
+        f"Start broker {order[0]}" if one else f"Start brokers one by one, in this order: {', '.join(map(str, order))}"
+    )
+    if helped:
+        number, after = sum(each.count for each in helped), "" if one else " after each"
+        none = f"{number} ha{'s' if number == 1 else 've'} none"
+        then = f". Wait{after} until the partitions that wait for it have a leader ({none})."
+    else:
+        then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
+    yield Step(
+        START,
+        "start",
+        text + then,
+        "leaderless, H1",
+        EXPOSURE,
+        facts=(*_waited_for(given, order), *(broker_state(given.brokers, b) for b in sorted(order))),
+        predictions=tuple(_elections(helped)),
+        brokers=order,
+        **about_waiting(given, helped),
+    )
+
+
+def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
+    for broker in order:
+        rows = [each for each in given.waiting if broker in each.members]
+        if rows:
+            number = sum(each.count for each in rows)
+            some_of = some([f"{visible(w.topic, w.topic_id)}-{p}" for w in rows for p in w.partitions], 10)
+            yield f"{count(number, 'partition')} wait{'s' * (number == 1)} for broker {broker}: {some_of}."
+
+
+def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
+    if any(each.by != LAST_KNOWN for each in waiting):
+        yield (
+            "A member of the ISR or ELR is elected cleanly as it comes back. One that had stopped uncleanly is not: "
+            "then go on with the next broker."
+        )
+    for each in waiting:
+        if each.by == LAST_KNOWN:
+            yield (
+                f"{named([each])}: broker {each.members[0]}, the last known leader, is elected uncleanly as it comes "
+                "back."
+            )
+
+
+def _elect(given: PlanInput) -> Iterator[Step]:
+    """For partitions that nobody's return helps: of their replicas, only the one that holds most may be running."""
+    rows = [each for each in given.waiting if each.by == NOBODY]
+    if not rows:
+        return
+    candidates = tuple(sorted(given.candidates))
+    number = count(sum(each.count for each in rows), "partition")
+    first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
+    first = f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first
+    yield Step(
+        START,
+        "elect",
+        f"{number} no broker's return helps: find the replica whose copy has the highest (last leader epoch, log end); "
+        f"{first}elect it while no other of their replicas runs"
+        f"{', then start the others' if candidates else ''}.",
+        "leaderless, E2",
+        EXPOSURE,
+        facts=(f"ISR and ELR were empty, and there was not one last known leader: {named(rows)}.",),
+        predictions=("An unclean election takes the first replica in the assignment that runs, whatever it holds.",),
+        actions=tuple(Action(ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
+        brokers=candidates,
+        **about_waiting(given, rows),
+    )
+
+
+def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
+    rows = [each for each in given.waiting if each.members]
+    if rows:
+        elr = [each for each in rows if each.by == ELR]
+        no_min_isr = f" and change no {MIN_ISR}" if elr else ""
+        yield Step(
+            DO_NOT,
+            "no_unclean_election",
+            f"Run no unclean election{no_min_isr} while {count(sum(w.count for w in rows), 'partition')} "
+            f"wait{'s' * (sum(w.count for w in rows) == 1)} for {joined(members_of(rows), 'or')}.",
+            "leaderless, N10",
+            EXPOSURE,
+            facts=tuple(_members_facts(rows)),
+            predictions=(
+                "An unclean election loses for good what only those brokers have.",
+                *([f"A change of {MIN_ISR} empties the ELR: then nobody is elected cleanly."] if elr else []),
+            ),
+            brokers=tuple(members_of(rows)),
+            **about_waiting(given, rows),
+        )
+
+
+_LISTS = {ELR: "the ISR was empty and the ELR was {}", LAST_KNOWN: "the last known leader was {}"}
+
+
+def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
+    for (by, members), rows in groups(waiting, lambda each: (each.by, each.members)).items():
+        text = _LISTS.get(by, "the ISR was {}").format(", ".join(map(str, members)))
+        yield f"When the log ended, {text}: {named(rows)}."
+
+
+def _keep_disks(given: PlanInput) -> Iterator[Step]:
+    if not given.alone_count:
+        return
+    brokers = tuple(sorted(given.alone_count))
+    by_min_isr = groups(given.alone, lambda row: (row["min_isr"], row["min_isr_source"]))
+    recorded = [f"The effective min ISR was {value} (config layer: {layer})." for value, layer in by_min_isr]
+    yield Step(
+        DO_NOT,
+        "keep_disks",
+        f"Do not replace or wipe a disk of {joined(brokers, 'or')} before other replicas have caught up: "
+        f"{count(sum(given.alone_count.values()), 'partition')} had no other replica in the ISR or ELR.",
+        "last_replica_standing",
+        EXPOSURE,
+        facts=(
+            *(f"Broker {b} alone: {count(given.alone_count[b], 'partition')}." for b in brokers),
+            *(text for text in recorded if "assumed_default" not in text),
+        ),
+        assumptions=tuple(text for text in recorded if "assumed_default" in text),
+        predictions=("If such a disk is lost, acknowledged records are gone.",),
+        brokers=brokers,
+        **about({**row, "finding_id": None} for row in given.alone),
+    )
+
+
+def _check_leaders(given: PlanInput) -> Iterator[Step]:
+    if not given.waiting and not given.alone_count:
+        return
+    active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
+    moves = tuple(reassignments(given.alone, active))
+    gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
+    yield Step(
+        CHECK,
+        "check_leaders",
+        "Check that every partition has a leader, and that every replica is back in the ISR."
+        + (f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else ""),
+        "leaderless, last_replica_standing",
+        EXPOSURE,
+        predictions=(
+            *([_STILL_NONE] if given.waiting else []),
+            *(["A moved replica copies from the leader; the move ends when it is in the ISR."] if moves else []),
+        ),
+        actions=(Action(UNAVAILABLE), Action(UNDER_REPLICATED), *moves),
+        brokers=tuple(gone),
+    )

@@ -1,0 +1,122 @@
+"""Who is concerned by lost records: consumers, consumer groups and transactional ids.
+
+Sources: Kafka's GroupCoordinatorService.partitionFor and TransactionStateManager.partitionFor (which partition of
+__consumer_offsets and __transaction_state holds an id), Utils.abs, KIP-320 (a consumer detects a cut log), KIP-664
+(hanging transactions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from replay.incident.plan_step import (
+    CHECK,
+    GROUP_IDS,
+    GROUPS,
+    HANGING,
+    MOST_PLACES,
+    TRANSACTION_IDS,
+    Action,
+    Row,
+    Step,
+    about,
+    groups,
+    is_legal,
+    place,
+    some,
+)
+from replay.loss.verdicts import PROVEN
+
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+_CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
+# Topic -> (ids in it, what lists them, what may be lost of them).
+_COORDINATED = {
+    OFFSETS: (
+        "consumer groups",
+        GROUP_IDS,
+        "committed offsets and members: such a group may start again from older offsets, or by auto.offset.reset",
+    ),
+    TRANSACTIONS: (
+        "transactional ids",
+        TRANSACTION_IDS,
+        "the state of transactions: such an id may be unknown, or have an older epoch, and a transaction may stay open",
+    ),
+}
+
+
+def coordinator_partition(name: str, partitions: int) -> int:
+    """The partition of __consumer_offsets or __transaction_state that holds a group id or a transactional id:
+    abs(hashCode(id)) mod the number of partitions, with Java's String.hashCode; the smallest int has the abs 0."""
+    value = 0
+    units = name.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+def clients(
+    lost: Sequence[Row], partition_counts: Mapping[str, int], current: Mapping[str, str], left_out: int
+) -> Iterator[Step]:
+    """The step that finds who is concerned: by proven losses, and by windows of the internal topics that are not
+    excluded.
+
+    lost: windows that are not excluded, with `verdict` and `first_lost_offset`; left_out: how many were not read.
+    partition_counts: topic id -> number of partitions of the two internal topics. current: topic name -> id of the
+    topic that has it: no action names a topic that was deleted since."""
+    internal = groups([row for row in lost if row["topic"] in _COORDINATED], lambda row: row["topic"])
+    proven = [row for row in lost if row["verdict"] == PROVEN and row["topic"] not in _COORDINATED]
+    rows = [*proven, *(row for found in internal.values() for row in found)]
+    if not rows:
+        return
+    facts, predictions, actions = [], [], list[Action]()
+    if proven:
+        facts += [_first_lost(row) for row in proven[:MOST_PLACES]]
+        predictions.append(
+            "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
+            "fails if that is none (KIP-320)."
+        )
+        actions.append(Action(GROUPS))
+        places = {(r["topic"], r["partition"]) for r in proven if _is_current(r, current)}
+        actions += [Action(HANGING, topic, partition) for topic, partition in sorted(places)]
+        gone = sorted({place(row) for row in proven if current.get(row["topic"] or "") != row["topic_id"]})
+        if gone:
+            facts.append(f"Deleted since, so that no command names them: {some(gone)}.")
+    for topic, found in internal.items():
+        ids, lists, what = _COORDINATED[topic]
+        partitions = tuple(sorted({row["partition"] for row in found}))
+        number = next((partition_counts[r["topic_id"]] for r in found if r["topic_id"] in partition_counts), None)
+        facts.append(
+            f"An id belongs to the partition abs(hashCode(id)) mod {number or 'the number of partitions'} of {topic}; "
+            f"concerned: {some([str(p) for p in partitions])}."
+        )
+        predictions.append(f"What can be lost of {ids} is {what}.")
+        actions.append(Action(lists, value=None if number is None else str(number), partitions=partitions))
+    if left_out:
+        facts.append(f"{left_out} more windows were not read for this plan: kraft-forensics findings.")
+    named = [f"who read and wrote the {len({place(row) for row in proven})} partitions with a proven loss"]
+    named = (
+        named if len({place(row) for row in proven}) != 1 else ["who read and wrote the partition with a proven loss"]
+    )
+    named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
+    yield Step(
+        CHECK,
+        "check_clients",
+        f"Check {' and '.join(named)}: groups may have read records that are gone, transactions may stay open.",
+        "hwm_regression, P1" + (", coordinator_partition" if internal else ""),
+        _CONCERNED,
+        facts=tuple(dict.fromkeys(facts)),
+        assumptions=("Which groups, producers and ids there are is not in the evidence.",),
+        predictions=tuple(predictions),
+        actions=tuple(actions),
+        **about(rows),
+    )
+
+
+def _first_lost(row: Row) -> str:
+    offset = row["first_lost_offset"]
+    return f"{place(row)}: the first lost offset is {'not known' if offset is None else offset}."
+
+
+def _is_current(row: Row, current: Mapping[str, str]) -> bool:
+    return is_legal(row["topic"]) and current.get(row["topic"]) == row["topic_id"]

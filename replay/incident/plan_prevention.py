@@ -1,0 +1,107 @@
+"""The step that prevents the next loss: configs, features and releases that the log shows, and partitions that stood
+one failure from a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from replay.findings.statements import prose
+from replay.incident.plan_step import (
+    EXPOSURE,
+    FEATURE,
+    LATER,
+    MIN_ISR,
+    SET_CONFIG,
+    UNCLEAN,
+    Action,
+    Row,
+    Step,
+    about,
+    groups,
+    is_legal,
+    place,
+    some,
+    visible,
+)
+
+MOST_LONGEST = 5
+_ELR, _METADATA = "eligible.leader.replicas.version", "metadata.version"
+_ELR_NEEDS = 23  # metadata.version 4.0-IV1
+_FIXED_IN = {"KAFKA-19522": "4.1.0", "KAFKA-19975": "4.3.0"}
+_LASTED = ("last_replica", "exposed_for", "exposed_for_at_least")
+# config, unsafe value, safe value, what follows.
+_UNSAFE = (
+    (MIN_ISR, "1", "2", "With acks=all, writes then stop while fewer than 2 replicas are in sync."),
+    (UNCLEAN, "true", "false", "A partition then stays without a leader until a member of its ISR or ELR is back."),
+)
+
+
+def prevention(
+    configs: Sequence[Row],
+    features: Mapping[str, int],
+    known_bugs: Sequence[Row],
+    longest: Sequence[Row],
+    done: Collection[str | None],
+) -> list[Step]:
+    """configs: CONFIG_HISTORY in force; features: name -> level, empty if not known; known_bugs: rule_mismatch with a
+    known bug; longest: last_replica_standing, longest first; done: topics (null: all brokers) whose unclean election an
+    earlier step turns off."""
+    texts, facts, assumptions, predictions, actions = list[str](), list[str](), list[str](), list[str](), list[Action]()
+    for name, bad, good, then in _UNSAFE:
+        rows = [
+            r for r in configs if r["resource_type"] == "topic" and (r["name"], r["effective_value"]) == (name, bad)
+        ]
+        if name == UNCLEAN:
+            rows = [
+                r
+                for r in rows
+                if r["resource_name"] not in done and (None not in done or r["source"] in ("topic", "broker"))
+            ]
+        topics = sorted({r["resource_name"] for r in rows})
+        if not topics:
+            continue
+        texts.append(f"set {name}={good} for {some([visible(topic) for topic in topics], 5)}")
+        for source, found in groups(rows, lambda r: r["source"]).items():
+            named = some(sorted({visible(r["resource_name"]) for r in found}))
+            kind = assumptions if source == "assumed_default" else facts
+            kind.append(f"{name} is {bad} for {named} (config layer: {source}).")
+        predictions.append(then)
+        actions += [Action(SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
+    if features and features.get(_ELR, 0) == 0:
+        level = features.get(_METADATA)
+        able = level is not None and level >= _ELR_NEEDS
+        texts.append("turn on eligible leader replicas" if able else "upgrade to Kafka 4.0 or later for ELR (KIP-966)")
+        facts.append(f"{_ELR} is 0, {_METADATA} is {level} when the log ended.")
+        predictions.append("With ELR the controller remembers who has every acknowledged record below min ISR.")
+        predictions.append(f"Turning it on removes the values of {MIN_ISR} that are set on single brokers.")
+        actions += [Action(FEATURE, name=_ELR, value="1")] if able else []
+    for ticket in groups(known_bugs, _ticket):
+        release = _FIXED_IN.get(ticket)
+        texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
+        facts.append(f"The controllers' release has {ticket}.")
+    rows = list(longest[:MOST_LONGEST])
+    if rows:
+        texts.append("check why partitions stood one failure from a loss for long")
+        facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in rows]
+    if not texts:
+        return []
+    return [
+        Step(
+            LATER,
+            "prevent_next",
+            f"Once every replica is in the ISR: {'; '.join(texts)}.",
+            "last_replica_standing, H1, H2" + (", rule_mismatch" if known_bugs else ""),
+            EXPOSURE,
+            facts=tuple(facts),
+            assumptions=tuple(assumptions),
+            predictions=tuple(predictions),
+            actions=tuple(actions),
+            **about([*known_bugs, *rows]),
+        )
+    ]
+
+
+def _ticket(row: Row) -> str:
+    return next(
+        (s["text"] or "a known bug" for s in row["reason"] or () if s["code"] == "rule_known_bug"), "a known bug"
+    )

@@ -1,0 +1,51 @@
+"""Where to move replicas of brokers that are gone: the plan of kafka-reassign-partitions.
+
+Sources: Kafka's ReassignPartitionsCommand (format of the plan), KIP-455 (a plan replaces a reassignment that is under
+way; a partition without a leader cannot be reassigned).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+
+from replay.incident.plan_step import MOST_PLACES, REASSIGN, Action, Row, groups, is_legal
+
+_LEAST_REPLICAS = 2
+
+
+def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Action]:
+    """For each set of gone brokers: move their replicas of at most MOST_PLACES partitions to active brokers, or remove
+    them if no other broker is active.
+
+    states: of partitions at the log's end, with `leader`, `replicas`, `adding_replicas`, `removing_replicas`."""
+    movable = [row for row in states if _is_movable(row) and is_legal(row["topic"])]
+    for gone, rows in groups(movable, lambda row: tuple(sorted(set(row["replicas"]) - set(active)))).items():
+        if gone and active and (plan := _plan(rows[:MOST_PLACES], gone, active)):
+            text = json.dumps({"version": 1, "partitions": plan}, separators=(",", ":"))
+            yield Action(REASSIGN, name=f"replicas-of-{'-'.join(map(str, gone))}.json", value=text)
+
+
+def _is_movable(state: Row) -> bool:
+    """Whether it has a leader, and no reassignment that a plan would replace."""
+    return state["leader"] not in (None, -1) and not (state["adding_replicas"] or state["removing_replicas"])
+
+
+def _plan(rows: Sequence[Row], gone: Sequence[int], active: Collection[int]) -> list[Row]:
+    """The entries of the plan: of each partition that gets a copy more or one gone less. A gone replica's place goes to
+    the active broker that has got the fewest so far."""
+    taken = dict.fromkeys(sorted(active), 0)
+    found: list[Row] = []
+    for row in rows:
+        replicas = list(row["replicas"])
+        for broker in gone:
+            spare = [b for b in taken if b not in replicas]
+            if spare:
+                chosen = min(spare, key=lambda b: (taken[b], b))
+                taken[chosen] += 1
+                replicas[replicas.index(broker)] = chosen
+            elif len(replicas) > _LEAST_REPLICAS:
+                replicas.remove(broker)
+        if replicas != row["replicas"]:
+            found.append({"topic": row["topic"], "partition": row["partition"], "replicas": replicas})
+    return found

@@ -1,0 +1,138 @@
+"""A plan as data: steps, and the actions in them that `jobs` renders as commands of Kafka's tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+
+PREVENT, COPY, START, DO_NOT, CHECK, LATER = "prevent", "copy", "start", "do_not", "check", "later"
+# In the order of a plan.
+PHASES = (PREVENT, COPY, START, DO_NOT, CHECK, LATER)
+MOST_PLACES = 20
+EXPOSURE = "docs/findings.md#exposure"
+WINDOWS = "docs/findings.md#hwm_regression-did-the-high-watermark-go-back"
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+
+SET_CONFIG, ELECT, REASSIGN, FEATURE = "set_config", "elect", "reassign", "feature"
+UNAVAILABLE, UNDER_REPLICATED = "unavailable", "under_replicated"
+GROUPS, HANGING, GROUP_IDS, TRANSACTION_IDS = "groups", "hanging", "group_ids", "transaction_ids"
+
+_LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that a tool of Kafka does.
+
+    what: SET_CONFIG (topic, null: the default of all brokers; name, value), ELECT (an unclean election: topic,
+    partition), REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED,
+    GROUPS, HANGING (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known;
+    partitions: which of them). by_controller: no broker may be there to answer.
+    """
+
+    what: str
+    topic: str | None = None
+    partition: int | None = None
+    name: str | None = None
+    value: str | None = None
+    partitions: tuple[int, ...] = ()
+    by_controller: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A line of a plan, and what is folded behind it. A plan has at most one step of each code.
+
+    phase: of PHASES. text: one line. facts, assumptions, predictions: sentences of one nature each. brokers: what it
+    is about; of `start` in the order in which to start them. places: topic-partition, at most MOST_PLACES of
+    place_count. rule: a number of docs/findings.md, or a kind of finding; see: the section that explains it.
+    """
+
+    phase: str
+    code: str
+    text: str
+    rule: str
+    see: str
+    facts: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    predictions: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    brokers: tuple[int, ...] = ()
+    places: tuple[str, ...] = ()
+    place_count: int = 0
+    finding_ids: tuple[str, ...] = ()
+
+
+def about(rows: Iterable[Row]) -> dict[str, Any]:
+    """The fields of a Step that say which findings and partitions it is about."""
+    found = list(rows)
+    places = dict.fromkeys(place(row) for row in found)
+    ids = [row["finding_id"] for row in found if row["finding_id"] is not None][:MOST_PLACES]
+    return {"places": tuple(sorted(places)[:MOST_PLACES]), "place_count": len(places), "finding_ids": tuple(ids)}
+
+
+def broker_state(brokers: Mapping[int, Row], broker: int) -> str:
+    """How a broker stood when the log ended. brokers: broker -> BROKER_HISTORY row.
+
+    Fenced says nothing of how it stopped: a broker that leads nothing is fenced as soon as it asks to stop, without a
+    record that it asked (BrokerHeartbeatManager.calculateNextBrokerState)."""
+    row = brokers.get(broker)
+    if row is None or row["incarnation_id"] is None:
+        return f"Broker {broker} was not registered when the log ended."
+    if not row["fenced"]:
+        asked = ", and had asked for a controlled shutdown" if row["in_controlled_shutdown"] else ""
+        return f"Broker {broker} was active when the log ended{asked}."
+    how = ", after a controlled shutdown" if row["in_controlled_shutdown"] else ""
+    return f"Broker {broker} was fenced when the log ended{how} (metadata offset {row['offset']})."
+
+
+def is_active(brokers: Mapping[int, Row], broker: int) -> bool:
+    """Whether a broker could lead when the log ended."""
+    row = brokers.get(broker)
+    return (
+        row is not None and row["incarnation_id"] is not None and not (row["fenced"] or row["in_controlled_shutdown"])
+    )
+
+
+def groups(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """The rows by key, in order."""
+    found: dict[Any, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def is_legal(topic: str | None) -> bool:
+    """Whether Kafka accepts the name: no other one gets into a command."""
+    return topic is not None and topic not in (".", "..") and _LEGAL_TOPIC.fullmatch(topic) is not None
+
+
+def visible(topic: str | None, topic_id: str | None = None) -> str:
+    """The name, escaped if Kafka does not accept it; the id of a topic without a name."""
+    return f"topic id {topic_id}" if topic is None else topic if is_legal(topic) else ascii(topic)[1:-1]
+
+
+def place(row: Row) -> str:
+    """Topic and partition of a row."""
+    return f"{visible(row['topic'], row['topic_id'])}-{row['partition']}"
+
+
+def some(texts: Sequence[str], most: int = MOST_PLACES) -> str:
+    """The first texts, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join([*texts[:most], *([f"{more} more"] if more > 0 else [])])
+
+
+def joined(brokers: Sequence[int], word: str = "and") -> str:
+    """ "broker 3", "brokers 3 and 4", "brokers 2, 3 and 4"."""
+    *first, last = map(str, brokers)
+    return f"brokers {', '.join(first)} {word} {last}" if first else f"broker {last}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,250 @@
+"""A plan follows from recorded facts: each step has its rule, keeps natures apart, and is there only if needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from jobs.incident.plan import as_row
+from replay.findings.statements import statement
+from replay.incident.plan import make_plan
+from replay.incident.plan_input import PlanInput
+from replay.incident.plan_step import PHASES, Step
+from replay.incident.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from tests.support.paths import ROOT
+from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def waiting(by: str = ELR, members: tuple[int, ...] = (3,), unclean: str = ON, **values: Any) -> Waiting:
+    layer = "assumed_default" if unclean == UNKNOWN else "topic"
+    given = {"topic_id": TOPIC_ID, "topic": "ledger", "replicas": (1, 2, 3), "layer": layer}
+    return Waiting(**{**given, "members": members, "by": by, "unclean": unclean, **values})
+
+
+def broker(fenced: bool = True, epoch: int = 20, **values: Any) -> dict[str, Any]:
+    given = {"incarnation_id": "i", "in_controlled_shutdown": False, "offset": 98, "broker_epoch": epoch}
+    return {"fenced": fenced, **given, **values}
+
+
+def brokers(*down: int) -> dict[int, dict[str, Any]]:
+    return dict.fromkeys(down, broker())
+
+
+def config(topic: str, name: str, value: str, source: str = "topic") -> dict[str, Any]:
+    row = {"resource_type": "topic", "resource_name": topic, "name": name}
+    return {**row, "effective_value": value, "source": source}
+
+
+def steps(**given: Any) -> dict[str, Step]:
+    return {step.code: step for step in make_plan(PlanInput(**given))}
+
+
+def commands(**given: Any) -> dict[str, list[str]]:
+    return {step["code"]: step["commands"] for step in as_row(make_plan(PlanInput(**given)))["steps"]}
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def rule_is_documented(rule: str) -> bool:
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    return f"**{rule}. " in text or f"`{rule}`" in text
+
+
+def test_nothing_follows_from_nothing() -> None:
+    assert make_plan(PlanInput()) == []
+    assert as_row([]) == {"steps": [], "fill_in": {}}
+
+
+def test_where_nothing_is_lost_nothing_is_copied() -> None:
+    found = steps(waiting=[waiting(unclean=OFF)], brokers=brokers(1, 2, 3))
+    assert list(found) == ["start", "no_unclean_election", "check_leaders"]
+    assert found["start"].text == (
+        "Start brokers one by one, in this order: 3, 1, 2. Wait after each until the partitions that wait for it have "
+        "a leader (1 has none)."
+    )
+    assert found["no_unclean_election"].facts == ("When the log ended, the ISR was empty and the ELR was 3: ledger-0.",)
+
+
+def test_unclean_election_is_turned_off_by_a_controller_while_no_broker_runs() -> None:
+    given = {"waiting": [waiting(), waiting(topic="mail", layer="static", topic_id="m")]}
+    tool, entity = "kafka-configs.sh --bootstrap-{} --alter", f"--add-config {UNCLEAN}=false"
+    for active, server in ((False, 'controller "$CONTROLLERS"'), (True, 'server "$BOOTSTRAP"')):
+        known = {**brokers(1, 2, 3), 9: broker(fenced=not active)}
+        found = commands(**given, brokers=known)["turn_off_unclean"]
+        assert found == [
+            f"{tool.format(server)} --entity-type brokers --entity-default {entity}",
+            f"{tool.format(server)} --entity-type topics --entity-name ledger {entity}",
+        ]
+    row = as_row(make_plan(PlanInput(**given, brokers=brokers(1, 2, 3))))
+    assert list(row["fill_in"]) == ["$BOOTSTRAP", "$CONTROLLERS"]
+
+
+def test_an_assumed_config_is_no_fact() -> None:
+    found = steps(waiting=[waiting(unclean=UNKNOWN)], brokers=brokers(1, 2, 3))["turn_off_unclean"]
+    assert found.facts == ()
+    assert found.assumptions == (f"No config in the evidence sets {UNCLEAN} for ledger: it may be on.",)
+    assert "if it is on" in found.text
+
+
+def test_what_an_outsider_would_lose() -> None:
+    seen = {3: {"log_end_offset": 150, "high_watermark": 150}, 1: {"log_end_offset": 80, "high_watermark": 80}}
+    seen[2] = {"log_end_offset": None, "high_watermark": None}
+    found = steps(waiting=[waiting()], brokers=brokers(1, 2, 3), last_seen={(TOPIC_ID, 0): seen})["turn_off_unclean"]
+    assert found.predictions == (
+        "ledger-0: broker 1 would lose at least 70 acknowledged records, if its log still ends at 80, where it was "
+        "last seen.",
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {},
+        {3: {"log_end_offset": 9, "high_watermark": None}, 1: {"log_end_offset": 8, "high_watermark": 8}},
+        {3: {"log_end_offset": 9, "high_watermark": 9}, 1: {"log_end_offset": 9, "high_watermark": 9}},
+    ],
+)
+def test_a_loss_that_is_not_certain_is_not_known(seen: dict[int, Any]) -> None:
+    found = steps(waiting=[waiting()], brokers=brokers(1, 2, 3), last_seen={(TOPIC_ID, 0): seen})["turn_off_unclean"]
+    assert found.predictions == ("How many records that election would lose is not known.",)
+
+
+def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
+    found = steps(waiting=[waiting(LAST_KNOWN, unclean=OFF)], brokers=brokers(1, 2, 3))
+    assert found["copy"].brokers == (1, 2, 3)
+    assert found["copy"].text.endswith("Compare the copies of ledger-0 before broker 3 starts.")
+    assert "is elected uncleanly as it comes back" in found["start"].predictions[0]
+
+
+def test_where_nobodys_return_helps_an_election_is_the_last_resort() -> None:
+    rows = [waiting(NOBODY, (), OFF), waiting(members=(1,), topic="mail", topic_id="m", replicas=(1, 2))]
+    found = steps(waiting=rows, brokers=brokers(1, 2, 3))
+    assert (found["start"].brokers, found["elect"].brokers) == ((1,), (2, 3))
+    assert found["copy"].places == ("ledger-0",)
+    (command,) = commands(waiting=rows, brokers=brokers(1, 2, 3))["elect"]
+    assert command.endswith("--election-type UNCLEAN --topic ledger --partition 0")
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        (None, "copy"),
+        (broker(), "copy"),
+        (broker(incarnation_id=None), "copy"),
+        (broker(epoch=121), "find_old_copies"),
+        (broker(fenced=False), "find_old_copies"),
+    ],
+)
+def test_a_leader_that_came_back_has_truncated_its_log(row: dict[str, Any] | None, code: str) -> None:
+    lost = finding(verdict="possible") | {"previous_leader": 3}
+    found = steps(lost=[lost], brokers={} if row is None else {3: row})
+    assert list(found) == [code]
+    assert (found[code].brokers, found[code].places) == ((3,), ("ledger-0",))
+
+
+@pytest.mark.parametrize("leader", [None, -1])
+def test_an_unknown_leader_is_not_named(leader: int | None) -> None:
+    assert steps(lost=[finding(verdict="possible") | {"previous_leader": leader}]) == {}
+
+
+def test_a_fenced_broker_is_not_said_to_have_stopped_in_some_way() -> None:
+    found = steps(waiting=[waiting()], brokers={3: broker(), 1: broker(in_controlled_shutdown=True)})["start"]
+    assert "Broker 3 was fenced when the log ended (metadata offset 98)." in found.facts
+    assert "Broker 1 was fenced when the log ended, after a controlled shutdown (metadata offset 98)." in found.facts
+    assert "Broker 2 was not registered when the log ended." in found.facts
+
+
+def test_the_disk_of_a_last_replica_is_kept() -> None:
+    alone = state(110, 3, [3], replicas=[3, 1], min_isr=1)
+    found = steps(alone=[alone], alone_count={3: 1}, brokers={3: broker(fenced=False), 1: broker()})
+    assert list(found) == ["start", "keep_disks", "check_leaders"]
+    assert found["start"].brokers == (1,)
+    assert found["keep_disks"].facts[-1] == "The effective min ISR was 1 (config layer: topic)."
+
+
+def test_configs_that_lose_records_are_changed_once_all_are_back() -> None:
+    rows = [
+        config("a", "min.insync.replicas", "1"),
+        config("b", "min.insync.replicas", "2"),
+        config("c", UNCLEAN, "true", "assumed_default"),
+        config("ledger", UNCLEAN, "true"),
+    ]
+    found = steps(configs=rows, waiting=[waiting()], brokers=brokers(1, 2, 3))["prevent_next"]
+    assert (
+        found.text == f"Once every replica is in the ISR: set min.insync.replicas=2 for a; set {UNCLEAN}=false for c."
+    )
+    assert found.facts == ("min.insync.replicas is 1 for a (config layer: topic).",)
+    assert found.assumptions == (f"{UNCLEAN} is true for c (config layer: assumed_default).",)
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({}, None),
+        ({"metadata.version": 25, "eligible.leader.replicas.version": 1}, None),
+        ({"metadata.version": 21}, 0),
+        ({"metadata.version": 23, "eligible.leader.replicas.version": 0}, 1),
+    ],
+)
+def test_elr_is_turned_on_where_it_is_known_to_be_off(features: dict[str, int], expected: int | None) -> None:
+    found = steps(features=features).get("prevent_next")
+    assert (None if found is None else len(found.actions)) == expected
+
+
+def test_a_known_bug_at_work_asks_for_an_upgrade() -> None:
+    rows = [
+        other_kind("m", kind="rule_mismatch", reason=[statement("rule_known_bug", text=ticket)])
+        for ticket in ("KAFKA-19522", "KAFKA-1")
+    ]
+    assert steps(known_bugs=rows)["prevent_next"].text == (
+        "Once every replica is in the ISR: upgrade the controllers to 4.1.0 or later (KAFKA-19522); upgrade the "
+        "controllers (KAFKA-1)."
+    )
+
+
+def test_no_name_that_kafka_refuses_is_in_a_command() -> None:
+    topic = "a;rm -rf ~\x1b"
+    rows = [waiting(topic=topic), waiting(NOBODY, (), topic=topic)]
+    lost = finding(topic=topic) | {"previous_leader": 3}
+    given = {"waiting": rows, "configs": [config(topic, UNCLEAN, "true")], "lost": [lost], "brokers": brokers(1, 2, 3)}
+    for step in as_row(make_plan(PlanInput(**given, current={topic: TOPIC_ID})))["steps"]:
+        assert "rm -rf" not in "".join(step["commands"])
+        assert "\x1b" not in "".join((*step["places"], *step["facts"], step["text"]))
+
+
+def test_every_step_names_its_rule_mixes_no_natures_and_forbids_no_runnable_text() -> None:
+    lost = finding() | {"previous_leader": 3}
+    back = finding() | {"previous_leader": 9}
+    groups = lost | {"topic": "__consumer_offsets", "verdict": "possible"}
+    rows = [waiting(), waiting(NOBODY, (), topic="n", replicas=(4, 5)), waiting(LAST_KNOWN, topic="k")]
+    longest = exposure("x", kind="last_replica_standing", reason=[statement("last_replica", [4], offset=9)])
+    given = PlanInput(
+        waiting=rows,
+        alone=[state(110, 3, [3], replicas=[3, 1])],
+        alone_count={3: 1},
+        lost=[lost, back, groups],
+        longest=[longest],
+        configs=[config("a", "min.insync.replicas", "1")],
+        features={"metadata.version": 25},
+        brokers={**brokers(1, 2, 3, 4, 5), 9: broker(epoch=121)},
+    )
+    found = make_plan(given)
+    assert len(found) == len({step.code for step in found}) == 10
+    for step in found:
+        assert step.text.count("\n") == 0
+        page, _, anchor = step.see.partition("#")
+        assert anchor in anchors(page)
+        assert all(rule_is_documented(rule) for rule in step.rule.split(", ")), step.rule
+        assert not any("Prediction" in text for text in (*step.facts, *step.assumptions, *step.predictions))
+        assert step.phase != "do_not" or step.actions == ()
+        assert ".sh" not in step.text
+    order = [PHASES.index(step.phase) for step in found]
+    assert order == sorted(order)
