@@ -62,9 +62,9 @@ class LoggedProcess:
     quiet_until_ms: int | None = None
 
     @property
-    def alone_until_ms(self) -> int | None:
-        """Until when no other process of the broker logged a line; None if unknown."""
-        return self.quiet_until_ms if self.next_ms is None else self.next_ms[0]
+    def alone_until_ms(self) -> list[int]:
+        """Times until which no other process of the broker had logged a line, if all lines are there."""
+        return [at for at in (self.quiet_until_ms, self.next_ms and self.next_ms[0]) if at is not None]
 
     def is_of_the_next(self, timestamp_ms: int) -> bool:
         """Whether the process after it, and no later one, wrote a line of that time."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
@@ -94,6 +95,35 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
         elr_on=_elr_on(history, cluster),
         marked=states.marked,
     )
+
+
+def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts) -> Array:
+    """Rows, in a stretch of known states, after a leader epoch whose leader had led before with another one in between,
+    and had not registered since: worth judging, no verdict (`LeaderTerms.counts_old_log_ends`)."""
+    result = np.zeros(len(states.key), dtype=bool)
+    rows = np.flatnonzero(facts.changes & (states.leader >= 0))
+    back = rows[(states.previous_leader[rows] >= 0) & (states.previous_leader[rows] != states.leader[rows])]
+    if not len(back):
+        return result
+    # The last leader epoch of the same leader in the same stretch before each.
+    led = np.flatnonzero((states.leader >= 0) & ~states.removed)
+    order = led[np.lexsort((led, states.leader[led], facts.stretch[led]))]
+    place = np.empty(len(states.key), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    earlier = order[np.maximum(place[back] - 1, 0)]
+    same = (earlier < back) & (facts.stretch[earlier] == facts.stretch[back])
+    same &= states.leader[earlier] == states.leader[back]
+    back, earlier = back[same], earlier[same]
+    begun = [
+        (s.broker_id, s.batch_base_offset) for b in cluster.brokers.states for s in cluster.brokers.restarts(b, -1)
+    ]
+    events = Events(*np.array(begun, dtype=np.int64).reshape(-1, 2).T)
+    registered = events.up_to(states.leader[back], facts.batch[back])
+    registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
+    result[back[~registered]] = True
+    # Every later election of the stretch.
+    since = np.maximum.accumulate(np.where(result, np.arange(len(result)), -1))
+    return (since >= facts.stretch) & ~result
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:

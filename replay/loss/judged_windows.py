@@ -18,7 +18,7 @@ from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
 from replay.loss.election_facts import ElectionFacts, partition_elections
-from replay.loss.facts import StateFacts, facts_of
+from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import Recorded
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
@@ -76,6 +76,7 @@ def judged_windows(
     facts = facts_of(history, states, cluster)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     suspicious[below_logged(history, states, events, np.flatnonzero(facts.changes & (states.leader >= 0)))] = True
+    suspicious |= after_old_log_ends(states, facts, cluster)
     windows = build_windows(states, suspicious)
     if most is not None:
         _check_topics(history, windows.election, most)
@@ -86,7 +87,7 @@ def judged_windows(
         around = (state[start], state[election - 1], state[election], state[end] if end >= 0 else None)
         window = _judged_window(elections[election], start, around, cluster)
         # The high watermark that made it suspicious may be of a log that was lost long before.
-        if exposed or window.judgement.is_contradicted:
+        if exposed or window.judgement.is_contradicted or window.judgement.rests_on_old_log_ends:
             yield window
 
 

@@ -139,11 +139,9 @@ def _as_logged(session: Session, cluster: ClusterFacts) -> Session:
         return session
     error_ms, readings = cluster.clock.error_ms, cluster.boots.get(session.broker_id, ())
     alive_ms = max(session.alive_until_ms, logged.last_ms - error_ms)
-    alone_ms = session.alone_until_ms
-    until_ms = logged.alone_until_ms
-    if until_ms is not None and is_same_boot(readings, alive_ms, until_ms - error_ms, error_ms):
-        alone_ms = until_ms - error_ms
-    return replace(session, alive_until_ms=alive_ms, alone_until_ms=alone_ms)
+    until = [at_ms - error_ms for at_ms in logged.alone_until_ms]
+    alone = [at_ms for at_ms in until if is_same_boot(readings, alive_ms, at_ms, error_ms)]
+    return replace(session, alive_until_ms=alive_ms, alone_until_ms=max([session.alone_until_ms, *alone]))
 
 
 def broker_sessions(

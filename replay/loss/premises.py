@@ -15,6 +15,8 @@ from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import NO_DIRECTORY, LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
 
+OLD_LOG_ENDS = "not_held_old_log_ends"
+
 
 @dataclass(frozen=True, slots=True)
 class Premise:
@@ -224,7 +226,7 @@ def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
     if found is None:
         yield Premise("premise_log_ends_current", True)
     else:
-        yield Premise("not_held_old_log_ends", False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
+        yield Premise(OLD_LOG_ENDS, False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
 
 
 def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:

@@ -16,7 +16,7 @@ from replay.cluster.facts import Clock
 from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
 from replay.loss.line_bounds import LineBounds
 from replay.loss.liveness import Session
-from replay.loss.premises import NO_MEMBER, Membership, Premise
+from replay.loss.premises import NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.offsets.evidence import (
     OPEN,
@@ -118,6 +118,12 @@ class Judgement:
         cut off only voids what a boot id shows."""
         codes = {p.code for p in self.against} - {"contradicted_by_corruption"}
         return self.verdict == PROVEN or any(code.startswith("contradicted") for code in codes)
+
+    @property
+    def rests_on_old_log_ends(self) -> bool:
+        """Whether a leader may have counted on log ends that its followers no longer had, so that a member of the ISR
+        may lack what was acknowledged."""
+        return self.verdict != EXCLUDED and any(p.code == OLD_LOG_ENDS for p in self.against)
 
     @property
     def first_lost_offset(self) -> int | None:
