@@ -49,21 +49,13 @@ def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> Non
     assert f"drill-{os.getpid()}-" not in left
 
 
-# Sequences that were read in Kafka's source. Each fails, too, if it does not come about.
-MISLEADING = (
-    "unregistered_high_watermark",
-    "appends_above_high_watermark",
-    "abandoned_future_log",
-    "epochs_in_one_delta",
-    "restart_inside_session",
-)
+# Sequences that were read in Kafka's source. Each fails, too, if it does not come about. What others left on 4.3.1 is
+# in tests/cases/drill_*; `make drill SCENARIO=...` plays them.
+MISLEADING = ("unregistered_high_watermark", "restart_inside_session")
 
 
 @pytest.mark.parametrize("name", MISLEADING)
 def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str) -> None:
-    if name == "epochs_in_one_delta" and not possible():
-        assert read_scenario(name).refusal(root=True, namespaces=False)
-        return
     words = ["drill", name, "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
     assert done.exit_code == 0, (done.output, done.exception)
