@@ -28,6 +28,9 @@ LOST: dict[str, dict[tuple[str, int], tuple[int, int]]] = {
         ("legacy", 1): (30, 50),
     },
 }
+# Lost, and not shown without the nodes' own logs: its high watermark was read when its leader had been killed, alone in
+# the ISR. Another process of it may have led in its own eyes by then, with a high watermark that nobody ever had.
+UNDECIDED = {"unclean-4.4.0": {("legacy", 1)}}
 
 
 @cache
@@ -63,10 +66,11 @@ def windows(found: Detected) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", LOST)
 def test_proven_are_exactly_the_partitions_that_lost_records(name: str) -> None:
     found = proven(run(name))
-    assert set(found) == set(LOST[name])
-    for place, (lost, first) in LOST[name].items():
+    assert set(found) == set(LOST[name]) - UNDECIDED.get(name, set())
+    for place in found:
+        lost, first = LOST[name][place]
         assert found[place]["loss_min"] == lost
-        # Where the leader before may have crashed inside its session it is not known what the logs shared.
+        # Where the leader before may have been two processes it is not known what the logs shared.
         assert found[place]["first_lost_offset"] in (None, first)
         assert found[place]["loss_max"] is None or found[place]["loss_max"] >= lost
 

@@ -42,7 +42,7 @@ def found(name: str, with_logs: bool = True, with_boots: bool = True) -> pa.Tabl
     decoded = decode(capture(name))
     history, state = history_of(decoded)
     events = events_of(decoded, state, history.table) if with_logs else None
-    cluster = cluster_of(decoded, state)
+    cluster = cluster_of(decoded, state, history=history.table if with_logs else None)
     cluster = cluster if with_boots else replace(cluster, boots={})
     offsets = with_topic_ids(decoded.offsets, history.table)
     return detect(history.table, offsets, cluster, None, events).findings

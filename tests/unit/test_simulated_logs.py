@@ -62,7 +62,8 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 def test_lives_log_every_kind_of_line() -> None:
     lives = (life(fault, seed) for fault in FAULTS for seed in range(20))
-    assert {line.kind for each in lives for line in each.world.logged} == set(TEXTS)
+    # A leader has a line of its own epoch before it serves, so its epochs always say where a follower's log parts.
+    assert {line.kind for each in lives for line in each.world.logged} == set(TEXTS) - {"fetch_offset_reset"}
 
 
 def test_lines_of_registrations_read_as_text_are_the_rows() -> None:

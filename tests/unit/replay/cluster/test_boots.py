@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from replay.cluster.boots import BootReading, boots_of, is_same_boot
+from replay.cluster.boots import BootReading, LoggedProcess, boots_of, is_same_boot, processes_of
 
 
 def rows(*readings: tuple[int | None, str]) -> list[dict[str, object]]:
@@ -47,3 +50,69 @@ def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
     assert own[1] == BootReading(None, 150, 160, 70, "m", "n", True)
     assert is_same_boot(own, 110, 200, 0)
     assert not is_same_boot(own[:2], 110, 120, 0)
+
+
+BOOTED = BootReading("a", 10_000, 10_100, 3_000, local_disks=True)
+
+
+@pytest.mark.parametrize(
+    ("reading", "since", "until", "error", "expected"),
+    [
+        # It had started two seconds before at the latest, on the machine whose disks hold the log.
+        (BOOTED, 5_000, 10_000, 0, True),
+        (BOOTED, 4_999, 10_000, 0, False),
+        (BOOTED, 5_010, 9_990, 10, True),
+        (BOOTED, 5_009, 9_990, 10, False),
+        (BOOTED, 5_010, 9_991, 10, False),
+        (replace(BOOTED, boot_id=None), 5_000, 10_000, 0, True),
+        (replace(BOOTED, local_disks=False), 5_000, 10_000, 0, False),
+        (replace(BOOTED, local_disks=None), 5_000, 10_000, 0, False),
+        (replace(BOOTED, booted_by_ms=None), 5_000, 10_000, 0, False),
+    ],
+)
+def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
+    reading: BootReading, since: int, until: int, error: int, expected: bool
+) -> None:
+    assert is_same_boot([reading], since, until, error) is expected
+
+
+# Processes that a server.log shows.
+
+
+def boot(position: int, first: int | None, last: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
+    row = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": position, "broker_epoch": epoch}
+    return {**row, "begins_in_file": True, "first_event_ms": first, "last_event_ms": last, **more}
+
+
+def test_the_process_after_one_in_the_same_file_is_the_next_one() -> None:
+    rows = [boot(90, 300, 400, 12), boot(0, 0, 100, 5, begins_in_file=False), boot(50, 200, 250, None)]
+    assert processes_of(rows) == {(1, 5): LoggedProcess(100, (200, 250)), (1, 12): LoggedProcess(400)}
+    assert processes_of(rows)[1, 5].is_of_the_next(250)
+    assert not processes_of(rows)[1, 5].is_of_the_next(251)
+    assert not processes_of(rows)[1, 12].is_of_the_next(400)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        # A hole, another file, another node, an unknown clock.
+        boot(50, 200, 250, None, begins_in_file=False),
+        boot(50, 200, 250, None, path="server.log.1"),
+        boot(50, 200, 250, None, node_id=2),
+        boot(50, 200, 250, None, capture="d"),
+        boot(50, None, None, None),
+    ],
+)
+def test_what_does_not_follow_in_the_same_file_is_not_the_next_process(after: dict[str, Any]) -> None:
+    assert processes_of([boot(0, 0, 100, 5), after])[1, 5] == LoggedProcess(100)
+
+
+def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() -> None:
+    """A copy that lacks lines may show a later process as the next one."""
+    copies = [boot(0, 0, 90, 5), boot(50, 200, 250, None)], [boot(0, 0, 100, 5), boot(50, 300, 350, None)]
+    rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
+    assert processes_of(rows) == {(1, 5): LoggedProcess(100, (200, 250))}
+
+
+def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:
+    assert processes_of([boot(0, 0, 100, None), boot(0, None, None, 5, path="b"), boot(0, 0, 1, 5, node_id=None)]) == {}

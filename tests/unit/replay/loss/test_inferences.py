@@ -23,7 +23,13 @@ LINE = "70 b2 e0@0 e2@80"
 
 
 def window(
-    history: tuple[str, ...], *lines: str, brokers: BrokerTimeline, at: int = 60, elr: bool = False
+    history: tuple[str, ...],
+    *lines: str,
+    brokers: BrokerTimeline,
+    at: int = 60,
+    elr: bool = False,
+    topic: str = "t",
+    **known: Any,
 ) -> tuple[str, int, int | None, dict[str, Row]]:
     cluster = ClusterFacts(
         "c",
@@ -33,8 +39,9 @@ def window(
         ms(1_000),
         session_timeout_ms=TIMEOUT_MS,
         checkpoint_interval_ms=1_000,
+        **known,
     )
-    found = detect(states(*history), offsets_table(evidence(*lines)), cluster).findings.to_pylist()
+    found = detect(states(*history, topic=topic), offsets_table(evidence(*lines)), cluster).findings.to_pylist()
     (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
     said = {s["code"]: s for s in finding["reason"]}
     return finding["verdict"], finding["loss_min"], finding["loss_max"], said
@@ -42,6 +49,9 @@ def window(
 
 KILLED = sessions(*UP, "50 fence 1")
 STOPPED = sessions(*UP, "49 shutdown 1", "51 fence 1")
+# Another process of the leader registered within its term.
+REGISTERED_AGAIN = ("40 register 1 j1", "41 unfence 1", "50 fence 1")
+AGAIN = sessions(*UP, *REGISTERED_AGAIN)
 
 
 # Floors.
@@ -131,9 +141,11 @@ def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
         assert "ceiling_below_min_isr" not in window(UNCLEAN, early, LINE, brokers=brokers)[3]
 
 
-def test_a_leader_that_may_have_restarted_leaves_it_open_what_its_log_shared() -> None:
-    """Nothing below min ISR was acknowledged, but broker 2 may have followed a process that had less."""
-    verdict, _, most, said = window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(KILLED))
+def test_a_leader_that_registered_again_leaves_it_open_what_its_log_shared() -> None:
+    """Nothing below min ISR was acknowledged, but broker 2 may have followed a process that had less. A process that
+    crashed and never registered reached nobody."""
+    assert window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(KILLED))[0] == "excluded"
+    verdict, _, most, said = window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(AGAIN))
     assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("possible", None, 80)
     assert "log_end_at_most" in said
     assert "log_end" not in said
@@ -149,6 +161,7 @@ PREMISES = {
     "premise_same_directory",
     "premise_alive",
     "premise_leaders_ran",
+    "premise_log_ends_current",
 }
 
 
@@ -161,7 +174,7 @@ def test_a_member_is_trusted_premise_by_premise() -> None:
 @pytest.mark.parametrize(
     ("failing", "more"),
     [
-        ("not_held_leader_may_have_restarted", ("50 fence 1",)),
+        ("not_held_leader_may_have_restarted", REGISTERED_AGAIN),
         ("not_held_no_sign_of_life", ("49 shutdown 1", "51 fence 1", "62 fence 2")),
         ("not_held_registered_with_it", ("49 shutdown 1", "51 fence 1", "60 register 2 new batch=60")),
         ("restarted", ("49 shutdown 1", "51 fence 1", "54 register 2 new", "55 unfence 2")),
@@ -179,6 +192,152 @@ def test_a_mark_of_the_controller_is_a_premise_that_fails() -> None:
     marked = (*HANDED_OVER[:2], "60 isr=2 leader=2 recovering")
     verdict, *_, said = window(marked, brokers=STOPPED)
     assert (verdict, said["not_held_marked"]["offset"]) == ("undetermined", 60)
+
+
+# One process wrote the term.
+
+
+def in_directories(timeline: BrokerTimeline, incarnation: str, names: list[str] | None) -> BrokerTimeline:
+    """The same brokers, of which that incarnation registered these directories."""
+    states = timeline.states.items()
+    return BrokerTimeline(
+        {b: [replace(s, log_dirs=names) if s.incarnation_id == incarnation else s for s in own] for b, own in states}
+    )
+
+
+EARLIER = sessions("0 register 1 i0", *UP, "50 fence 1")
+
+
+@pytest.mark.parametrize(
+    "brokers",
+    [
+        KILLED,
+        # An earlier process has the same directories, and so had ended: it would hold their locks.
+        EARLIER,
+        # A registration that amends the one before is of the same process.
+        sessions(*UP, "40 register 1 i1", "41 unfence 1", "50 fence 1"),
+        # Whoever registers after the term has served nobody in it.
+        sessions(*UP, "50 fence 1", "51 register 1 j1"),
+    ],
+)
+def test_a_leader_that_registered_once_was_one_process_for_everybody_else(brokers: BrokerTimeline) -> None:
+    """BrokerServer.startup opens the listener last: who starts inside the session of a crashed process serves nobody."""
+    verdict, _, most, said = window(HANDED_OVER, brokers=brokers)
+    assert (verdict, most) == ("excluded", 0)
+    assert "premise_leaders_ran" in said
+
+
+@pytest.mark.parametrize(
+    ("brokers", "around"),
+    [
+        (AGAIN, {}),
+        # A process of other directories may run beside it, and so may one that registered none.
+        (in_directories(EARLIER, "i0", ["d9"]), {}),
+        (in_directories(EARLIER, "i0", None), {}),
+        # A coordinator writes before anybody reaches its broker; what is in tiered storage outlives the process.
+        (KILLED, {"topic": "__consumer_offsets"}),
+        (KILLED, {"topic": "__transaction_state"}),
+        (KILLED, {"topic": "__share_group_state"}),
+        (KILLED, {"tiered_topics": frozenset({"t"})}),
+    ],
+)
+def test_what_does_not_show_that_one_process_served(brokers: BrokerTimeline, around: dict[str, Any]) -> None:
+    verdict, *_, said = window(HANDED_OVER, brokers=brokers, **around)
+    assert verdict != "excluded"
+    assert said["not_held_leader_may_have_restarted"]["brokers"] == [1]
+
+
+def test_a_term_that_a_snapshot_cut_may_have_registrations_that_nobody_sees() -> None:
+    history = ("10 checkpoint isr=1,2,3", *HANDED_OVER[1:])
+    verdict, *_, said = window(history, brokers=KILLED)
+    assert (verdict, "not_held_earlier_leaders_unknown" in said) == ("undetermined", True)
+
+
+# High watermarks of a process that led in its own eyes (B7 of docs/findings.md, P2).
+
+OWN_EYES = "48 b1 hw=150 e0@0"
+
+
+@pytest.mark.parametrize(
+    ("reading", "brokers", "history"),
+    [
+        # Read while the registered process certainly ran; it was unfenced again; below min ISR a mark stands still.
+        ("45 b1 hw=150 e0@0", KILLED, UNCLEAN),
+        (OWN_EYES, sessions(*UP, "50 fence 1", "70 unfence 1"), UNCLEAN),
+        (OWN_EYES, newer(KILLED), UNCLEAN),
+        # With two in its ISR nobody's log end is the high watermark.
+        (OWN_EYES, KILLED, (UNCLEAN[0], "20 isr=1,3", "50 isr= leader=-1", *UNCLEAN[3:])),
+        # Not the leader's.
+        ("48 b3 hw=150 e0@0", KILLED, UNCLEAN),
+    ],
+)
+def test_a_high_watermark_of_a_process_that_served_is_a_floor(
+    reading: str, brokers: BrokerTimeline, history: tuple[str, ...]
+) -> None:
+    verdict, least, *_ = window(history, reading, LINE, brokers=brokers)
+    assert (verdict, least) == ("proven", 70)
+
+
+@pytest.mark.parametrize(
+    ("history", "brokers"),
+    [
+        (UNCLEAN, KILLED),
+        # With min ISR 1 newer brokers go on as well.
+        (("10 isr=1,2,3 min=1", *UNCLEAN[1:]), newer(KILLED)),
+    ],
+)
+def test_a_high_watermark_may_be_of_a_process_that_nobody_reached(
+    history: tuple[str, ...], brokers: BrokerTimeline
+) -> None:
+    """It started inside the session of the killed leader, alone in the ISR: its log end is its high watermark."""
+    verdict, least, *_ = window(history, OWN_EYES, LINE, brokers=brokers)
+    assert (verdict, least) == ("possible", 0)
+
+
+# Broker 2 takes it in again at 70, and broker 3 is elected uncleanly at 110.
+TAKEN_IN = (*UNCLEAN[:4], "70 isr=2,1 recovered", "100 isr= leader=-1", "110 isr=3 leader=3 recovering")
+SERVED_AGAIN = ("75 b1 hw=140 e0@0 e2@80", "85 b1 hw=150 e0@0 e2@80", "120 b3 e0@0 e4@60")
+BACK = sessions(*UP, "50 fence 1", "62 register 1 j1", "63 unfence 1", "100 fence 1", "100 fence 2")
+
+
+def test_who_is_taken_in_by_another_leader_has_that_ones_high_watermark() -> None:
+    assert window(TAKEN_IN, *SERVED_AGAIN, brokers=BACK, at=110)[:2] == ("proven", 90)
+    never = (*TAKEN_IN[:4], "70 isr=2,3 recovered", *TAKEN_IN[5:])
+    assert window(never, *SERVED_AGAIN, brokers=BACK, at=110)[0] != "proven"
+
+
+# A leader that is elected again as the same process passes every floor on (P5).
+
+RELED = (*UNCLEAN[:3], "60 isr=1 leader=1", "90 isr= leader=-1", "100 isr=3 leader=3 recovering")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "verdict", "least"),
+    [
+        (sessions(*UP, "50 fence 1", "58 unfence 1", "90 fence 1"), "proven", 70),
+        (sessions(*UP, "50 fence 1", "58 register 1 j1", "58 unfence 1", "90 fence 1"), "possible", 0),
+    ],
+)
+def test_only_the_process_that_led_passes_everything_on(brokers: BrokerTimeline, verdict: str, least: int) -> None:
+    found = window(RELED, "30 b1 hw=150 e0@0", "110 b3 e0@0 e4@80", brokers=brokers, at=100)
+    assert found[:2] == (verdict, least)
+
+
+# A replica that is moved between directories (B4).
+
+MOVED = ("10 isr=1,2,3", "30 isr=1,2,3 dirs=d1,other,d3", *HANDED_OVER[1:])
+STOPPED_TOO = sessions(
+    *UP, "48 shutdown 2", "49 fence 2", "49 shutdown 1", "51 fence 1", "54 register 2 n", "55 unfence 2"
+)
+
+
+def test_a_replica_that_moved_may_have_come_back_with_its_new_log() -> None:
+    """Kafka's LogManager.recoverAbandonedFutureLogs takes the future log, whatever it lacks."""
+    assert window(HANDED_OVER, brokers=STOPPED_TOO, elr=True)[0] == "excluded"
+    verdict, *_, said = window(MOVED, brokers=STOPPED_TOO, elr=True)
+    assert (verdict, said["not_held_directory_changed"]["brokers"]) == ("undetermined", [2])
+    # Without a restart the old log is the log until the new one has everything.
+    assert window(MOVED, brokers=STOPPED, elr=True)[0] == "excluded"
 
 
 # Contradictions.

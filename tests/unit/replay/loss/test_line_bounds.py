@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from replay.bucket import detect
-from replay.cluster.boots import BootReading
+from replay.cluster.boots import BootReading, LoggedProcess
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
@@ -27,6 +27,8 @@ FROZEN = sessions(*UP, "50 fence 1", "70 unfence 1")
 # It was fenced, and another process registered.
 KILLED = sessions(*UP, "50 fence 1", "90 register 1 j1")
 LEFT = sessions(*UP, "49 shutdown 1", "51 fence 1")
+# Another process registered while it led.
+AGAIN = sessions(*UP, "40 register 1 j1", "41 unfence 1", "50 fence 1")
 
 
 def boots(*readings: str) -> dict[int, list[BootReading]]:
@@ -49,6 +51,7 @@ def window(
     history: tuple[str, ...] = UNCLEAN,
     machines: dict[int, list[BootReading]] | None = None,
     at: int = 60,
+    processes: dict[tuple[int, int], LoggedProcess] | None = None,
 ) -> Row:
     cluster = ClusterFacts(
         "c",
@@ -59,6 +62,7 @@ def window(
         session_timeout_ms=TIMEOUT_MS,
         checkpoint_interval_ms=1_000,
         boots=machines or {},
+        processes=processes or {},
     )
     found = detect(states(*history), offsets_table(evidence(*offsets)), cluster, None, lines).findings.to_pylist()
     (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
@@ -138,6 +142,22 @@ def test_a_high_watermark_that_may_be_the_new_leaders_is_no_floor(line: str) -> 
     assert (found["verdict"], found["loss_min"]) == ("possible", 0)
 
 
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        # The checkpoint's value, of the state before broker 1 was alone.
+        ("b1 leads e0 p0 at=150 hw=150", "proven"),
+        # A process that nobody reached may have logged these, alone in the ISR.
+        ("b1 stays e0 p1 hw=150", "possible"),
+        ("b1 follows -1 e1 p2 at=150 hw=150 from=1/0", "possible"),
+        ("b1 follows -1 e1 p2 at=150 hw=150", "possible"),
+    ],
+)
+def test_a_high_watermark_logged_by_a_process_that_nobody_reached_is_no_floor(line: str, verdict: str) -> None:
+    assert window(logged(WON, line), KILLED)["verdict"] == verdict
+    assert window(logged(WON, line), waiting(KILLED))["verdict"] == "proven"
+
+
 def test_a_floor_passes_an_election_only_as_far_as_its_winner_had_it() -> None:
     again = (*UNCLEAN[:4], "80 isr= leader=-1", "90 isr=3 leader=3 recovering", "95 isr=3,1")
     lines = logged(WON, "b1 stays e0 p1 hw=150", "b3 leads e4 p5 at=60 hw=60 from=-1/3")
@@ -151,9 +171,13 @@ def test_a_floor_passes_an_election_only_as_far_as_its_winner_had_it() -> None:
 def test_a_truncation_below_the_high_watermark_is_a_floor(what: str) -> None:
     begins = "b1 follows 2 e2 p4 at=150 hw=150 t=40"
     begins = f"{begins} old" if what == "cuts-old" else begins
-    found = window(logged(WON, begins, f"b1 {what} 2 r0 to=80 hw=150 t=40.1"), KILLED)
-    assert (found["verdict"], found["loss_min"]) == ("proven", 70)
-    assert "floor_logged_truncation" in codes(found)
+    lines = logged(WON, begins, f"b1 {what} 2 r0 to=80 hw=150 t=40.1")
+    for brokers in (FROZEN, waiting(KILLED)):
+        found = window(lines, brokers)
+        assert (found["verdict"], found["loss_min"]) == ("proven", 70)
+        assert "floor_logged_truncation" in codes(found)
+    # Who was alone in the ISR when it was killed may have come back and set its high watermark to its log end.
+    assert "floor_logged_truncation" not in codes(window(lines, KILLED))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +190,7 @@ def test_a_truncation_below_the_high_watermark_is_a_floor(what: str) -> None:
     ],
 )
 def test_what_is_no_truncation_below_an_earlier_high_watermark(cut: str) -> None:
-    found = window(logged(WON, "b1 follows 2 e2 p4 at=150 hw=80 t=40", cut), KILLED)
+    found = window(logged(WON, "b1 follows 2 e2 p4 at=150 hw=80 t=40", cut), waiting(KILLED))
     assert (found["verdict"], found["loss_min"]) == ("possible", 0)
 
 
@@ -174,7 +198,7 @@ def test_a_high_watermark_set_back_later_than_the_truncation_shows_nothing() -> 
     """A new leader's high watermark may lag: 150 to 80 some seconds later is no loss."""
     rows = logged(WON, "b1 follows 2 e2 p4 at=150 hw=150 t=40 old", "b1 cuts-old 2 r0 to=80 hw=150 t=40.1").to_pylist()
     late = [{**r, "logged_at_ms": ms(44)} if r["kind"] == "high_watermark_set_back" else r for r in rows]
-    found = window(pa.Table.from_pylist(late, schema=logged(WON).schema), KILLED)
+    found = window(pa.Table.from_pylist(late, schema=logged(WON).schema), waiting(KILLED))
     assert found["loss_min"] == 0
 
 
@@ -259,8 +283,20 @@ def test_an_old_leader_that_came_back_to_a_new_one_may_have_truncated_before() -
     back = "b1 follows 2 e2 p4 at=80 hw=80 t=40"
     assert window(logged(WON, back), KILLED, machines=SAME)["verdict"] == "possible"
     lines = logged(WON, "b1 follows 2 e2 p3 at=150 hw=120 t=40", "b1 cuts 2 r0 to=80 hw=120 t=40.1")
-    found = window(lines, KILLED, machines=SAME)
+    found = window(lines, waiting(KILLED), machines=SAME)
     assert (found["loss_min"], found["loss_max"]) == (40, 70)
+
+
+def test_a_leader_that_may_never_have_learned_of_its_election_bounds_nothing() -> None:
+    """It was last heard of when it was elected: the leader before it may have gone on."""
+    history = ("10 isr=1,2,3", "20 isr=1,3 leader=3", "30 isr=1 leader=1", *UNCLEAN[2:])
+    won = "b2 leads e4 p4 at=80 hw=80 from=-1/3"
+    lines = logged(won, "b1 leads e2 p2 at=80 hw=80 from=3/1", "b1 follows -1 e3 p3 at=80 hw=80")
+    for last_ms, known in ((ms(31), True), (ms(30), False)):
+        logged_until = {(1, 1): LoggedProcess(last_ms)}
+        brokers = sessions(*UP, "19 fence 3", "33 fence 1", "90 register 1 j1")
+        found = window(lines, brokers, history=history, machines=SAME, processes=logged_until)
+        assert ("ceiling_logged_log_end" in codes(found)) == known
 
 
 def test_who_is_elected_again_by_the_process_that_led_lost_nothing() -> None:
@@ -365,6 +401,124 @@ def test_what_a_start_loads_bounds_nothing(loaded: str) -> None:
     assert [with_it[name] for name in bounds] == [without[name] for name in bounds]
 
 
+MOVED = (UNCLEAN[0], "20 isr=1 dirs=other,d2,d3", *UNCLEAN[2:])
+
+
+def test_a_replica_that_was_moved_may_have_come_back_with_its_new_log() -> None:
+    found = window(logged(WON, CAME_BACK), KILLED, history=MOVED, machines=SAME)
+    assert (found["verdict"], "ceiling_logged_log_end" in codes(found)) == ("possible", False)
+    # Before the directory is known there is none to be moved from.
+    unassigned = ("10 isr=1,2,3 dirs=AAAAAAAAAAAAAAAAAAAAAA,d2,d3", *UNCLEAN[1:])
+    assert window(logged(WON, CAME_BACK), KILLED, history=unassigned, machines=SAME)["verdict"] == "excluded"
+
+
+# L10, L11: what contiguous bytes of server.log show, and when the machine started.
+
+PROCESSES = {(1, 1): LoggedProcess(ms(49), (ms(51), ms(70)))}
+LOADS = "b1 loads t=52 utc=52 at=80"
+BOOTED = {1: [BootReading(None, ms(95), ms(95), ms(8), local_disks=True)]}
+
+
+@pytest.mark.parametrize("machines", [SAME, BOOTED])
+def test_the_log_end_that_the_next_process_loaded_is_the_old_leaders(machines: dict[int, list[BootReading]]) -> None:
+    found = window(logged(WON, LOADS), KILLED, machines=machines, processes=PROCESSES)
+    assert (found["verdict"], found["loss_max"]) == ("excluded", 0)
+    assert "ceiling_loaded_log_end" in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("loads", "machines", "processes"),
+    [
+        # Which process loaded it is not known, or it is a later one.
+        ((LOADS,), SAME, {}),
+        ((LOADS,), SAME, {(1, 1): LoggedProcess(ms(49))}),
+        (("b1 loads t=72 utc=72 at=80",), SAME, PROCESSES),
+        ((LOADS, "b1 loads t=53 utc=53 at=70"), SAME, PROCESSES),
+        # Without the broker's own disks the machine that booted long ago may be another one.
+        ((LOADS,), {}, PROCESSES),
+        ((LOADS,), {1: [replace(BOOTED[1][0], local_disks=None)]}, PROCESSES),
+        # It started again after the leader's last line.
+        ((LOADS,), {1: [replace(BOOTED[1][0], booted_by_ms=ms(50))]}, PROCESSES),
+        # The last line is from before the leader can have known that it leads.
+        (("b2 loads t=55 utc=55 at=80",), SAME, PROCESSES),
+    ],
+)
+def test_what_a_start_loads_bounds_nothing_without_its_process_and_its_machine(
+    loads: tuple[str, ...], machines: dict[int, list[BootReading]], processes: dict[tuple[int, int], LoggedProcess]
+) -> None:
+    found = window(logged(WON, *loads), KILLED, machines=machines, processes=processes)
+    assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == ("possible", False)
+
+
+HANDED_OVER = ("10 isr=1,2,3", "50 isr=2,3 leader=-1", "60 isr=2,3 leader=2")
+SILENT = sessions(*UP, "50 fence 1", "62 fence 2")
+
+
+@pytest.mark.parametrize(
+    ("logged_process", "machines", "alive"),
+    [
+        # It wrote a line after it was elected. Or the next process of its file is a later one, and nobody ran between.
+        (LoggedProcess(ms(61)), {}, True),
+        (LoggedProcess(ms(59), (ms(62), ms(70))), SAME, True),
+        (LoggedProcess(ms(59)), {}, False),
+        (LoggedProcess(ms(59), (ms(60.5), ms(70))), SAME, False),
+        # A machine that started again may have taken the lines of a process in between with it.
+        (LoggedProcess(ms(59), (ms(62), ms(70))), boots("2 b@8 b@55 c@95"), False),
+    ],
+)
+def test_contiguous_bytes_show_which_process_was_elected(
+    logged_process: LoggedProcess, machines: dict[int, list[BootReading]], alive: bool
+) -> None:
+    found = window(logged(), SILENT, history=HANDED_OVER, machines=machines, processes={(2, 2): logged_process})
+    assert ("premise_alive" in codes(found)) == alive
+    assert ("not_held_no_sign_of_life" in codes(found)) != alive
+
+
+# H10: which log ends a leader counted.
+
+LED_BETWEEN = (
+    "10 isr=1,2,3",
+    "30 isr=1,2,3 leader=2",
+    "40 isr=1,3 leader=1",
+    "50 isr=3 leader=-1",
+    "60 isr=3 leader=3",
+)
+ALL_UP = sessions(*UP, "39 fence 2", "49 shutdown 1", "51 fence 1")
+
+
+def test_a_leader_that_may_not_have_learned_who_led_between_may_count_old_log_ends() -> None:
+    """It applies its own epochs in one delta, without the one between (Kafka's Replica.resetReplicaState)."""
+    found = window(logged(), ALL_UP, history=LED_BETWEEN)
+    assert (found["verdict"], "not_held_old_log_ends" in codes(found)) == ("undetermined", True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "brokers", "history"),
+    [
+        # Its own line of the epoch between, or of the one that it knew before it led again.
+        (("b1 follows 2 e1 p1 at=95 hw=95 from=1/0",), ALL_UP, LED_BETWEEN),
+        (("b1 leads e2 p2 at=95 hw=95 from=2/1",), ALL_UP, LED_BETWEEN),
+        # Another process.
+        (
+            (),
+            sessions(*UP, "33 register 1 j1", "34 unfence 1", "39 fence 2", "49 shutdown 1", "51 fence 1"),
+            LED_BETWEEN,
+        ),
+        # The leader between took it into the ISR, so it had followed.
+        ((), ALL_UP, (LED_BETWEEN[0], "30 isr=2,3 leader=2", "35 isr=1,2,3", *LED_BETWEEN[2:])),
+        # Nobody led between.
+        ((), ALL_UP, (LED_BETWEEN[0], "30 isr=1,3 leader=-1", *LED_BETWEEN[2:])),
+        # It had never led before.
+        ((), ALL_UP, ("10 isr=1,2,3 leader=2", *LED_BETWEEN[2:])),
+    ],
+)
+def test_a_leader_that_began_anew_counts_no_old_log_ends(
+    lines: tuple[str, ...], brokers: BrokerTimeline, history: tuple[str, ...]
+) -> None:
+    found = window(logged(*lines), brokers, history=history)
+    assert (found["verdict"], "premise_log_ends_current" in codes(found)) == ("excluded", True)
+
+
 # L7: which records two logs share.
 
 
@@ -388,9 +542,9 @@ def test_a_tail_that_later_leaders_replaced_is_not_shared() -> None:
 def test_a_leader_whose_machine_ran_on_was_as_good_as_one_process() -> None:
     stays = logged(WON, "b1 stays e0 p1 hw=80")
     line = "70 b2 e0@0 e2@80"
-    without = window(stays, KILLED, line)
+    without = window(stays, AGAIN, line)
     assert "missing_word_of_process" in codes(without)
-    assert "log_end" in codes(window(stays, KILLED, line, machines=SAME))
+    assert "log_end" in codes(window(stays, AGAIN, line, machines=SAME))
 
 
 @pytest.mark.parametrize(("damaged", "verdict"), [("b1 damaged", "possible"), ("b1 damaged utc=55", "possible")])

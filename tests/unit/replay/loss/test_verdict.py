@@ -540,6 +540,13 @@ KILLED = sessions(
     *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
     "30 fence 1",
 )
+# Another process of it registered within the term.
+AGAIN = sessions(
+    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    "29 register 1 j1",
+    "29 unfence 1",
+    "30 fence 1",
+)
 # It asked to be shut down by the change that ended its time: one process led all the time.
 ASKED = sessions(
     *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
@@ -560,8 +567,9 @@ def unacked(*lines: str, brokers: BrokerTimeline = KILLED, **around: Any) -> tup
 def test_what_the_old_leader_was_seen_to_have_is_gone_whoever_acknowledged_it() -> None:
     assert unacked("28 b1 leo=160", RELECTED, brokers=ASKED) == (80, None)
     assert unacked("28 b1 hw=150 leo=160 e0@0", RELECTED, brokers=ASKED) == (80, None)
-    # A process that was killed may have come back inside its session, with less, and led on.
-    assert unacked("28 b1 leo=160", RELECTED) == (None, None)
+    # A process that came back inside its session served nobody, but one that registered again led on, maybe with less.
+    assert unacked("28 b1 leo=160", RELECTED) == (80, None)
+    assert unacked("28 b1 leo=160", RELECTED, brokers=AGAIN) == (None, None)
 
 
 def test_below_the_high_watermark_was_in_the_old_leaders_log_too() -> None:

@@ -72,7 +72,7 @@ def test_aggressive_loses_where_balanced_waits() -> None:
     telling = told("balanced_against_n_replies", "elect aggressive", until="elect balanced")
     assert telling.observed()["lost"] == 5
     (window,) = telling.witness.windows()
-    assert window == {"leader": 1, "verdict": "proven", "loss_min": 5}
+    assert window == {"leader": 1, "verdict": "proven", "loss_min": 5, "loss_max": 5, "first_lost_offset": 10}
 
 
 def test_a_designated_broker_that_lags_loses() -> None:
