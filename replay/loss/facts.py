@@ -121,9 +121,10 @@ def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts)
     registered = events.up_to(states.leader[back], facts.batch[back])
     registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
     result[back[~registered]] = True
-    # Every later election of the stretch.
+    # Every later election of the stretch that outlasts its own batch.
     since = np.maximum.accumulate(np.where(result, np.arange(len(result)), -1))
-    return (since >= facts.stretch) & ~result
+    brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
+    return (since >= facts.stretch) & ~result & ~brief
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:

@@ -121,6 +121,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     session, now = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined, row))
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
     one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
+    one &= terms.cluster.brokers.kept_log_dirs(broker, joined_ms, elected_ms + PROPAGATION_MS)
     if not one and (session is None or not terms.ran_on(broker, session, joined_ms, elected_ms)):
         return None
     # Whom it can have followed since: whoever was elected held everything, too.
