@@ -170,7 +170,7 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
         verdict = UNDETERMINED
     else:
         verdict = POSSIBLE
-    if verdict != EXCLUDED and loss_max == 0:
+    if verdict != EXCLUDED and (loss_max == 0 or (contradictions and verdict != PROVEN)):
         loss_max = None  # something contradicts it
     bounds = (floor, ceiling, log_end_min, log_end_max)
     judgement = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))

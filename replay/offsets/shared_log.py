@@ -33,8 +33,11 @@ class SharedLog(NamedTuple):
     doubted: int | None = None
 
 
-def shared_log(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int) -> SharedLog:
-    """The winner's log at its election, compared with the last leader's.
+def shared_log(
+    evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int, written_once: bool = False
+) -> SharedLog:
+    """The winner's log at its election, compared with the last leader's. written_once: nobody else served in its term,
+    so that of copies of its line that differ the lower ones are of processes that led in their own eyes.
 
     A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
     before it show where the two logs diverge: the same offset means the same record only within the same epoch
@@ -62,7 +65,7 @@ def shared_log(evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: 
         doubted = max((epoch for epoch in shared if epoch in twice or epoch < leaders.known_from), default=None)
         if doubted is not None:
             return SharedLog(OPEN, doubted)
-    end, entry = min(ends, key=lambda pair: pair[0])
+    end, entry = (max if written_once else min)(ends, key=lambda pair: pair[0])
     return SharedLog(Bound(end, entry.row))
 
 
