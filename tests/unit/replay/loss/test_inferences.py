@@ -221,7 +221,7 @@ EARLIER = sessions("0 register 1 i0", *UP, "50 fence 1")
     ],
 )
 def test_a_leader_that_registered_once_was_one_process_for_everybody_else(brokers: BrokerTimeline) -> None:
-    """BrokerServer.startup opens the listener last: who starts inside the session of a crashed process serves nobody."""
+    """BrokerServer.startup opens the listener last: who starts inside a crashed process's session serves nobody."""
     verdict, _, most, said = window(HANDED_OVER, brokers=brokers)
     assert (verdict, most) == ("excluded", 0)
     assert "premise_leaders_ran" in said
