@@ -31,7 +31,7 @@ DECIDED = {
     "logs-3.9.1": (0, 3, 3),
     "logs-4.0.2": (0, 3, 3),
     "logs-4.1.1": (0, 3, 3),
-    "logs-unclean": (7, 9, 11),
+    "logs-unclean": (7, 11, 11),
     "logs-churn": (17, 19, 20),
     "logs-session": (0, 0, 2),
 }

@@ -167,7 +167,8 @@ def test_a_leader_that_restarts_inside_its_session_rewrites_its_line() -> None:
     assert set(evidence(each, 1, "high_watermark", "replication_offset")) == {1}
 
 
-def test_its_followers_are_cut_back_and_the_next_election_counts_the_loss() -> None:
+def test_it_serves_nobody_so_the_next_election_loses_nothing() -> None:
+    """Its listener is closed while its predecessor's session lasts: no follower fetches from it, none is cut back."""
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
         Step("produce", 0, 3, 2_000),
@@ -176,9 +177,33 @@ def test_its_followers_are_cut_back_and_the_next_election_counts_the_loss() -> N
     )
     state, truth = elections(each)[0]
     assert state.leader != 1
-    assert (truth.lost, truth.first) == (2, 2)
-    assert truth.would_lose == {1: 2, 2: 2, 3: 2}
-    assert any("is cut from 4 to 2, hw was 4" in text for _, text in each.world.notes)
+    assert (truth.lost, truth.would_lose) == (0, {1: 2, 2: 0, 3: 0})
+    assert any("broker 1 leads epoch 0 from 2" in text for _, text in each.world.notes)
+    assert not any("broker 2 is cut" in text or "broker 3 is cut" in text for _, text in each.world.notes)
+
+
+def test_alone_in_its_isr_it_writes_down_a_high_watermark_that_nobody_had() -> None:
+    """Played on 4.3.1: the checkpoint of a process that never registered. What it shows was never acknowledged."""
+    each = lived(
+        Setup(min_isr=1, elr=False, **FIXED),
+        Step("produce", 0, 4, 3_000),
+        Step("stop", 2, 0, 12_000),
+        Step("kill", 1, 0, 500),
+        Step("produce_acks_1", 0, 2, 5_000),
+        Step("kill", 0, 0, 500),
+        Step("start", 0, 0, 7_500),
+        Step("capture", 0, 0, 500),
+        Step("kill", 0, 0, 300),
+        Step("start", 2, 0, 9_000),
+        Step("elect_uncleanly", 0, 0, 9_000),
+        Step("capture", 0, 0, 30_000),
+        Step("idle", 0, 0, 9_000),
+    )
+    ((state, truth),) = elections(each)
+    assert (state.leader, state.recovery, truth.lost, truth.unacked) == (3, 1, 0, 3)
+    assert evidence(each, 1, "high_watermark", "replication_offset")[0] == 8
+    assert evidence(each, 3, "high_watermark", "replication_offset") == [5, 5]
+    assert not judged([each]).wrong
 
 
 def test_a_leader_and_a_follower_that_are_cut_off_go_on_acknowledging() -> None:

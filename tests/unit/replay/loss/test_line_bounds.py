@@ -412,7 +412,7 @@ def test_a_replica_that_was_moved_may_have_come_back_with_its_new_log() -> None:
     assert window(logged(WON, CAME_BACK), KILLED, history=unassigned, machines=SAME)["verdict"] == "excluded"
 
 
-# L10, L11: what contiguous bytes of server.log show, and when the machine started.
+# L10 to L12: what contiguous bytes of server.log show, when the machine started, and what the next process loaded.
 
 PROCESSES = {(1, 1): LoggedProcess(ms(49), (ms(51), ms(70)))}
 LOADS = "b1 loads t=52 utc=52 at=80"

@@ -190,7 +190,7 @@ def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
 
 
 def test_a_member_in_a_log_that_begins_with_a_snapshot_is_not_excluded() -> None:
-    """Leaders before the snapshot may have written an epoch twice: tests/cases/life_leader_before_a_snapshot."""
+    """Leaders before the snapshot may have registered again within their terms and written an epoch twice."""
     lines = ("10 checkpoint isr=2 leader=-1 epoch=5", "40 leader=2")
     assert verdict(lines, elr=False) == ("undetermined", 0, None)
     assert verdict(lines, elr=True) == ("undetermined", 0, None)
