@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from replay.bucket import detect
+from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, sessions, states
@@ -197,6 +198,40 @@ def test_a_mark_of_the_controller_is_a_premise_that_fails() -> None:
     ):
         verdict, *_, said = window(marked, brokers=brokers)
         assert (verdict, "not_held_marked" in said) == (expected, expected == "undetermined")
+
+
+KEPT = {"premise_member_once", "premise_kept_its_log", "held_by_protocol"}
+RETURNED = ("54 register 2 new", "55 unfence 2")
+
+
+def test_a_winner_kept_what_it_had_as_a_member() -> None:
+    """It left at 20, and below min ISR the high watermark stood still: it ran on, or its machine did."""
+    running_on = {2: [BootReading("b", ms(5), ms(5)), BootReading("b", ms(70), ms(70))]}
+    for brokers, boots in ((newer(KILLED), {}), (newer(sessions(*UP, "50 fence 1", *RETURNED)), running_on)):
+        verdict, _, most, said = window(UNCLEAN, brokers=brokers, boots=boots)
+        assert (verdict, most) == ("excluded", 0)
+        assert KEPT | {"outsider"} <= said.keys()
+
+
+@pytest.mark.parametrize(
+    ("history", "brokers"),
+    [
+        # The leader alone could acknowledge.
+        (tuple(f"{line} min=1" for line in UNCLEAN), newer(KILLED)),
+        # Its release does not wait for min ISR.
+        (UNCLEAN, KILLED),
+        # It came back, and nothing shows that its machine had run on.
+        (UNCLEAN, newer(sessions(*UP, "50 fence 1", *RETURNED))),
+        # It lost its directory.
+        (UNCLEAN, newer(sessions(*UP, "50 fence 1", "55 offline 2 other"))),
+        # It was no replica for a while.
+        (("10 isr=1,2,3", "20 isr=1 replicas=1,3", "30 isr=1 replicas=1,2,3", *UNCLEAN[2:]), newer(KILLED)),
+    ],
+)
+def test_what_does_not_show_that_a_winner_kept_what_it_had(history: tuple[str, ...], brokers: BrokerTimeline) -> None:
+    verdict, *_, said = window(history, brokers=brokers)
+    assert verdict != "excluded"
+    assert not KEPT & said.keys()
 
 
 # One process wrote the term.
