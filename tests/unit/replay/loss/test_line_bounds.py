@@ -439,7 +439,7 @@ def test_the_log_end_that_the_next_process_loaded_is_the_old_leaders(machines: d
         ((LOADS,), {1: [replace(BOOTED[1][0], local_disks=None)]}, PROCESSES),
         # It started again after the leader's last line.
         ((LOADS,), {1: [replace(BOOTED[1][0], booted_by_ms=ms(50))]}, PROCESSES),
-        # The last line is from before the leader can have known that it leads.
+        # Another broker loaded it.
         (("b2 loads t=55 utc=55 at=80",), SAME, PROCESSES),
     ],
 )
