@@ -166,18 +166,17 @@ class LeaderTerms:
         return not inside and self.sessions.excludes_a_second_process(leader, session)
 
     def carries(self, row: int) -> bool:
-        """Whether the row's leader led last, and as the same registered process, so that nobody else served between."""
+        """Whether the row's leader led last, and still had the log of the process that led.
+
+        Otherwise what was lost of it counts as lost with this leader epoch, although nobody else served in between.
+        """
         winner, led = int(self.states.leader[row]), int(self.facts.led[row - 1])
         if self.facts.previous_leader[row] != winner:
             return False
         begin, session = int(self.facts.term_start[led]), self.sessions.at(winner, int(self.facts.batch[row]))
         if session is None or self.sessions.begun(winner, int(self.facts.batch[begin]), int(self.facts.batch[row])):
             return False
-        if session.was_alone_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS):
-            return True
-        end = next((term.end for term in self.all_terms if term.first <= row < term.end), self.end)
-        known = end < self.end and not self.states.begins[end]
-        return known and self._served_by_one(winner, session, begin, end)
+        return session.was_alone_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS)
 
     def directory_of(self, row: int, broker: int) -> str | None:
         """The id of the directory in which the broker has its replica; None if it has none, or none is recorded."""
@@ -270,9 +269,11 @@ class LeaderTerms:
         return int(min([self.end, *joined[:1].tolist(), *again]))
 
     def learned(self, term: LeaderTerm) -> bool:
-        """Whether a registered process certainly learned that it leads the term."""
-        session = term.session
-        return session is not None and session.ran_until(term.begin_ms + PROPAGATION_MS)
+        """Whether a process that clients could reach certainly learned that it leads the term. 4.0 elects brokers that
+        are fenced, too (KAFKA-19522): nobody reaches such a one."""
+        session, batch = term.session, int(self.facts.batch[term.first])
+        heard = session is not None and session.ran_until(term.begin_ms + PROPAGATION_MS)
+        return heard and self.cluster.brokers.active(term.leader, batch)
 
     def is_unserved(self, broker: int, row: int) -> bool:
         """Whether the broker's high watermark in the row may be one that no client ever had."""
