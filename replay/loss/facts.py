@@ -124,7 +124,8 @@ def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts)
     # Every later election of the stretch that outlasts its own batch.
     since = np.maximum.accumulate(np.where(result, np.arange(len(result)), -1))
     brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
-    return (since >= facts.stretch) & ~result & ~brief
+    later: Array = (since >= facts.stretch) & ~result & ~brief
+    return later
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:
