@@ -27,7 +27,7 @@ Each condition of a rule of [findings.md](findings.md) earns its place: `make mu
 looks for a claim that is wrong then, in the cases of `tests/cases/life_*`, the captures of `tests/captures/` and
 {lives} lives of the simulator, those of all its kinds of fault in turn. "Keeps open" counts the windows of these
 captures ({decided} of them are decided) that would be decided without the condition. Nothing catches {free} of {all}:
-such a condition is not needed, or the simulator lacks what it guards against.{known}
+such a condition is not needed, or the simulator lacks what it guards against, or it takes more lives.{known}{stale}
 
 | rule | condition | caught by | keeps open |
 |---|---|---|---|
@@ -38,10 +38,11 @@ NOTHING = "nothing"
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """wrong: the first wrong claim, if there is one; of a trial with all conditions all of them. decided: the windows
-    of captures that are decided."""
+    of captures that are decided. stale: of a trial with all conditions, the cases that do not count."""
 
     wrong: tuple[str, ...]
     decided: frozenset[tuple[str | int, ...]]
+    stale: tuple[str, ...] = ()
 
 
 def tried(condition: Condition | None, lives: int, decoded: str, known: tuple[str, ...] = ()) -> Outcome:
@@ -61,7 +62,8 @@ def tried(condition: Condition | None, lives: int, decoded: str, known: tuple[st
             raise RuntimeError(done.stderr)
         return Outcome((f"fails: {(done.stderr.splitlines() or ['?'])[-1]}",), frozenset())
     found = json.loads(done.stdout)
-    return Outcome(tuple(found["wrong"]), frozenset(tuple(window) for window in found["decided"]))
+    decided = frozenset(tuple(window) for window in found["decided"])
+    return Outcome(tuple(found["wrong"]), decided, tuple(found.get("stale", ())))
 
 
 def row(condition: Condition, outcome: Outcome, whole: Outcome) -> str:
@@ -89,8 +91,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out is not None:
         free = sum(f"| {NOTHING} |" in each for each in rows)
         known = f"\nWrong anyway, so not counted: {', '.join(whole.wrong)}." if whole.wrong else ""
+        stale = f"\nCases of an earlier simulator, so not counted: {', '.join(whole.stale)}." if whole.stale else ""
         figures = {"lives": f"{options.lives:,}", "decided": len(whole.decided), "free": free, "all": len(rows)}
-        page = PAGE.format(known=known, **figures)
+        page = PAGE.format(known=known, stale=stale, **figures)
         options.out.write_text(page + "\n".join(rows) + "\n", encoding="utf-8")
     return 1 if whole.wrong else 0
 

@@ -2,7 +2,8 @@
 
 python -m tests.mutants.trial --lives 2000
 
-Prints JSON: `wrong`, the first wrong claim that is not known (with --all: all of them), and `decided`, the windows.
+Prints JSON: `wrong`, the first wrong claim that is not known, and `decided`, the windows; with
+--all: every wrong claim, and `stale`, the cases that do not count.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from replay.bucket import detect
 from tests.simulator.faults import FAULTS, SHARED, life
 from tests.simulator.judge import judged
 from tests.simulator.life import Life, from_json
+from tests.simulator.shrink import lines
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
 from tests.support.pure import decode, history_of
 from tests.unit.test_detect_captures import LOST
@@ -26,10 +29,6 @@ from tests.unit.test_detect_logs import LOST as LOST_WITH_LOGS
 
 Row = dict[str, Any]
 TRUTH = {**LOST, **LOST_WITH_LOGS}
-
-
-def archives() -> list[Path]:
-    return sorted([*Path("tests/captures").glob("*.tar.xz"), *Path("examples").glob("*.tar.xz")])
 
 
 def of_capture(path: Path) -> list[Row]:
@@ -47,25 +46,39 @@ def is_wrong(name: str, window: Row) -> bool:
     return name in TRUTH and window["verdict"] == "proven" and window["loss_min"] > lost
 
 
+def cases() -> dict[str, Life]:
+    return {
+        path.parent.name: from_json(json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted(Path("tests/cases").glob("life_*/life.json"))
+    }
+
+
+def is_stale(name: str, case: Life) -> bool:
+    """Whether the simulator has changed since the case was written: its rows of evidence are of another life."""
+    bare = replace(case, kept=[], kept_lines=[], kept_readings=[], kept_processes={})
+    recorded = Path("tests/cases", name, "lines.txt").read_text(encoding="utf-8").splitlines()
+    old, new = ([line for line in shown if line.split()[1] == "state"] for shown in (recorded, lines(bare)))
+    return old != new
+
+
 def wrong_cases() -> Iterator[str]:
-    for path in sorted(Path("tests/cases").glob("life_*/life.json")):
-        if judged([from_json(json.loads(path.read_text(encoding="utf-8")))]).wrong:
-            yield f"`{path.parent.name}`"
+    for name, case in cases().items():
+        if judged([case]).wrong and not is_stale(name, case):
+            yield f"`{name}`"
 
 
 def wrong_lives(lives: int) -> Iterator[str]:
     """The lives of all kinds of fault in turn."""
-    for first in range(0, -(-lives // len(FAULTS)), SHARED):
+    each = -(-lives // len(FAULTS))
+    for first in range(0, each, SHARED):
         for fault in FAULTS:
-            yield from (f"{w.fault}, seed {w.seed}: {w.kind}" for w in judged(_lives(fault, first)).wrong)
-
-
-def _lives(fault: str, first: int) -> Sequence[Life]:
-    return [life(fault, seed) for seed in range(first, first + SHARED)]
+            tally = judged(life(fault, seed) for seed in range(first, min(first + SHARED, each)))
+            yield from (f"{w.fault}, seed {w.seed}: {w.kind}" for w in tally.wrong)
 
 
 def trial(lives: int, known: Sequence[str], most: int | None) -> dict[str, Any]:
-    found = {path.name.removesuffix(".tar.xz"): of_capture(path) for path in archives()}
+    archives = [*Path("tests/captures").glob("*.tar.xz"), *Path("examples").glob("*.tar.xz")]
+    found = {path.name.removesuffix(".tar.xz"): of_capture(path) for path in sorted(archives)}
     captures = (f"capture {name}" for name, own in found.items() if any(is_wrong(name, window) for window in own))
     wrong = (claim for claim in chain(captures, wrong_cases(), wrong_lives(lives)) if claim not in known)
     decided = [
@@ -74,7 +87,8 @@ def trial(lives: int, known: Sequence[str], most: int | None) -> dict[str, Any]:
         for window in own
         if window["verdict"] in ("proven", "excluded")
     ]
-    return {"wrong": list(islice(wrong, most)), "decided": decided}
+    result = {"wrong": list(islice(wrong, most)), "decided": decided}
+    return result if most else result | {"stale": [name for name, case in cases().items() if is_stale(name, case)]}
 
 
 def main() -> None:
