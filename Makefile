@@ -14,7 +14,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -194,6 +194,11 @@ fuzz-coverage: $(FUZZ_VENV)/.ready  ## the same with files that reach new code, 
 LIVES ?= 100000
 simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk and written to .simulated
 	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
+
+# Options of tests.mutants, e.g. MUTANTS='--only H7 --lives 10000'.
+MUTANTS ?= --out docs/mutants.md
+mutants: setup  ## leave out one condition of one rule at a time, and see what catches it: writes docs/mutants.md
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Options of `make bench`, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
 BENCH ?=

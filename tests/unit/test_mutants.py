@@ -1,0 +1,30 @@
+"""The list of conditions that `make mutants` leaves out fits the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tests.mutants.conditions import Condition, conditions
+from tests.support.paths import ROOT
+
+
+@pytest.mark.parametrize("condition", conditions(), ids=lambda c: f"{c.rule}: {c.text}")
+def test_a_condition_can_be_left_out(condition: Condition) -> None:
+    source = (ROOT / condition.file).read_text(encoding="utf-8")
+    changed = condition.left_out_of(source)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
+
+
+def test_each_condition_is_listed_once() -> None:
+    listed = conditions()
+    assert [key for key, n in Counter((c.rule, c.text) for c in listed).items() if n > 1] == []
+    assert [key for key, n in Counter((c.file, c.old, c.new) for c in listed).items() if n > 1] == []
+
+
+@pytest.mark.parametrize("source", ["nothing of it", "if a and b: if a and b:"])
+def test_what_does_not_stand_there_once_cannot_be_left_out(source: str) -> None:
+    with pytest.raises(ValueError, match="times in"):
+        Condition("P1", "b", "replay/made_up.py", "a and b", "a").left_out_of(source)
