@@ -374,7 +374,7 @@ class _Partition:
         if term is not None and not self.terms.undisturbed(winner, term):
             return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
         leaders = self.terms.leaders(stretch)
-        own = next((t for t in self.terms.all_terms if t.first <= row < t.end), None)
+        own = self.terms.term_at(row)
         once = own is not None and own.kept
         end, doubted = shared_log(self.evidence, leaders, winner, int(self.states.leader_epoch[row]), once)
         if doubted is None:

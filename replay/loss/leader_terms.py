@@ -4,7 +4,7 @@ which leaders a replica can have followed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,6 +106,7 @@ class LeaderTerms:
         self._absences: dict[int, Array] = {}
         self._unsettled: dict[int, list[int]] = {}
         self._unserved: dict[int, list[Unserved]] = {}
+        self._serving: dict[int, list[int]] = {}
 
     @property
     def sound(self) -> bool:
@@ -251,22 +252,23 @@ class LeaderTerms:
         if not len(found):
             return None
         first = int(found[0])
-        end = self._served_again(term.leader, term.end)
+        again = self._served_again(term.leader)
+        end = again[bisect_left(again, term.end)]
         written_ms = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
         end_ms = None if end == self.end else int(facts.timestamp_ms[end]) + written_ms
         return Unserved(first, max(alive_ms, int(facts.timestamp_ms[first])), end, end_ms)
 
-    def _served_again(self, broker: int, since: int) -> int:
-        """The first row from `since` on by which the broker's high watermark is a serving leader's; the end if none."""
-        rows = np.arange(max(since, self.first + 1), self.end)
-        bits = mask_of(self.states.replicas[rows], np.full(len(rows), broker))
-        now = (bits & self.states.isr[rows]) != 0
-        before = (mask_of(self.states.replicas[rows - 1], np.full(len(rows), broker)) & self.states.isr[rows - 1]) != 0
-        leader = self.states.leader[rows]
-        taken_in = now & ~before & (leader >= 0) & (leader != broker) & ~self.facts.anchored[rows]
-        joined = rows[taken_in]
-        again = (t.first for t in self.all_terms if t.leader == broker and t.first >= since and self.learned(t))
-        return int(min([self.end, *joined[:1].tolist(), *again]))
+    def _served_again(self, broker: int) -> list[int]:
+        """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
+        if broker not in self._serving:
+            rows = np.arange(self.first, self.end)
+            bits = mask_of(self.states.replicas[rows], np.full(len(rows), broker)) & self.states.isr[rows]
+            joins = (bits[1:] != 0) & (bits[:-1] == 0) & ~self.facts.anchored[rows[1:]]
+            leader = self.states.leader[rows[1:]]
+            joined = rows[1:][joins & (leader >= 0) & (leader != broker)].tolist()
+            again = [t.first for t in self.all_terms if t.leader == broker and self.learned(t)]
+            self._serving[broker] = sorted({*joined, *again, self.end})
+        return self._serving[broker]
 
     def learned(self, term: LeaderTerm) -> bool:
         """Whether a process that clients could reach certainly learned that it leads the term. 4.0 elects brokers that
@@ -322,6 +324,12 @@ class LeaderTerms:
         index = bisect_right(self.all_terms, row - 1, key=lambda r: r.first) - 1
         found = self.all_terms[index] if index >= 0 else None
         return found if found and found.first >= self.facts.stretch[row] else None
+
+    def term_at(self, row: int) -> LeaderTerm | None:
+        """The term in which the row lies; None if nobody leads."""
+        index = bisect_right(self.all_terms, row, key=lambda r: r.first) - 1
+        found = self.all_terms[index] if index >= 0 else None
+        return found if found and row < found.end else None
 
     def terms_within(self, first: int, end: int) -> Sequence[LeaderTerm]:
         """The terms that overlap rows [first, end)."""

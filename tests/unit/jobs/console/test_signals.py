@@ -20,9 +20,9 @@ signals.watch_signals()
 folder = Path(tempfile.mkdtemp())
 for number in range(2000):
     (folder / str(number)).touch()
-print(folder, flush=True)
 with signals.ends_by_signal():
     try:
+        print(folder, flush=True)  # from here on the signal may come
         time.sleep(60)
     finally:
         time.sleep(60)  # a disk that is too slow
