@@ -199,6 +199,15 @@ class LeaderTerms:
         found = {self.directory_of(row, broker) for row in range(begin, last + 1)}
         return len(found - {*NO_DIRECTORY, None}) <= 1
 
+    def has_no_other_log(self, broker: int, first: int, last: int) -> bool:
+        """Whether in rows first to last no second log of the broker's replica, in another directory, can have taken the
+        place of the first one (see `stayed`)."""
+        batch = int(self.facts.batch[first])
+        state, session = self.cluster.brokers.after_batch(broker, batch), self.sessions.at(broker, batch)
+        if state is not None and len(state.log_dirs or ()) <= 1:
+            return True  # it has one directory, or its release records none and recovers no such log
+        return self.stayed(broker, self.known_since_ms if session is None else session.begin_ms, last)
+
     def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
         machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
@@ -274,8 +283,23 @@ class LeaderTerms:
         """Whether a process that clients could reach certainly learned that it leads the term. 4.0 elects brokers that
         are fenced, too (KAFKA-19522): nobody reaches such a one."""
         session, batch = term.session, int(self.facts.batch[term.first])
-        heard = session is not None and session.ran_until(term.begin_ms + PROPAGATION_MS)
-        return heard and self.cluster.brokers.active(term.leader, batch)
+        if session is None or not self.cluster.brokers.active(term.leader, batch):
+            return False
+        return session.ran_until(term.begin_ms + PROPAGATION_MS) or self._said_that_it_leads(term, session)
+
+    def _said_that_it_leads(self, term: LeaderTerm, session: Session) -> bool:
+        """Whether a line of the session's process, which ran at least up to its last one, says that it leads."""
+        logged = self.cluster.processes.get((term.leader, session.broker_epoch))
+        if logged is None or not self.sound:
+            return False
+        epochs = set(self.states.leader_epoch[term.first : term.end].tolist())
+        begin_ms = session.begin_ms + self.cluster.clock.error_ms
+        times = (
+            line.row["captured_at_ms"]
+            for line in self.lines.led
+            if line.broker == term.leader and line.leader_epoch in epochs
+        )
+        return any(at is not None and begin_ms <= at <= logged.last_ms for at in times)
 
     def is_unserved(self, broker: int, row: int) -> bool:
         """Whether the broker's high watermark in the row may be one that no client ever had."""

@@ -15,6 +15,7 @@ from itertools import islice
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
+from replay.cluster.boots import LoggedProcess
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
@@ -114,16 +115,24 @@ class LineReader:
         """The leader epoch before which the replica's high watermark was above the cut; None if that is unknown.
 
         It followed a leader of which it had no record yet, and its high watermark was above that leader's first log
-        end. So it does not have it from that leader. Which of the leader's epochs that was, the line before says; else
-        the last one is sure.
+        end. So it does not have it from that leader: to follow it would have cut the log. Which of the leader's epochs
+        that was, the line before says; else the last one is sure. It is the same for its earlier ones up to another
+        leader's.
         """
-        later = [epoch for epoch in self._epochs_led_by(cut.leader) if epoch > cut.latest_epoch]
+        later = sorted(epoch for epoch in self._epochs_led_by(cut.leader) if epoch > cut.latest_epoch)
         followed = {line.leader_epoch for line in self.lines.followed if self._cut_after(line) is cut}
-        epoch = followed.pop() if len(followed) == 1 else max(later, default=-1)
-        began = self.lines.began.get((cut.leader, epoch))
-        if epoch not in later or began is None or cut.high_watermark <= (began.log_end or 0):
-            return None
-        return epoch
+        last = followed.pop() if len(followed) == 1 else max(later, default=-1)
+        return next((epoch for epoch in later if epoch <= last and self._cuts_from(cut, epoch, last)), None)
+
+    def _cuts_from(self, cut: Cut, first: int, last: int) -> bool:
+        """Whether whoever follows the leader in one of its epochs from first to last has no high watermark above the
+        cut: nobody else led between, and the log in which that was cut cannot come back."""
+        began = self.lines.began.get((cut.leader, first))
+        rows = np.arange(self._first_row(first), self._first_row(last + 1))
+        if began is None or cut.high_watermark <= (began.log_end or 0):
+            return False
+        alone = set(self.states.leader[rows].tolist()) <= {cut.leader, -1}
+        return alone and self.terms.has_no_other_log(cut.broker, int(rows[0]), int(rows[-1]))
 
     def _epochs_led_by(self, broker: int) -> set[int]:
         terms = [term for term in self.terms.all_terms if term.leader == broker]
@@ -193,7 +202,7 @@ class LineReader:
         term = self.terms.last_term(row)
         if term is None or term.end > row:
             return OPEN, OPEN
-        loaded = self._loaded(term)
+        loaded = self._loaded(term, row)
         lines = self._ends.get(term.leader, [])
         found = []
         for at, line in islice(lines, bisect_left(lines, term.end, key=lambda pair: pair[0]), None):
@@ -205,18 +214,35 @@ class LineReader:
             return loaded, loaded
         return lower(min((ceiling for ceiling, _ in found), key=lambda b: b.value or 0), loaded), found[0][1]
 
-    def _loaded(self, term: LeaderTerm) -> Bound:
-        """The term's leader's log end when its process ended, as the next process loaded it: nobody ran between the two
-        (`Session.alone_until_ms`), and the machine did not start again before the log was loaded."""
+    def _loaded(self, term: LeaderTerm, row: int) -> Bound:
+        """The term's leader's log end when its process ended, as the next process loaded it.
+
+        Nobody ran between the two (`Session.alone_until_ms`), and none of the process' lines is from when it could
+        follow the leader that was elected in that row. What it had was on the disk when it ended (a clean stop), or its
+        machine did not start again before the log was loaded.
+        """
         session = term.session
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
         if session is None or logged is None or not self.terms.learned(term):
             return OPEN
+        elected_ms = int(self.facts.timestamp_ms[row]) - self.terms.cluster.clock.error_ms
+        if int(self.states.leader[row]) != term.leader and logged.last_ms >= elected_ms:
+            return OPEN
         loads = [load for load in self.lines.loads if load.broker == term.leader and logged.is_of_the_next(load.at_ms)]
-        kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
+        kept = (
+            self._stopped_cleanly(session, logged) or self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms)
+            for load in loads
+        )
         if len({load.log_end for load in loads}) != 1 or not all(kept):
             return OPEN
         return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
+
+    def _stopped_cleanly(self, session: Session, logged: LoggedProcess) -> bool:
+        """Whether the process flushed its logs when it stopped, and the next one in its file is the next one that
+        registered: a machine that starts again may take the lines of one in between with it."""
+        later = self.terms.sessions.begun(session.broker_id, session.begin_batch)
+        asked = session.shutdown_ms is not None and logged.ended_cleanly
+        return asked and bool(later) and logged.is_of_the_next(later[0].begin_ms)
 
     def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if

@@ -84,11 +84,20 @@ class Ledger:
             # Of a winner that never knew, what its log had at the end of its term says nothing of what came later.
             if election.epoch > epoch and election.led and election.had is not None:
                 lost = left - election.had
-                election.lost |= lost
+                self._first_of(election, epoch).lost |= lost
                 left -= lost
         # Those that an election counted as lost stay lost.
         left.difference_update(*(e.lost for e in self.elections))
         self.pending |= left
+
+    def _first_of(self, election: _Election, epoch: int) -> _Election:
+        """The election that replaced a leader of the epoch, if the winner was elected again before it knew of it."""
+        first = election
+        for earlier in reversed(self.elections[: self.elections.index(election)]):
+            if earlier.led or earlier.winner != election.winner or earlier.epoch <= epoch:
+                break
+            first = earlier
+        return first
 
     def process_ended(self, broker: int, log: Log) -> None:
         if self.waiting_for == broker:

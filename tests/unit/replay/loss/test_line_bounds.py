@@ -194,6 +194,39 @@ def test_what_is_no_truncation_below_an_earlier_high_watermark(cut: str) -> None
     assert (found["verdict"] == "proven", "floor_logged_truncation" in codes(found)) == (False, False)
 
 
+CAME_AFTER = (
+    *UNCLEAN[:4],
+    "70 isr= leader=-1",
+    "80 isr=2 leader=2 recovering",
+    "90 isr=2,1 recovered",
+)
+CUT_LATE = ("b1 follows 2 e4 p5 at=150 hw=150 t=40", "b1 cuts 2 r0 to=80 hw=150 t=40.1")
+LED_TWICE = (WON, "b2 leads e4 p5 at=170 hw=170 from=-1/3")
+
+
+def test_a_truncation_shows_a_high_watermark_from_before_the_leaders_first_epoch() -> None:
+    """Whoever follows broker 2 in epoch 2 truncates to 80: so 150 is from before that, although it led on and on."""
+    found = window(logged(*LED_TWICE, *CUT_LATE), waiting(KILLED), history=CAME_AFTER)
+    assert (found["verdict"], found["loss_min"]) == ("proven", 70)
+    assert "floor_logged_truncation" in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("lines", "history"),
+    [
+        # Another one led between, from which it may have the high watermark and these records.
+        (LED_TWICE, (*UNCLEAN[:4], "65 isr=3 leader=3", "70 isr=3 leader=-1", *CAME_AFTER[5:])),
+        # Where the new leader's log ended is not known.
+        (LED_TWICE[1:], CAME_AFTER),
+        # A log in another directory may have taken the place of the one that it had.
+        (LED_TWICE, ("10 isr=1,2,3 dirs=d1,d2,d3", "15 dirs=d9,d2,d3", *CAME_AFTER[1:])),
+    ],
+)
+def test_what_a_later_truncation_does_not_show(lines: tuple[str, ...], history: tuple[str, ...]) -> None:
+    found = window(logged(*lines, *CUT_LATE), waiting(KILLED), history=history)
+    assert "floor_logged_truncation" not in codes(found)
+
+
 def test_a_high_watermark_set_back_later_than_the_truncation_shows_nothing() -> None:
     """A new leader's high watermark may lag: 150 to 80 some seconds later is no loss."""
     rows = logged(WON, "b1 follows 2 e2 p4 at=150 hw=150 t=40 old", "b1 cuts-old 2 r0 to=80 hw=150 t=40.1").to_pylist()
@@ -448,6 +481,38 @@ def test_what_a_start_loads_bounds_nothing_without_its_process_and_its_machine(
 ) -> None:
     found = window(logged(WON, *loads), KILLED, machines=machines, processes=processes)
     assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == ("possible", False)
+
+
+STOPPED = sessions(*UP, "49 shutdown 1", "51 fence 1", "53 register 1 j1")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "logged_process", "expected"),
+    [
+        # It flushed its logs: whether its machine started again does not matter.
+        (STOPPED, LoggedProcess(ms(50), (ms(52), ms(70)), ended_cleanly=True), True),
+        (STOPPED, LoggedProcess(ms(50), (ms(52), ms(70))), False),
+        # Nobody asked for that stop: a file that its start had deleted came back with the power.
+        (KILLED, LoggedProcess(ms(49), (ms(51), ms(70)), ended_cleanly=True), False),
+        # Another process registered between the two, whose lines a power loss took.
+        (STOPPED, LoggedProcess(ms(50), (ms(54), ms(70)), ended_cleanly=True), False),
+    ],
+)
+def test_a_log_that_a_clean_stop_left_needs_no_machine_that_ran_on(
+    brokers: BrokerTimeline, logged_process: LoggedProcess, expected: bool
+) -> None:
+    found = window(logged(WON, "b1 loads t=55 utc=55 at=80"), brokers, processes={(1, 1): logged_process})
+    assert ("ceiling_loaded_log_end" in codes(found)) == expected
+
+
+def test_a_leader_that_lived_on_may_have_followed_the_next_one_and_truncated() -> None:
+    """It was fenced and came back, followed broker 2 and truncated to its 80 offsets, and was killed only then."""
+    came_back = sessions(*UP, "50 fence 1", "70 unfence 1", "82 fence 1", "84 register 1 j1")
+    loads = "b1 loads t=83 utc=83 at=80"
+    for last, expected in ((75, "possible"), (59, "excluded")):
+        processes = {(1, 1): LoggedProcess(ms(last), (ms(82.5), ms(90)))}
+        found = window(logged(WON, loads), came_back, machines=SAME, processes=processes)
+        assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == (expected, expected == "excluded")
 
 
 HANDED_OVER = ("10 isr=1,2,3", "50 isr=2,3 leader=-1", "60 isr=2,3 leader=2")
