@@ -120,17 +120,18 @@ def states_that_wait(
 
 
 def _waiting(state: Row) -> tuple[Any, ...]:
-    """The fields of Waiting that partitions of one class share. Kafka elects the last known leader only if it is alone
-    in its list."""
+    """The fields of Waiting that partitions of one class share. The ELR keeps a broker that a reassignment took from
+    the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
+    ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
     known = [broker for broker in state["last_known_elr"] if broker >= 0]
-    by, members = NOBODY, []
-    for name, found in ((ISR, state["isr"]), (ELR, state["elr"]), (LAST_KNOWN, known if len(known) == 1 else [])):
-        if by == NOBODY and found:
-            by, members = name, found
+    lists = ((ISR, state["isr"]), (ELR, state["elr"]), (LAST_KNOWN, known if len(known) == 1 else []))
+    by, found = next(((name, found) for name, found in lists if found), (NOBODY, []))
+    members = sorted(set(found).intersection(state["replicas"]))
+    by = by if members else NOBODY
     layer = state[f"{_UNCLEAN}_source"]
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
-    return (*named, tuple(sorted(state["replicas"])), tuple(sorted(members)), by, unclean, layer or "assumed_default")
+    return (*named, tuple(sorted(state["replicas"])), tuple(members), by, unclean, layer or "assumed_default")
 
 
 def _topics(lake: Lake, cluster: str, lost: Sequence[Row]) -> tuple[dict[str, str], dict[str, int]]:

@@ -210,6 +210,28 @@ def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, sour
     assert (row.unclean, row.layer) == (OFF if value == "true" else ON, "topic")
 
 
+@pytest.mark.parametrize(
+    ("lists", "by", "members"),
+    [
+        ({"elr": [1, 4]}, ELR, (1,)),
+        ({"elr": [4], "last_known_elr": [1]}, NOBODY, ()),
+        ({"last_known_elr": [1]}, LAST_KNOWN, (1,)),
+        ({"last_known_elr": [4]}, NOBODY, ()),
+        ({"last_known_elr": [1, 2]}, NOBODY, ()),
+        ({"isr": [2, 1], "elr": [3]}, ISR, (1, 2)),
+    ],
+)
+def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(
+    lists: dict[str, list[int]], by: str, members: tuple[int, ...]
+) -> None:
+    """Simulated lives with reassignments: the ELR kept a broker that was taken from the replicas."""
+    name = "unclean_leader_election_enable"
+    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2, 3], name: False}
+    state |= {"isr": [], "elr": [], "last_known_elr": [], f"{name}_source": "topic"} | lists
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])])
+    assert (row.by, row.members) == (by, members)
+
+
 @pytest.mark.parametrize("name", ["unclean", "unclean-4.4.0", "elr", "churn", "diverge", "logs-unclean"])
 def test_the_plan_of_a_capture_elects_only_members(name: str) -> None:
     history, _ = history_of(decode(capture(name)))
