@@ -16,10 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from signal import Signals
 from typing import Any
+from zipfile import ZipFile
 
 from drill.client import ClientError
 from drill.disks import Copy, read_copy
 from drill.errors import call
+from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT
 from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java
@@ -35,8 +37,10 @@ Records = dict[int, str]  # offset -> value
 _ELECTED_S = 15.0
 _STOP_S = 60.0
 _STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
-# The class of each tool that a plan's first commands name.
+# The class of each tool that a plan's first commands name. A release whose server lacks it (4.4.0: it moved to
+# kafka-tools, which is not published for each release) is asked by the tools of another one.
 _TOOLS = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
+_TOOLS_RELEASE = "4.3.1"
 
 
 @dataclass
@@ -156,8 +160,8 @@ def _copy_all(drill: Drill, folder: Path) -> Path | None:
 
 
 def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
-    """As they are printed, by the release's own tools."""
-    places, jars = drill.cluster.places, drill.cluster.jars
+    """As they are printed, by Kafka's tools."""
+    places = drill.cluster.places
     up = [broker for broker in BROKERS if drill.cluster.nodes[broker].runs]
     addresses = {
         commands.BOOTSTRAP: ",".join(map(places.address, up)),
@@ -167,7 +171,16 @@ def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
         tool, *words = shlex.split(command)
         drill.note(f"plan: {command}")
         filled = [addresses.get(word, word) for word in words]
-        call(*places.inside(CLIENT), *java(jars), _TOOLS[tool], *filled)
+        name = _TOOLS[tool]
+        call(*places.inside(CLIENT), *java(_having(name, drill.cluster.jars)), name, *filled)
+
+
+def _having(name: str, jars: Path) -> Path:
+    """The folder of jars that has a class: the release's own one, if it does."""
+    (server,) = jars.glob("kafka_2.*.jar")
+    with ZipFile(server) as archive:
+        has = f"{name.replace('.', '/')}.class" in archive.namelist()
+    return jars if has else fetch(_TOOLS_RELEASE, jars.parent)
 
 
 def _start(drill: Drill, followed: Followed, step: Row) -> None:
