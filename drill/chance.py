@@ -32,6 +32,23 @@ def play_chance(drill: Drill, count: int) -> None:
                 drill.play([Step(describe=True)])
 
 
+def play_outage(drill: Drill, count: int) -> None:
+    """So many brokers go down by chance, each killed, stopped or by a power loss, some so fast after one another that
+    the controllers see them go together; in the end all of them are fenced. Records are written in between."""
+    rng = drill.rng
+    up = _up(drill)
+    for broker in rng.sample(up, min(count, len(up))):
+        way, lost = rng.choice(("kill", "kill", "stop", "power loss")), rng.randint(1, 25)
+        drill.play([Step(stop=[broker]) if way == "stop" else Step(kill=[broker])])
+        if way == "power loss":
+            drill.play([Step(cut=[broker], count=lost)])
+        if rng.random() < 0.7:
+            time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+            if _up(drill):
+                _produce(drill)
+    time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+
+
 def _up(drill: Drill) -> list[int]:
     return [i for i in BROKERS if drill.cluster.nodes[i].runs]
 

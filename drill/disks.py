@@ -6,12 +6,14 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from drill.errors import call
 from drill.network import left_by_the_dead, named
 from evidence.text_files import read_checkpoint
-from evidence.wire.batches import Batch, read_head
+from evidence.wire.batches import HEAD_BYTES, Batch, read_head
+from evidence.wire.schema import read_varint
 
 # Kafka reads the folders of a log directory, and leaves files that it does not know alone.
 _FILLER = "filler"
@@ -89,6 +91,38 @@ def _cut(segment: Path, count: int, flushed: int) -> int:
     with segment.open("r+b") as stream:
         stream.truncate(gone[0].position)
     return end - gone[0].base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A replica on a disk. end: (last leader epoch, log end offset); records: offset -> value."""
+
+    end: tuple[int, int]
+    records: dict[int, str]
+
+
+def read_copy(folder: Path) -> Copy:
+    """What the client of a drill wrote into a replica (no keys, headers or compression)."""
+    end, records = (-1, 0), dict[int, str]()
+    for segment in sorted(folder.glob("*.log")):
+        data = segment.read_bytes()
+        for batch in _batches(data):
+            end = batch.epoch, batch.last_offset + 1
+            records |= {} if batch.is_control else dict(_values(data, batch))
+    return Copy(end, records)
+
+
+def _values(data: bytes, batch: Batch) -> Iterator[tuple[int, str]]:
+    """(offset, value) of each record (DefaultRecord.writeTo, 4.3.1)."""
+    position = batch.position + HEAD_BYTES
+    for _ in range(batch.record_count):
+        size, begin = read_varint(data, position)
+        position = begin + size
+        _, at = read_varint(data, begin + 1, 10)  # after the attributes: the timestamp's delta
+        delta, at = read_varint(data, at)
+        _, at = read_varint(data, at)  # -1: no key
+        length, at = read_varint(data, at)
+        yield batch.base_offset + delta, data[at : at + length].decode()
 
 
 def _batches(data: bytes) -> Iterator[Batch]:

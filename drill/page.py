@@ -38,6 +38,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
         yield f"- {partition}: {count} records acknowledged with acks=all are gone. Verdict: {verdict}"
     if not result["lost"]:
         yield "Nothing that was acknowledged with acks=all."
+    yield from _plan(result["plan"]) if "plan" in result else ()
     yield "\n## What the verdicts are\n"
     yield from _table(
         ("partition", "election at", "new leader", "verdict", "lost at least", "at most", "from offset"),
@@ -53,6 +54,21 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
         yield f"- {wrong['kind']}{logs}: {wrong['partition']}: {wrong['text']}"
     if not result["wrong"]:
         yield "Nothing: no claim contradicts what the drill knows."
+
+
+def _plan(plan: Mapping[str, Any]) -> Iterator[str]:
+    """plan: what drill.follow.Followed.as_json returns."""
+    yield "\n## How the plan ended\n"
+    yield f"Steps: {', '.join(plan['steps'])}. Brokers: {', '.join(map(str, plan['brokers'])) or 'none'}.\n"
+    ends = (("the plan", plan), ("all brokers at once", plan["careless"]))
+    yield from _table(
+        ("order", f"lost of {plan['held']} records", "partitions without a leader"),
+        ([name, _losses(end["lost"]), ", ".join(end["leaderless"]) or "none"] for name, end in ends if end),
+    )
+
+
+def _losses(lost: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in lost.items()) or "none"
 
 
 def _wrong(*kinds: str) -> Callable[[Results], int]:
@@ -98,6 +114,30 @@ def scenarios_table(results: Results) -> str:
     keys = sorted({(r["scenario"], r["release"]) for r in results}, key=lambda key: (key[0], version(key[1])))
     groups = [(list(key), [r for r in results if (r["scenario"], r["release"]) == key]) for key in keys]
     return _figures(("scenario", "Kafka"), groups, _OF_SCENARIOS)
+
+
+def plans_table(results: Results) -> str:
+    """A line for each scenario and release whose plan was followed, and one for all. The careless order counts where
+    it could be compared."""
+    followed = [r for r in results if "plan" in r]
+    keys = sorted({(r["scenario"], r["release"]) for r in followed}, key=lambda key: (key[0], version(key[1])))
+    groups = [([*key], [r["plan"] for r in followed if (r["scenario"], r["release"]) == key]) for key in keys]
+    heads = ("drills", "records", "lost by the plan", "without a leader after it")
+    compared = ("compared", "records lost by all at once", "drills in which it lost some")
+    return "\n".join(
+        _table(
+            ("scenario", "Kafka", *heads, *compared),
+            ([*key, *map(str, _ends(plans))] for key, plans in [*groups, (["all", ""], [r["plan"] for r in followed])]),
+        )
+    )
+
+
+def _ends(plans: Results) -> tuple[int, ...]:
+    careless = [plan["careless"] for plan in plans if plan["careless"]]
+    lost, lost_at_once = _summed(plans, "lost").total(), _summed(careless, "lost").total()
+    leaderless = sum(len(plan["leaderless"]) for plan in plans)
+    held = sum(plan["held"] for plan in plans)
+    return len(plans), held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
 
 
 def evidence_tables(results: Results) -> str:
@@ -149,7 +189,7 @@ def renew(file: Path, results: Results) -> None:
     _, end, tail = rest.partition(_END)
     if not begin or not end:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
-    tables = "\n\n".join(make(results) for make in (league, evidence_tables, scenarios_table, commits))
+    tables = "\n\n".join(make(results) for make in (league, evidence_tables, plans_table, scenarios_table, commits))
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from drill.chance import play_chance
+from drill.chance import play_chance, play_outage
 from drill.client import client
 from drill.disks import small_disks
 from drill.errors import DrillError, call
+from drill.follow import Followed, follow, follow_carelessly
 from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
@@ -47,17 +48,22 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     out.mkdir(parents=True)
     begun = time.monotonic()
     with TemporaryDirectory(prefix="drill-") as folder:
-        drill = _play(scenario, fetched, seed, Path(folder), out, say)
+        drill, followed = _play(scenario, fetched, seed, Path(folder), out, say)
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
     scored = score_captures(drill.captures, out, drill.ledger, drill.described)
     scored_s = time.monotonic() - begun - played_s
-    result = {**_result(drill, scored, release, seed), "played_s": round(played_s), "scored_s": round(scored_s)}
+    if followed:
+        scored.wrong += followed.wrong
+    plan = {"plan": followed.as_json()} if followed else {}
+    result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
+def _play(
+    scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
+) -> tuple[Drill, Followed | None]:
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
@@ -67,7 +73,7 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
-            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance)
+            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_outage)
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
                 drill.create(topic)
@@ -76,14 +82,17 @@ def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, sa
                 "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
             )
             drill.play(scenario.steps)
+            followed = follow(drill, folder, out / "lake-plan") if scenario.plan else None
             drill.heal()
             drill.describe()
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
+            if followed:
+                follow_carelessly(drill, followed)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
-    return drill
+    return drill, followed
 
 
 def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Score:

@@ -87,6 +87,7 @@ class Step(_Strict):
     describe: bool | None = None
     read: bool | None = None
     capture: bool | None = None
+    outage: int | None = Field(default=None, ge=1, le=4)
     random: int | None = Field(default=None, ge=1, le=60)
 
     count: int = Field(default=10, ge=1, le=10_000)
@@ -138,7 +139,8 @@ class Expected(_Strict):
 class Scenario(_Strict):
     """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
-    drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size."""
+    drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
+    plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow)."""
 
     name: str
     title: str
@@ -149,6 +151,7 @@ class Scenario(_Strict):
     configs: dict[str, str] = {}
     log_dirs: int = Field(default=1, ge=1, le=4)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
+    plan: bool = False
     topics: dict[str, Topic]
     steps: list[Step]
     expected: Expected = Expected()
@@ -164,6 +167,8 @@ class Scenario(_Strict):
             for broker in (*(step.fill or ()), *(step.free or ())):
                 if broker not in self.disks_mib:
                     raise ValueError(f"step {step.action!r} names {broker!r}, which disks_mib lacks")
+        if self.plan and self.disks_mib:
+            raise ValueError("a plan is followed on disks that can be copied: leave out disks_mib")
         return self
 
     @property

@@ -18,7 +18,8 @@ from replay.loss.verdicts import VERDICTS
 Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
+PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, PLAN_LOST, PLAN_LEADERLESS)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")

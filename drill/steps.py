@@ -52,7 +52,8 @@ def _has_ended(node: Node) -> bool:
 @dataclass
 class Drill:
     """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
-    between which it was asked. journal: (time, what was done). chance: plays so many faults by chance."""
+    between which it was asked. journal: (time, what was done). chance: plays so many faults by chance; outage: ends so
+    many brokers by chance."""
 
     scenario: Scenario
     cluster: Cluster
@@ -62,6 +63,7 @@ class Drill:
     out: Path
     say: Callable[[str], None]
     chance: Callable[[Drill, int], None]
+    outage: Callable[[Drill, int], None]
     captures: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
@@ -357,5 +359,6 @@ _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "describe": lambda drill, _: drill.describe(),
     "read": lambda drill, _: drill.read_topics(drill.scenario.topics),
     "capture": lambda drill, _: drill.capture(),
+    "outage": lambda drill, count: drill.outage(drill, count),
     "random": lambda drill, count: drill.chance(drill, count),
 }

@@ -19,7 +19,7 @@ from replay.incident.plan import make_plan
 from replay.incident.plan_clients import OFFSETS, TRANSACTIONS
 from replay.incident.plan_input import PlanInput
 from replay.incident.plan_prevention import MOST_LONGEST
-from replay.incident.plan_step import MOST_PLACES, Step
+from replay.incident.plan_step import MOST_PLACES, UNCLEAN, Step
 from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
 from replay.loss.verdicts import EXCLUDED
 
@@ -62,7 +62,9 @@ def as_row(steps: Iterable[Step]) -> Row:
 
 def load_input(lake: Lake, cluster: str) -> PlanInput:
     """What the plan of a cluster follows from."""
-    waiting, alone, alone_count = states_that_wait(lake.parts("partition_history", cluster, _STATE, WANTED))
+    configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
+    parts = lake.parts("partition_history", cluster, _STATE, WANTED)
+    waiting, alone, alone_count = states_that_wait(parts, configs)
     bugs, _ = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
     lost, left_out = _lost(lake, cluster)
     keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
@@ -78,7 +80,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         left_out=left_out,
         current=current,
         partition_counts=partition_counts,
-        configs=lake.rows("config_history", cluster, _CONFIG, _AT_END),
+        configs=configs,
         features={row["name"]: row["level"] for row in features},
         brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
         last_seen=_last_seen(lake, cluster, waiting),
@@ -86,9 +88,17 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     )
 
 
-def states_that_wait(parts: Iterable[pa.Table]) -> tuple[list[Waiting], list[Row], dict[int, int]]:
-    """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. All partitions
-    count: one that is left out may be the one whose records an order of starts loses."""
+def states_that_wait(
+    parts: Iterable[pa.Table], configs: Iterable[Row] = ()
+) -> tuple[list[Waiting], list[Row], dict[int, int]]:
+    """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. configs:
+    CONFIG_HISTORY in force: a state has those of its begin. All partitions count: one that is left out may be the one
+    whose records an order of starts loses."""
+    in_force = {
+        row["resource_name"]: (row["effective_value"] == "true", row["source"])
+        for row in configs
+        if (row["resource_type"], row["name"]) == ("topic", UNCLEAN) and row["source"] is not None
+    }
     waiting: dict[tuple[Any, ...], list[int]] = {}
     alone: list[Row] = []
     alone_count = Counter[int]()
@@ -96,6 +106,8 @@ def states_that_wait(parts: Iterable[pa.Table]) -> tuple[list[Waiting], list[Row
         for batch in part.to_batches(_MOST_ROWS):
             for state in batch.to_pylist():
                 if state["leader"] < 0:
+                    since_begin = state[_UNCLEAN], state[f"{_UNCLEAN}_source"]
+                    state[_UNCLEAN], state[f"{_UNCLEAN}_source"] = in_force.get(state["topic"], since_begin)
                     waiting.setdefault(_waiting(state), []).append(state["partition"])
                 held = [*state["isr"], *state["elr"]]
                 if len(held) == 1 and len(state["replicas"]) > 1:
@@ -108,17 +120,18 @@ def states_that_wait(parts: Iterable[pa.Table]) -> tuple[list[Waiting], list[Row
 
 
 def _waiting(state: Row) -> tuple[Any, ...]:
-    """The fields of Waiting that partitions of one class share. Kafka elects the last known leader only if it is alone
-    in its list."""
+    """The fields of Waiting that partitions of one class share. The ELR keeps a broker that a reassignment took from
+    the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
+    ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
     known = [broker for broker in state["last_known_elr"] if broker >= 0]
-    by, members = NOBODY, []
-    for name, found in ((ISR, state["isr"]), (ELR, state["elr"]), (LAST_KNOWN, known if len(known) == 1 else [])):
-        if by == NOBODY and found:
-            by, members = name, found
+    lists = ((ISR, state["isr"]), (ELR, state["elr"]), (LAST_KNOWN, known if len(known) == 1 else []))
+    by, found = next(((name, found) for name, found in lists if found), (NOBODY, []))
+    members = sorted(set(found).intersection(state["replicas"]))
+    by = by if members else NOBODY
     layer = state[f"{_UNCLEAN}_source"]
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
-    return (*named, tuple(sorted(state["replicas"])), tuple(sorted(members)), by, unclean, layer or "assumed_default")
+    return (*named, tuple(sorted(state["replicas"])), tuple(members), by, unclean, layer or "assumed_default")
 
 
 def _topics(lake: Lake, cluster: str, lost: Sequence[Row]) -> tuple[dict[str, str], dict[str, int]]:

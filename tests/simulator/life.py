@@ -117,7 +117,7 @@ class Life:
         result = []
         for topic_id in self.world.topic_ids:
             states = [s for s in self.world.controller.states if s.topic_id == topic_id]
-            rows = [_history_row(s, self.setup.topic) for s in states if not self._missing(s.offset)]
+            rows = [history_row(s, self.setup.topic) for s in states if not self._missing(s.offset)]
             before = [s for s in states if self.gap is not None and s.offset < self.gap[1]]
             if before and self.gap and self._at_end_of_gap is not None and not self._missing(self.gap[1]):
                 last, known = before[-1], any(r["offset"] < before[-1].offset for r in rows)
@@ -364,7 +364,7 @@ def alike(each: Life) -> tuple[Any, ...]:
     return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut, topic
 
 
-def _history_row(state: State, topic: str) -> Row:
+def history_row(state: State, topic: str) -> Row:
     place = {
         **_NOTHING,
         "offset": state.offset,
@@ -407,4 +407,4 @@ def _snapshot_row(state: State, place: tuple[int, int, int], topic: str) -> Row:
     own = {"offset": offset, "batch_base_offset": offset, "timestamp_ms": at_ms, "origin": "checkpoint"}
     if not state.removed:
         own["min_isr"] = min(min_isr, len(state.replicas))
-    return {**_history_row(state, topic), **own}
+    return {**history_row(state, topic), **own}

@@ -11,7 +11,7 @@ import pytest
 from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
-from drill.page import commits, evidence_tables, league, page, renew, scenarios_table
+from drill.page import commits, evidence_tables, league, page, plans_table, renew, scenarios_table
 from drill.scenario import read_scenario, scenario_names
 from drill.scores import append, read_scores
 from tests.support import writer
@@ -41,6 +41,8 @@ def test_bundled_scenarios_can_be_read(name: str) -> None:
         ('[{ kill = "leader" }]', "steps.0.kill"),
         ('[{ disconnect = 1, peers = "clients" }]', "steps.0.peers"),
         ("[{ fill = 1 }]", "names 1, which disks_mib lacks"),
+        ("[{ outage = 5 }]", "steps.0.outage"),
+        ("[]\nplan = true\ndisks_mib.1 = 48", "leave out disks_mib"),
     ],
 )
 def test_what_a_scenario_cannot_say(tmp_path: Path, steps: str, message: str) -> None:
@@ -169,6 +171,28 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         assert scenarios_table(results) in text
         assert "Drills by commit: abc1234 (2). The last one: 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
+
+
+PLAN: dict[str, Any] = {
+    "steps": ["turn_off_unclean", "start"],
+    "brokers": [2, 1],
+    "held": 80,
+    "lost": {},
+    "leaderless": ["other-0"],
+    "careless": {"lost": {"ledger-0": 30}, "leaderless": []},
+}
+
+
+def test_the_table_of_plans_has_what_each_order_lost() -> None:
+    uncompared = {**PLAN, "lost": {"ledger-0": 2}, "leaderless": [], "careless": None}
+    lines = plans_table([RESULT, {**RESULT, "plan": PLAN}, {**RESULT, "plan": uncompared}]).splitlines()
+    assert lines[2:] == [
+        "| unclean_by_config | 4.3.1 | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "| all |  | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+    ]
+    text = page({**RESULT, "plan": PLAN}, read_scenario("unclean_by_config"))
+    assert "| the plan | none | other-0 |\n| all brokers at once | ledger-0: 30 | none |" in text
+    assert "all brokers at once" not in page({**RESULT, "plan": uncompared}, read_scenario("unclean_by_config"))
 
 
 def test_drills_by_chance_are_split_by_their_evidence() -> None:

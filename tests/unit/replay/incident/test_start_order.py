@@ -7,6 +7,7 @@ from itertools import permutations
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.incident.plan import WANTED, states_that_wait
@@ -189,6 +190,46 @@ def test_the_config_comes_before_any_start_where_a_start_could_elect_an_outsider
 def test_an_outsider_of_one_partition_that_another_waits_for() -> None:
     rows = [waiting([3], [2, 3, 4]), waiting([4], [2, 3, 4], topic="u"), waiting([2], [1, 2], topic="v")]
     assert start_order(rows, BROKERS) == (3, 4, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "unclean"),
+    [("true", "topic", ON), ("true", "cluster", ON), ("false", "topic", OFF), ("false", "assumed_default", UNKNOWN)],
+)
+def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, source: str, unclean: str) -> None:
+    """Drill plan_isr on 4.3.1: the state has the config of its begin, and the plan left out a topic that had been
+    changed since."""
+    name = "unclean_leader_election_enable"
+    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2], "isr": [1], "elr": []}
+    state |= {"last_known_elr": [], name: value != "true", f"{name}_source": "topic"}
+    config = {"resource_type": "topic", "resource_name": "t", "name": name.replace("_", ".")}
+    config |= {"effective_value": value, "source": source}
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], [config])
+    assert (row.unclean, row.layer) == (unclean, source)
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], [config | {"resource_name": "u"}])
+    assert (row.unclean, row.layer) == (OFF if value == "true" else ON, "topic")
+
+
+@pytest.mark.parametrize(
+    ("lists", "by", "members"),
+    [
+        ({"elr": [1, 4]}, ELR, (1,)),
+        ({"elr": [4], "last_known_elr": [1]}, NOBODY, ()),
+        ({"last_known_elr": [1]}, LAST_KNOWN, (1,)),
+        ({"last_known_elr": [4]}, NOBODY, ()),
+        ({"last_known_elr": [1, 2]}, NOBODY, ()),
+        ({"isr": [2, 1], "elr": [3]}, ISR, (1, 2)),
+    ],
+)
+def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(
+    lists: dict[str, list[int]], by: str, members: tuple[int, ...]
+) -> None:
+    """Simulated lives with reassignments: the ELR kept a broker that was taken from the replicas."""
+    name = "unclean_leader_election_enable"
+    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2, 3], name: False}
+    state |= {"isr": [], "elr": [], "last_known_elr": [], f"{name}_source": "topic"} | lists
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])])
+    assert (row.by, row.members) == (by, members)
 
 
 @pytest.mark.parametrize("name", ["unclean", "unclean-4.4.0", "elr", "churn", "diverge", "logs-unclean"])

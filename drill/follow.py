@@ -1,0 +1,260 @@
+"""The product's plan, followed on the real cluster while things are still broken, and beside it the careless order: all
+brokers at once, from a copy of the same disks.
+
+A record is lost by an order if it was acknowledged with acks=all, was on the disk of a replica that Kafka's rules let
+lead when the plan was made, and cannot be read afterwards from a partition that has a leader again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from signal import Signals
+from typing import Any
+from zipfile import ZipFile
+
+from drill.client import ClientError
+from drill.disks import Copy, read_copy
+from drill.errors import call
+from drill.jars import fetch
+from drill.ledger import Ledger
+from drill.network import CLIENT
+from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java
+from drill.score import PLAN_LEADERLESS, PLAN_LOST, Wrong
+from drill.steps import Drill, name_of
+from jobs.incident import commands
+from jobs.incident.plan import load_plan
+from jobs.lake.lake import Lake
+
+Row = dict[str, Any]
+Records = dict[int, str]  # offset -> value
+# So long a partition may take to get a leader after the start of a broker that it waits for.
+_ELECTED_S = 15.0
+_STOP_S = 60.0
+_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
+# The class of each tool that a plan's first commands name. A release whose server lacks it (4.4.0: it moved to
+# kafka-tools, which is not published for each release) is asked by the tools of another one.
+_TOOLS = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
+_TOOLS_RELEASE = "4.3.1"
+
+
+@dataclass
+class Ended:
+    """How an order of starts ended. lost: by partition, the records that it lost; leaderless: partitions."""
+
+    lost: dict[str, int] = field(default_factory=dict)
+    leaderless: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Followed:
+    """states: of all partitions when the plan was made. steps: the plan's, in order, as `plan.steps` of the verdict
+    document. held: by partition, what must not be lost. copy: of all disks; None if a broker ran: then the same state
+    cannot be started twice, and careless is None, too."""
+
+    states: list[Row]
+    steps: list[Row]
+    held: dict[str, Records]
+    copy: Path | None
+    plan: Ended = field(default_factory=Ended)
+    careless: Ended | None = None
+    wrong: list[Wrong] = field(default_factory=list)
+
+    def as_json(self) -> Row:
+        order = next((step["brokers"] for step in self.steps if step["code"] == "start"), ())
+        return {
+            "steps": [step["code"] for step in self.steps],
+            "brokers": list(order),
+            "held": sum(len(records) for records in self.held.values()),
+            **asdict(self.plan),
+            "careless": asdict(self.careless) if self.careless else None,
+        }
+
+
+def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
+    """Capture, make the plan, and do what it says. folder: of the nodes; lake: a new one."""
+    from jobs.pipeline import Pipeline
+
+    with contextlib.suppress(ClientError):
+        drill.client.ask("unload")
+    time.sleep(6)  # brokers write their checkpoints every five seconds
+    drill.capture()
+    pipeline = Pipeline(str(lake), [str(capture) for capture in drill.captures])
+    pipeline.ingest()
+    pipeline.replay()
+    pipeline.detect()
+    rows = Lake(lake).rows("partition_history", CLUSTER_ID, _STATE)
+    states = [row for row in rows if row["end_offset"] is None and not row["removed"]]
+    copies = {name_of(row): copies_of(drill, row) for row in states}
+    held = {name_of(row): held_by(row, copies[name_of(row)]) for row in states}
+    steps = load_plan(Lake(lake), CLUSTER_ID)["steps"]
+    followed = Followed(states, steps, held, _copy_all(drill, folder / "copies"))
+    for step in steps:
+        drill.note(f"plan: {step['phase']}: {step['text']}")
+        if done := _STEPS.get(step["code"]):
+            done(drill, followed, step)
+    followed.plan = _ended(drill, followed)
+    followed.wrong = list(_wrong(drill, followed.plan))
+    return followed
+
+
+def follow_carelessly(drill: Drill, followed: Followed) -> None:
+    """Start all brokers at once on a copy of what the plan was followed on."""
+    if followed.copy is None:
+        return
+    drill.cluster.end()
+    for node in drill.cluster.nodes.values():
+        for data in node.log_dirs:
+            shutil.rmtree(data)
+            shutil.copytree(followed.copy / str(node.id) / data.name, data)
+    drill.cluster.start(CONTROLLERS)
+    order = drill.rng.sample(BROKERS, len(BROKERS))
+    drill.note(f"the disks are as before the plan: start {', '.join(map(str, order))} at once")
+    drill.cluster.start(order)
+    followed.careless = _ended(drill, followed)
+
+
+def copies_of(drill: Drill, state: Mapping[str, Any]) -> dict[int, Copy]:
+    """Broker -> what is on its disk of a partition."""
+    folders = ((b, log_dir / name_of(dict(state))) for b in BROKERS for log_dir in drill.cluster.nodes[b].log_dirs)
+    return {broker: read_copy(folder) for broker, folder in folders if folder.is_dir()}
+
+
+def held_by(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> Records:
+    """What is on the disk of the leader, or else of those whom Kafka's rules let lead, or else of the replica that
+    holds most: what no order of starts needs to lose."""
+    known = [broker for broker in state["last_known_elr"] or () if broker >= 0]
+    last = known if len(known) == 1 else []
+    led = [state["leader"]] if state["leader"] >= 0 else state["isr"] or state["elr"] or last or best_of(state, copies)
+    found: Records = {}
+    for broker in led:
+        found |= copies[broker].records if broker in copies else {}
+    return found
+
+
+def best_of(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> list[int]:
+    """The replica whose copy has the highest (last leader epoch, log end)."""
+    there = [broker for broker in state["replicas"] if broker in copies]
+    return [max(there, key=lambda broker: copies[broker].end)] if there else []
+
+
+def _copy_all(drill: Drill, folder: Path) -> Path | None:
+    """Copy all disks at one moment, if only controllers run: what a broker that runs has in memory is in no copy."""
+    nodes = drill.cluster.nodes.values()
+    if any(node.runs for node in nodes if node.id in BROKERS):
+        return None
+    running = [node for node in nodes if node.runs]
+    for node in running:
+        node.freeze()
+    for node in nodes:
+        for data in node.log_dirs:
+            shutil.copytree(data, folder / str(node.id) / data.name)
+    for node in running:
+        node.thaw()
+    return folder
+
+
+def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
+    """As they are printed, by Kafka's tools."""
+    places = drill.cluster.places
+    up = [broker for broker in BROKERS if drill.cluster.nodes[broker].runs]
+    addresses = {
+        commands.BOOTSTRAP: ",".join(map(places.address, up)),
+        commands.CONTROLLERS: ",".join(map(places.address, CONTROLLERS)),
+    }
+    for command in step["commands"]:
+        tool, *words = shlex.split(command)
+        drill.note(f"plan: {command}")
+        filled = [addresses.get(word, word) for word in words]
+        name = _TOOLS[tool]
+        call(*places.inside(CLIENT), *java(_having(name, drill.cluster.jars)), name, *filled)
+
+
+def _having(name: str, jars: Path) -> Path:
+    """The folder of jars that has a class: the release's own one, if it does."""
+    (server,) = jars.glob("kafka_2.*.jar")
+    with ZipFile(server) as archive:
+        has = f"{name.replace('.', '/')}.class" in archive.namelist()
+    return jars if has else fetch(_TOOLS_RELEASE, jars.parent)
+
+
+def _start(drill: Drill, followed: Followed, step: Row) -> None:
+    for broker in step["brokers"]:
+        drill.note(f"plan: start node {broker}")
+        drill.cluster.start([broker])
+        waits = {name_of(row) for row in followed.states if row["leader"] < 0 and broker in (row["isr"] or row["elr"])}
+        _wait_for_leaders(drill, waits)
+
+
+def _wait_for_leaders(drill: Drill, names: Iterable[str] | None = None) -> list[Row]:
+    """Until these partitions have leaders, by default all, or no longer than _ELECTED_S. Returns all partitions."""
+    deadline, wanted = time.monotonic() + _ELECTED_S, None if names is None else set(names)
+    while True:
+        rows = drill.partitions()
+        dead = [row for row in rows if row["leader"] < 0 and (wanted is None or name_of(row) in wanted)]
+        if (rows and not dead) or time.monotonic() > deadline:
+            return rows
+        time.sleep(0.5)
+
+
+def _elect(drill: Drill, followed: Followed, step: Row) -> None:
+    """Of each partition the replica that holds most is elected while no other one runs; then the others start."""
+    nodes = drill.cluster.nodes
+    for state in followed.states:
+        name = name_of(state)
+        if name not in step["places"]:
+            continue
+        best = best_of(state, copies_of(drill, state))
+        others = [b for b in state["replicas"] if b not in best and nodes[b].runs]
+        for broker in others:
+            drill.note(f"plan: stop node {broker}, which does not hold most of {name}")
+            nodes[broker].end(Signals.SIGTERM, _STOP_S)
+        drill.cluster.start([b for b in best if not nodes[b].runs])
+        drill.note(f"plan: unclean election of {name}: {best}")
+        drill.client.ask("elect", "UNCLEAN", name)
+        _wait_for_leaders(drill, [name])
+        drill.cluster.start(others)
+    drill.cluster.start([b for b in step["brokers"] if not nodes[b].runs])
+
+
+def _ended(drill: Drill, followed: Followed) -> Ended:
+    rows = _wait_for_leaders(drill)
+    ledger = Ledger.from_json(drill.ledger.as_json())
+    for record in (r for records in ledger.records.values() for r in records):
+        record.lost = False
+    replace(drill, ledger=ledger).read_topics(drill.scenario.topics)
+    return Ended(lost_of(ledger, followed.held), [name_of(row) for row in rows if row["leader"] < 0])
+
+
+def lost_of(ledger: Ledger, held: Mapping[str, Records]) -> dict[str, int]:
+    """By partition: the records acknowledged with acks=all that were held and are lost."""
+    counts = {
+        ledger.name(place): sum(
+            r.offset is not None and held.get(ledger.name(place), {}).get(r.offset) == r.value for r in records
+        )
+        for place, records in ledger.lost().items()
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _wrong(drill: Drill, ended: Ended) -> Iterator[Wrong]:
+    for name, count in ended.lost.items():
+        yield Wrong(PLAN_LOST, name, f"{count} records that were there before the plan was followed are gone")
+    runs = {broker for broker in BROKERS if drill.cluster.nodes[broker].runs}
+    for row in drill.partitions():
+        able = sorted(runs & {*row["isr"], *(row["elr"] or ())})
+        if row["leader"] < 0 and able:
+            yield Wrong(PLAN_LEADERLESS, name_of(row), f"it has no leader, and {able} may lead")
+
+
+# What is done at the steps of a plan that say to do something. All disks are copied in any case.
+_STEPS: dict[str, Callable[[Drill, Followed, Row], None]] = {
+    "turn_off_unclean": _run_commands,
+    "start": _start,
+    "elect": _elect,
+}
