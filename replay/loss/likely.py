@@ -1,0 +1,95 @@
+"""Which way a window leans that stays open: whether the election lost records or kept them, by rules that are usually
+right.
+
+No proof, and never used for one: the verdict, its bounds and everything that is counted are the same without it. Each
+rule has a record: how often it was right in windows whose truth is known (likely_record.py, made by `make likely`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from replay.loss.election_facts import ElectionFacts
+from replay.loss.likely_record import RECORD
+from replay.loss.verdict import Judgement
+from replay.loss.verdicts import EXCLUDED, PROVEN
+
+LOST, KEPT, UNKNOWN = "lost", "kept", "unknown"
+# In the order in which they are shown.
+LEANINGS = (LOST, UNKNOWN, KEPT)
+
+# Each rule, and the way that it leans; the first one that applies counts.
+RULES = {
+    "member_ran_on": KEPT,
+    "leader_stopped_in_order": KEPT,
+    "member_had_more": LOST,
+    "lone_leader_had_more": LOST,
+    "old_log_ended_there": KEPT,
+    "logs_ended_alike": KEPT,
+    "lone_leader_reported_more": LOST,
+}
+# Up to so many batches at the end of a killed leader's log may have been acknowledged to nobody (num.io.threads).
+IN_FLIGHT = 8
+# Premises that fail because a log lost something, or may have.
+_DAMAGE = ("contradicted", "not_held_directory_changed")
+# A rule that was right less often, or in too few windows to tell, does not say where a window leans.
+LEAST_SHARE, LEAST_WINDOWS = 0.95, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """Of a window that is open. leaning: one of LEANINGS. rule: the first one that applies, one of RULES; None if none
+    does. right, of: in how many windows it was right, of how many; 0 without a rule."""
+
+    leaning: str = UNKNOWN
+    rule: str | None = None
+    right: int = 0
+    of: int = 0
+
+
+def likely(
+    facts: ElectionFacts, judgement: Judgement, record: Mapping[str, Mapping[str, tuple[int, int]]] = RECORD
+) -> Likely | None:
+    """Where the window leans; None if it is decided. record: by rule and by kind of windows (drills, lives), (right,
+    of)."""
+    if judgement.verdict in (PROVEN, EXCLUDED):
+        return None
+    rule = next(_applying(facts, judgement), None)
+    if rule is None:
+        return Likely()
+    known = record.get(rule, {}).values()
+    right, of = sum(n for n, _ in known), sum(n for _, n in known)
+    sure = of >= LEAST_WINDOWS and all(is_usual(*counts) for counts in known)
+    return Likely(RULES[rule] if sure else UNKNOWN, rule, right, of)
+
+
+def is_usual(right: int, of: int) -> bool:
+    return right >= LEAST_SHARE * of
+
+
+def _applying(facts: ElectionFacts, judgement: Judgement) -> Iterator[str]:
+    """The rules that apply, in their order."""
+    election, old = facts.election, facts.previous_leader
+    failing, again = {premise.code for premise in judgement.against}, old == election.leader
+    if election.membership.joined is not None and election.elected_clean and failing <= {"not_held_no_sign_of_life"}:
+        yield "member_ran_on"
+    if again and facts.stopped_in_order and not any(code.startswith(_DAMAGE) for code in failing):
+        yield "leader_stopped_in_order"
+    end = judgement.log_end_max.value
+    if end is None:
+        return
+    words = {broker: said for broker, said in facts.first_words.items() if broker != election.leader}
+    fetched = [said for broker, said in words.items() if broker in facts.fetched and broker != old]
+    if any(said.high_watermark > end for said in fetched):
+        yield "member_had_more"
+    ended = words[old].log_end if old in words else None
+    if ended is not None and ended - end > IN_FLIGHT and facts.was_alone:
+        yield "lone_leader_had_more"
+    if ended == end:
+        yield "old_log_ended_there"
+    if again and max((said.log_end or 0 for said in fetched), default=-1) == end:
+        yield "logs_ended_alike"
+    reported = election.likely_floor.value
+    if again and facts.was_alone and reported is not None and reported > end:
+        yield "lone_leader_reported_more"
