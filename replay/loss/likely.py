@@ -25,13 +25,13 @@ RULES = {
     "leader_stopped_in_order": KEPT,
     "member_had_more": LOST,
     "lone_leader_had_more": LOST,
-    "old_log_ended_there": KEPT,
-    "logs_ended_alike": KEPT,
     "lone_leader_reported_more": LOST,
+    "logs_ended_alike": KEPT,
+    "old_log_ended_there": KEPT,
 }
 # Up to so many batches at the end of a killed leader's log may have been acknowledged to nobody (num.io.threads).
 IN_FLIGHT = 8
-# Premises that fail because a log lost something, or may have.
+# How the codes of premises begin that fail because a log lost something, or may have.
 _DAMAGE = ("contradicted", "not_held_directory_changed")
 # A rule that was right less often, or in too few windows to tell, does not say where a window leans.
 LEAST_SHARE, LEAST_WINDOWS = 0.95, 20
@@ -69,27 +69,42 @@ def is_usual(right: int, of: int) -> bool:
 
 
 def _applying(facts: ElectionFacts, judgement: Judgement) -> Iterator[str]:
-    """The rules that apply, in their order."""
-    election, old = facts.election, facts.previous_leader
-    failing, again = {premise.code for premise in judgement.against}, old == election.leader
+    """The rules that apply, in their order. Where a log was damaged, or is another one, none says that it was kept."""
+    codes = {premise.code for premise in judgement.against}
+    is_damaged = any(code.startswith(_DAMAGE) for code in codes)
+    for rule in (*_of_sessions(facts, codes), *_of_log_ends(facts, judgement)):
+        if RULES[rule] == LOST or not is_damaged:
+            yield rule
+
+
+def _of_sessions(facts: ElectionFacts, failing: set[str]) -> Iterator[str]:
+    election = facts.election
     if election.membership.joined is not None and election.elected_clean and failing <= {"not_held_no_sign_of_life"}:
         yield "member_ran_on"
-    if again and facts.stopped_in_order and not any(code.startswith(_DAMAGE) for code in failing):
+    if facts.previous_leader == election.leader and facts.stopped_in_order:
         yield "leader_stopped_in_order"
-    end = judgement.log_end_max.value
+
+
+def _of_log_ends(facts: ElectionFacts, judgement: Judgement) -> Iterator[str]:
+    end, winner, old = judgement.log_end_max.value, facts.election.leader, facts.previous_leader
     if end is None:
         return
-    words = {broker: said for broker, said in facts.first_words.items() if broker != election.leader}
-    fetched = [said for broker, said in words.items() if broker in facts.fetched and broker != old]
-    if any(said.high_watermark > end for said in fetched):
+    words = {broker: said for broker, said in facts.first_words.items() if broker != winner}
+    members = [said for broker, said in words.items() if broker in facts.fetched and broker != old]
+    if any(said.high_watermark > end for said in members):
         yield "member_had_more"
     ended = words[old].log_end if old in words else None
-    if ended is not None and ended - end > IN_FLIGHT and facts.was_alone:
+    term = facts.election.term
+    may_advance = facts.was_alone and term is not None and term.below_ms is None
+    if ended is not None and ended - end > IN_FLIGHT and may_advance:
         yield "lone_leader_had_more"
-    if ended == end:
-        yield "old_log_ended_there"
-    if again and max((said.log_end or 0 for said in fetched), default=-1) == end:
-        yield "logs_ended_alike"
-    reported = election.likely_floor.value
-    if again and facts.was_alone and reported is not None and reported > end:
+    reported = facts.election.likely_floor.value or 0
+    if old == winner and facts.was_alone and reported > end:
         yield "lone_leader_reported_more"
+    ends = [said.log_end or 0 for said in (members if old == winner else words.values())]
+    # An empty log says nothing: it may have been full before.
+    if end and max([reported, *ends]) == end:
+        if old == winner and ends:
+            yield "logs_ended_alike"
+        elif ended == end:
+            yield "old_log_ended_there"
