@@ -13,11 +13,7 @@ from dataclasses import dataclass
 from replay.loss.election_facts import ElectionFacts
 from replay.loss.likely_record import RECORD
 from replay.loss.verdict import Judgement
-from replay.loss.verdicts import EXCLUDED, PROVEN
-
-LOST, KEPT, UNKNOWN = "lost", "kept", "unknown"
-# In the order in which they are shown.
-LEANINGS = (LOST, UNKNOWN, KEPT)
+from replay.loss.verdicts import EXCLUDED, KEPT, LOST, PROVEN, UNKNOWN
 
 # Each rule, and the way that it leans; the first one that applies counts.
 RULES = {

@@ -19,8 +19,8 @@ from jobs.config.settings import load_settings
 from jobs.detect import stage
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION
-from replay.loss.likely import KEPT, LOST, RULES, UNKNOWN
-from replay.loss.verdicts import EXCLUDED
+from replay.loss.likely import RULES
+from replay.loss.verdicts import EXCLUDED, KEPT, LOST, UNKNOWN
 from tests.simulator.faults import SHARED, life
 from tests.simulator.judge import found, groups
 
@@ -92,7 +92,7 @@ def module(record: Record) -> str:
     return "\n".join([_HEAD, *lines, "}", ""])
 
 
-_HEAD = '''"""How often each rule of likely.py was right, made by `make likely`: by rule and kind of windows, (right, of)."""
+_HEAD = '''"""The record of each rule of likely.py, by kind of windows: (right, of). `make likely` writes this file."""
 
 from __future__ import annotations
 
