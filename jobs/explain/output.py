@@ -17,6 +17,7 @@ from jobs.console.text import wrapped
 from jobs.report.words import unlabelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.incident.causes import labelled
+from replay.loss.verdicts import likely_text
 
 if TYPE_CHECKING:
     from jobs.explain.finding import Explained
@@ -84,6 +85,8 @@ def _head(found: Explained) -> list[str]:
     ]
     lines += [_line(label, text) for label, text in _when(finding, found.evidence) if text]
     lines += [_line(label, text) for label, text in _loss(finding)]
+    if leaning := likely_text(finding):
+        lines.append(_line("leaning", f"{leaning}: {finding['likely_rule']}"))
     return [*lines, _line("judged by", f"rule {finding['rule']}, version {finding['rule_version']}"), ""]
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import INT64_MAX
 from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
-from replay.loss.verdicts import EXCLUDED, SEVERITIES, UNDETERMINED, VERDICTS
+from replay.loss.verdicts import EXCLUDED, LEANINGS, SEVERITIES, UNDETERMINED, VERDICTS
 
 # Codes of the statements with the duration of an exposure.
 LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
@@ -36,6 +36,7 @@ KEYS = pa.schema(
             "election_offset",
             "start_timestamp_ms",
             "end_timestamp_ms",
+            "likely",
             "would_be_leader",
             "reason",
         )
@@ -43,7 +44,8 @@ KEYS = pa.schema(
 )
 
 _WHERE = ("topic", "topic_id", "partition", "start_offset", "finding_id")
-_MOST_LOST = ("verdict_rank", "-loss_min", "-conceivable", *_WHERE)
+# Decided windows lean no way: proven ones come first.
+_MOST_LOST = ("leaning_rank", "verdict_rank", "-loss_min", "-conceivable", *_WHERE)
 _ORDERS = {
     Section.WINDOWS: _MOST_LOST,
     Section.EXCLUDED: _MOST_LOST,
@@ -63,6 +65,7 @@ def ordered(findings: pa.Table, section: Section) -> pa.Table:
     ranks = {
         "severity_rank": pc.fill_null(pc.index_in(rows["severity"], value_set=pa.array(SEVERITIES)), -1),
         "verdict_rank": pc.index_in(pc.fill_null(rows["verdict"], UNDETERMINED), value_set=pa.array(VERDICTS)),
+        "leaning_rank": pc.fill_null(pc.index_in(rows["likely"], value_set=pa.array(LEANINGS)), -1),
         "conceivable": _conceivable(rows),
     }
     if section is Section.EXPOSURES:

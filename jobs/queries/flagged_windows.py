@@ -13,6 +13,7 @@ from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.verdict.text import NO_ANSWERS, print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
+from replay.loss.verdicts import KEPT, LOST
 
 Row = dict[str, Any]
 
@@ -24,6 +25,10 @@ WINDOW_COLUMNS = (
     "loss_min",
     "loss_max",
     "first_lost_offset",
+    "likely",
+    "likely_rule",
+    "likely_right",
+    "likely_of",
     "start_offset",
     "election_offset",
     "end_offset",
@@ -35,7 +40,7 @@ WINDOW_COLUMNS = (
 # Columns that a narrow table leaves out, the least important first.
 _DROP = (
     *("safe at", "longest log", "leader", "elected at", "exposed at", "from offset", "cluster"),
-    *("since (UTC)", "finding", "lost offsets"),
+    *("since (UTC)", "finding", "likely", "lost offsets"),
 )
 
 
@@ -76,6 +81,7 @@ def _table_row(row: dict[str, Any], with_cluster: bool) -> dict[str, Any]:
         "window": f"{row['topic']}-{row['partition']}",
         "verdict": row["verdict"],
         "lost offsets": range_text(row["loss_min"], row["loss_max"]),
+        "likely": _leaning(row),
         "since (UTC)": utc(row["start_timestamp_ms"]),
         **({"cluster": row["cluster_id"]} if with_cluster else {}),
         "from offset": row["first_lost_offset"],
@@ -86,3 +92,8 @@ def _table_row(row: dict[str, Any], with_cluster: bool) -> dict[str, Any]:
         "longest log": row["would_be_leader"],
         "finding": row["finding_id"],
     }
+
+
+def _leaning(row: Row) -> str | None:
+    known = row["likely_rule"] is not None and row["likely"] in (LOST, KEPT)
+    return f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if known else row["likely"]

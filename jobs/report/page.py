@@ -43,6 +43,7 @@ from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, sentences, topic_text
 from replay.incident.causes import labelled
+from replay.loss.verdicts import likely_text
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")
@@ -283,6 +284,7 @@ def _environment() -> Environment:
         "paragraphs": filters.paragraphs,
         "utc": filters.utc_text,
         "loss": filters.loss_text,
+        "likely": likely_text,
         "window": filters.window_text,
         "leader": filters.leader_text,
         "brokers": filters.brokers_text,

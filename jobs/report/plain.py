@@ -13,6 +13,7 @@ from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section, 
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import sentences, topic_text
 from replay.incident.causes import labelled
+from replay.loss.verdicts import likely_text
 
 MOST_LINES = 50  # of a list, in Markdown
 _TITLES = {
@@ -89,7 +90,7 @@ def _windows(report: ReportInput, found: dict[Section, list[Row]]) -> Iterator[s
         cells = (
             (
                 filters.partition_text(row),
-                verdict_of(row).name,
+                ", ".join(filter(None, [verdict_of(row).name, likely_text(row)])),
                 filters.loss_text(row),
                 filters.utc_text(row["start_timestamp_ms"]),
                 filters.duration_text(row["start_timestamp_ms"], row["end_timestamp_ms"]),

@@ -30,6 +30,10 @@
 -- policy: the policy that would pick would_be_leader
 -- unacked_min: at least this many offsets are gone whether or not all replicas acknowledged them; null = not known
 -- unacked_max: at most this many; null = no upper bound is known
+-- likely: lost, kept or unknown: which way an open window leans; no verdict. null = decided
+-- likely_rule: rule that `likely` comes from
+-- likely_right: in how many windows whose truth is known that rule was right
+-- likely_of: of how many
 -- explanation: the reason in prose
 select
   f.cluster_id, f.finding_id, f.topic, f.partition, f.topic_id,
@@ -47,7 +51,8 @@ select
   f.end_offset as closed_metadata_offset,
   nullif(e.previous_leader, -1) as previous_leader,
   nullif(f.recorded_leader, -1) as leader,
-  e.cause, f.would_be_leader, f.policy, f.unacked_min, f.unacked_max, f.explanation
+  e.cause, f.would_be_leader, f.policy, f.unacked_min, f.unacked_max,
+  f.likely, f.likely_rule, f.likely_right, f.likely_of, f.explanation
 from findings f
 left join elections e
   on e.cluster_id = f.cluster_id and e.topic_id = f.topic_id and e.partition = f.partition

@@ -347,6 +347,15 @@ FINDINGS = pa.schema(
             "them: what producers with acks=0 or 1 lost; null = not known",
         ),
         column("unacked_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column(
+            "likely",
+            pa.string(),
+            "lost, kept or unknown: which way an open window leans, by rules that are usually right; no verdict, and "
+            "never counted as one; null = decided, or no window",
+        ),
+        column("likely_rule", pa.string(), "rule that `likely` comes from (docs/findings.md); null = none applies"),
+        column("likely_right", pa.int32(), "in how many windows whose truth is known that rule was right"),
+        column("likely_of", pa.int32(), "of how many"),
         column("recorded_leader", pa.int32(), "leader the log says was elected"),
         column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
         column("policy", pa.string(), "the policy that would pick would_be_leader: a prediction"),

@@ -52,12 +52,21 @@ def _recorded_finding(window: JudgedWindow, recorded_id: str, answers: Sequence[
         "first_lost_offset": judgement.first_lost_offset,
         "unacked_min": judgement.unacked_min,
         "unacked_max": judgement.unacked_max,
+        **_likely(window),
         "would_be_leader": differing["leader"] if differing else None,
         "policy": differing["policy"] if differing else None,
         "evidence": evidence_rows(window),
         "reason": statements,
         "explanation": prose(statements),
     }
+
+
+def _likely(window: JudgedWindow) -> dict[str, Any]:
+    found = window.likely
+    if found is None:
+        return {}
+    counts = (found.right, found.of) if found.rule else (None, None)
+    return {"likely": found.leaning, "likely_rule": found.rule, "likely_right": counts[0], "likely_of": counts[1]}
 
 
 def _common_columns(window: JudgedWindow) -> dict[str, Any]:

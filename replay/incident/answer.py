@@ -16,16 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
-from replay.loss.verdicts import EXCLUDED, PROVEN
+from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, likely_text
 
 Row = dict[str, Any]
 Name = Callable[[str], str]
 
 LOST, NOT_LOST, NOT_KNOWN = "lost", "not_lost", "not_known"
+_LIKELY = ("likely", "likely_rule", "likely_right", "likely_of")
 # The columns of findings that `answer` needs.
 COLUMNS = (
     *("finding_id", "topic_id", "topic", "partition", "verdict", "loss_min", "loss_max"),
-    *("first_lost_offset", "start_timestamp_ms", "end_timestamp_ms", "reason"),
+    *("first_lost_offset", "start_timestamp_ms", "end_timestamp_ms", "reason", *_LIKELY),
 )
 MOST_TOPICS, MOST_WINDOWS, MOST_GAPS = 100, 100, 10
 _NAMED = 5
@@ -114,6 +115,7 @@ def proven_text(window: Row, name: Name = str) -> str:
 def undecided_text(window: Row, name: Name = str) -> str:
     """One sentence about a window of `undecided`."""
     cost = "no upper bound" if window["loss_max"] is None else f"at most {window['loss_max']}"
+    cost = ", ".join(filter(None, [cost, likely_text(window)]))
     why = "; ".join(MISSING[code][0] for code in window["missing"])
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
     return f"{name(window['topic'])}-{window['partition']}: {cost}, {when}; {why} (finding {window['finding_id']})"
@@ -191,11 +193,12 @@ def _rows(windows: pa.Table) -> list[Row]:
 
 
 def _worst(proven: pa.Table) -> list[Row]:
-    return _rows(proven.sort_by([*_WORST, ("start_timestamp_ms", "ascending")]))
+    return _rows(proven.drop_columns(list(_LIKELY)).sort_by([*_WORST, ("start_timestamp_ms", "ascending")]))
 
 
 def _ranked(undecided: pa.Table) -> list[Row]:
-    """Undecided windows by what they can have cost at most: no upper bound first."""
+    """Undecided windows: those that likely lost records first, then by what they can have cost at most, no upper bound
+    first."""
     rows = _rows(undecided)
     codes: dict[int, list[str]] = {}
     for number, statement in missing_statements(undecided):
@@ -206,7 +209,8 @@ def _ranked(undecided: pa.Table) -> list[Row]:
     def rank(row: Row) -> tuple[Any, ...]:
         high = row["loss_max"]
         place = (row["start_timestamp_ms"] or 0, row["topic"], row["partition"] or 0)
-        return high is not None, -(high or 0), *place, row["finding_id"]
+        leaning = LEANINGS.index(row["likely"]) if row["likely"] in LEANINGS else len(LEANINGS)
+        return leaning, high is not None, -(high or 0), *place, row["finding_id"]
 
     return sorted(rows, key=rank)
 

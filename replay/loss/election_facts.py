@@ -5,13 +5,13 @@ protocol, where the high watermark did not advance. Partition by partition.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, members_of
+from replay.arrow.ragged import PAD, mask_of, members_of
 from replay.cluster.facts import ClusterFacts
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
 from replay.loss.contradictions import Contradictions
@@ -27,7 +27,7 @@ from replay.loss.premises import (
     membership,
 )
 from replay.loss.verdict import Election
-from replay.offsets.broker_lines import NO_LINES, BrokerLines
+from replay.offsets.broker_lines import NO_LINES, BrokerLines, Said
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -50,6 +50,10 @@ class ElectionFacts:
     row: of the election in the history. last_epoch: leader epoch of the last leader before it, -1 if there was none.
     leaderless_ms: since when nobody led; None if somebody led up to the election. memberships: of every replica, right
     before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
+
+    The rest is for `likely` only. first_words: see `LineReader.first_words`. fetched: those of their brokers that were
+    members of the ISR in the last leader's term. was_alone: the last leader certainly ran while it was the only member.
+    stopped_in_order: it asked for a controlled shutdown, and its process never came back.
     """
 
     row: int
@@ -63,6 +67,10 @@ class ElectionFacts:
     memberships: dict[int, Membership]
     sessions: dict[int, Session | None]
     undisturbed: frozenset[int]
+    first_words: Mapping[int, Said]
+    fetched: frozenset[int]
+    was_alone: bool
+    stopped_in_order: bool
 
 
 def partition_elections(
@@ -236,7 +244,21 @@ class _Partition:
             memberships=memberships,
             sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
             undisturbed=frozenset(undisturbed),
+            first_words=(words := self.reader.first_words(row)),
+            fetched=frozenset() if term is None else self._fetched(term, row, words),
+            was_alone=term is not None and self._was_alone(term, row),
+            stopped_in_order=term is not None and term.session is not None and term.session.shutdown_ms is not None,
         )
+
+    def _fetched(self, term: LeaderTerm, row: int, brokers: Iterable[int]) -> frozenset[int]:
+        rows = np.arange(term.first, min(term.end, row))
+        replicas, isr = self.states.replicas[rows], self.states.isr[rows]
+        return frozenset(b for b in brokers if (mask_of(replicas, np.full(len(rows), b)) & isr).any())
+
+    def _was_alone(self, term: LeaderTerm, row: int) -> bool:
+        rows = np.arange(term.first, min(term.end, row))
+        alone = self.facts.timestamp_ms[rows[self.states.isr_size[rows] == 1]]
+        return term.session is not None and bool((alone <= term.session.alive_until_ms).any())
 
     def _election(self, row: int, term: LeaderTerm | None, own: Membership, doubts: tuple[Premise, ...]) -> Election:
         facts, states = self.facts, self.states

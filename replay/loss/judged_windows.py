@@ -20,6 +20,7 @@ from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
 from replay.loss.election_facts import ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import Recorded
+from replay.loss.likely import Likely, likely
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
@@ -46,7 +47,7 @@ class JudgedWindow:
     whose broker ran as one process since they were last seen and followed no leader that may have restarted, so that
     their logs can only have grown. still: replicas last seen when their brokers certainly knew that nobody led any
     more, so that their logs have not grown since. assumed_timeout_ms: the session timeout if no file shows it, else
-    None.
+    None. likely: where it leans; None if it is decided.
     """
 
     election_facts: ElectionFacts
@@ -61,6 +62,7 @@ class JudgedWindow:
     still: frozenset[int]
     clock: Clock
     assumed_timeout_ms: int | None
+    likely: Likely | None = None
 
 
 def judged_windows(
@@ -217,6 +219,7 @@ def _judged_window(
         last_seen={r.broker_id: r for r in replicas},
         recorded=after["leader"],
     )
+    judgement = judge(facts.election, facts.evidence, facts.floor, facts.log_end_min, cluster.clock)
     return JudgedWindow(
         election_facts=facts,
         start_row=start_row,
@@ -224,7 +227,7 @@ def _judged_window(
         before=before,
         after=after,
         end=end,
-        judgement=judge(facts.election, facts.evidence, facts.floor, facts.log_end_min, cluster.clock),
+        judgement=judgement,
         situation=situation,
         steady=frozenset(
             b for b, at_ms in since.items() if b in facts.undisturbed and _steady(facts, b, at_ms, cluster)
@@ -232,6 +235,7 @@ def _judged_window(
         still=frozenset(r.broker_id for r in replicas if _still(facts, r, cluster)),
         clock=cluster.clock,
         assumed_timeout_ms=cluster.session_timeout_ms if cluster.session_timeout_source != "static" else None,
+        likely=likely(facts, judgement),
     )
 
 

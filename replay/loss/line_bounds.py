@@ -138,6 +138,18 @@ class LineReader:
         terms = [term for term in self.terms.all_terms if term.leader == broker]
         return {int(e) for term in terms for e in self.states.leader_epoch[term.first : term.end]}
 
+    def first_words(self, row: int) -> dict[int, Said]:
+        """By broker, the first line after the last leader's term that shows a log end, up to the end of the leader
+        epoch that begins in that row: of a log that has not followed the winner yet, as a rule."""
+        term, result = self.terms.last_term(row), dict[int, Said]()
+        if term is None:
+            return result
+        for broker, lines in self._ends.items():
+            at = bisect_left(lines, term.end, key=lambda pair: pair[0])
+            if at < len(lines) and lines[at][1].leader_epoch <= self.states.leader_epoch[row]:
+                result[broker] = lines[at][1]
+        return result
+
     def bounds(self, row: int) -> LineBounds:
         """What lines say of the election in that row of the history."""
         began = self.lines.began.get((int(self.states.leader[row]), int(self.states.leader_epoch[row])))

@@ -1,0 +1,111 @@
+"""The record of the rules of replay/loss/likely.py: windows whose truth is known, and what the rules say of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from unittest import mock
+
+from drill.ledger import Ledger
+from drill.nodes import CLUSTER_ID
+from drill.run import TRUTH
+from drill.score import told
+from jobs.config.settings import load_settings
+from jobs.detect import stage
+from jobs.lake.lake import Lake
+from replay.findings.kinds import HWM_REGRESSION
+from replay.loss.likely import RULES
+from replay.loss.verdicts import EXCLUDED, KEPT, LOST, UNKNOWN
+from tests.simulator.faults import SHARED, life
+from tests.simulator.judge import found, groups
+
+Row = dict[str, Any]
+Record = dict[str, dict[str, tuple[int, int]]]
+DRILLS, LIVES = "drills", "lives"
+LAKES = ("lake", "lake-without-logs")
+
+
+class Case(NamedTuple):
+    """An open window whose truth is known. rule: the one that applies; leaning: what the kept record makes of it."""
+
+    rule: str | None
+    leaning: str
+    lost: bool
+
+
+def cases_of_lives(chunk: tuple[str, int, int]) -> list[Case]:
+    """The windows of lives. chunk: as of tests.simulator.runs.chunks."""
+    fault, first, count = chunk
+    result = []
+    for begin in range(first, first + count, SHARED):
+        for group in groups(life(fault, seed) for seed in range(begin, min(begin + SHARED, first + count))):
+            for each, windows, *_ in found(group):
+                known = {offset: truth.lost > 0 for offset, truth in each.truth.items()}
+                result += _cases(windows, known)
+    return result
+
+
+def cases_of_drill(folder: Path) -> Iterator[Case]:
+    """The windows of a drill, with and without the nodes' own logs, judged again by this code."""
+    ledger = Ledger.from_json(json.loads((folder / TRUTH).read_text(encoding="utf-8"))["partitions"])
+    for name in LAKES:
+        with TemporaryDirectory() as copy:
+            lake = Lake(shutil.copytree(folder / name, Path(copy) / name))
+            with mock.patch.object(stage, "is_up_to_date", return_value=False):
+                stage.run_detect(lake, CLUSTER_ID, load_settings(), lambda _: None)
+            times = {r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID)}
+            rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == HWM_REGRESSION]
+        windows = [{**r, "at_ms": times[r["election_offset"]]} for r in rows if r["verdict"] != EXCLUDED]
+        for place, records in ledger.records.items():
+            own = [w for w in windows if (w["topic_id"], w["partition"]) == place]
+            yield from _cases(own, told(own, records))
+
+
+def _cases(windows: Iterable[Row], known: Mapping[int, bool]) -> list[Case]:
+    is_open = [w for w in windows if w["likely"] is not None and w["election_offset"] in known]
+    return [Case(w["likely_rule"], w["likely"], known[w["election_offset"]]) for w in is_open]
+
+
+def record_of(found: Mapping[str, Sequence[Case]]) -> Record:
+    """By rule and kind of windows, (right, of)."""
+    result: Record = {}
+    for rule in RULES:
+        of = {
+            kind: [RULES[rule] == (LOST if c.lost else KEPT) for c in cases if c.rule == rule]
+            for kind, cases in found.items()
+        }
+        result[rule] = {kind: (sum(right), len(right)) for kind, right in of.items() if right}
+    return result
+
+
+def module(record: Record) -> str:
+    """The source of replay/loss/likely_record.py."""
+    lines = [
+        f'    "{rule}": {{{", ".join(f"{json.dumps(kind)}: {counts}" for kind, counts in known.items())}}},'
+        for rule, known in record.items()
+    ]
+    return "\n".join([_HEAD, *lines, "}", ""])
+
+
+_HEAD = '''"""The record of each rule of likely.py, by kind of windows: (right, of). `make likely` writes this file."""
+
+from __future__ import annotations
+
+RECORD: dict[str, dict[str, tuple[int, int]]] = {'''
+
+
+def report(found: Mapping[str, Sequence[Case]]) -> str:
+    """What the rules, and the kept record with them, said of the windows."""
+    lines = []
+    for rule, known in record_of(found).items():
+        shown = (f"{right} of {of} {kind}" for kind, (right, of) in known.items())
+        lines.append(f"{rule:28}{RULES[rule]:6}{'; '.join(shown)}")
+    for kind, cases in found.items():
+        said = Counter(c.leaning == (LOST if c.lost else KEPT) for c in cases if c.leaning != UNKNOWN)
+        lines.append(f"{kind}: {len(cases)} open windows, {said.total()} lean, {said[True]} of them as they should")
+    return "\n".join(lines)
