@@ -24,13 +24,14 @@ from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
-from drill.score import Score, score
+from drill.score import OF_PLAN, Score, Wrong, score
 from drill.steps import Drill
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
+LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs"), "without-logs"
 _CONFIGS = Path(__file__).with_name("server.properties")
 
 
@@ -95,6 +96,26 @@ def _play(
     return drill, followed
 
 
+def score_again(folder: Path) -> Row:
+    """Judge a drill's captures anew, with the rules of this code. folder: what `play_and_score` filled.
+
+    Returns what result.json holds then. Errors: DrillError if the folder is not a drill's.
+    """
+    try:
+        result = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        truth = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DrillError(f"{folder}: no finished drill: {error}") from error
+    captures = [folder / f"capture-{number + 1}" for number in range(result["captures"])]
+    for made in (*LAKES, WITHOUT_LOGS):
+        shutil.rmtree(folder / made, ignore_errors=True)
+    scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
+    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAN]
+    result |= {**scored.as_json(), "commit": _commit()}
+    (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return dict(result)
+
+
 def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
     """Run the pipeline on folders that `collect` wrote, with and without the nodes' own logs, and compare.
 
@@ -102,8 +123,8 @@ def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, describe
     """
     from jobs.pipeline import Pipeline
 
-    bare = [_without_logs(capture, out / "without-logs") for capture in captures]
-    lakes = out / "lake", out / "lake-without-logs"
+    bare = [_without_logs(capture, out / WITHOUT_LOGS) for capture in captures]
+    lakes = out / LAKES[0], out / LAKES[1]
     for lake, given in zip(lakes, (captures, bare), strict=True):
         pipeline = Pipeline(str(lake), [str(capture) for capture in given])
         pipeline.ingest()

@@ -19,7 +19,8 @@ Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, PLAN_LOST, PLAN_LEADERLESS)
+OF_PLAN = (PLAN_LOST, PLAN_LEADERLESS)
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAN)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")

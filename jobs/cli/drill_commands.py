@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +17,11 @@ from jobs.console.output import printable, show_message
 
 def drill(
     scenarios: Annotated[
-        list[str] | None, typer.Argument(help="Bundled scenarios or TOML files; without any, the bundled ones' names.")
+        list[str] | None,
+        typer.Argument(
+            help="Bundled scenarios, TOML files, or folders of drills, which are scored again; without any, the "
+            "bundled ones' names."
+        ),
     ] = None,
     release: Annotated[str, typer.Option("--release", help="Kafka's release; Maven fetches its jars.")] = RELEASE,
     seed: Annotated[int, typer.Option("--seed", help="Of faults by chance.")] = 1,
@@ -41,7 +46,7 @@ def drill(
     from drill.errors import DrillError
     from drill.page import page as page_of
     from drill.page import renew
-    from drill.run import play_and_score
+    from drill.run import TRUTH, play_and_score, score_again
     from drill.scenario import read_scenario, scenario_names
     from drill.scores import RESULTS, append, key_of, read_scores
 
@@ -52,7 +57,12 @@ def drill(
     out.mkdir(parents=True, exist_ok=True)
     kept, bad = scores or out / RESULTS, 0
     known = {key_of(row) for row in read_scores(kept)} if resume else set()
-    for scenario in map(read_scenario, scenarios or ()):
+    played = [Path(name) for name in scenarios or () if (Path(name) / TRUTH).exists()]
+    for folder in played:
+        result = score_again(folder)
+        append(kept, result)
+        bad += _told(folder, result)
+    for scenario in map(read_scenario, (name for name in scenarios or () if Path(name) not in played)):
         for number in range(seed, seed + runs):
             if (scenario.name, release, number) in known:
                 continue
@@ -65,13 +75,18 @@ def drill(
                 continue
             append(kept, result)
             (folder / "drill.md").write_text(page_of(result, scenario), encoding="utf-8")
-            wrong = len(result["wrong"]) + (not result["as_expected"])
-            bad += wrong
-            typer.echo(f"{folder / 'drill.md'}: {sum(result['lost'].values())} records lost, {wrong} wrong")
+            bad += _told(folder, result)
     if page is not None:
         renew(page, read_scores(kept))
     if bad:
         raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def _told(folder: Path, result: Mapping[str, Any]) -> int:
+    """Print a drill's result, and return how much of it is wrong."""
+    wrong = len(result["wrong"]) + (not result["as_expected"])
+    typer.echo(f"{folder / 'drill.md'}: {sum(result['lost'].values())} records lost, {wrong} wrong")
+    return wrong
 
 
 def _say(line: str) -> None:
