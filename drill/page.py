@@ -118,18 +118,17 @@ def scenarios_table(results: Results) -> str:
 
 def plans_table(results: Results) -> str:
     """A line for each scenario and release whose plan was followed, and one for all. The careless order counts where
-    it could be compared."""
+    it could be compared. Empty if no plan was followed."""
     followed = [r for r in results if "plan" in r]
+    if not followed:
+        return ""
     keys = sorted({(r["scenario"], r["release"]) for r in followed}, key=lambda key: (key[0], version(key[1])))
     groups = [([*key], [r["plan"] for r in followed if (r["scenario"], r["release"]) == key]) for key in keys]
     heads = ("drills", "records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    return "\n".join(
-        _table(
-            ("scenario", "Kafka", *heads, *compared),
-            ([*key, *map(str, _ends(plans))] for key, plans in [*groups, (["all", ""], [r["plan"] for r in followed])]),
-        )
-    )
+    groups.append((["all", ""], [r["plan"] for r in followed]))
+    rows = ([*key, *map(str, _ends(plans))] for key, plans in groups)
+    return "\n".join(["### Plans followed", "", *_table(("scenario", "Kafka", *heads, *compared), rows)])
 
 
 def _ends(plans: Results) -> tuple[int, ...]:
@@ -189,7 +188,8 @@ def renew(file: Path, results: Results) -> None:
     _, end, tail = rest.partition(_END)
     if not begin or not end:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
-    tables = "\n\n".join(make(results) for make in (league, evidence_tables, plans_table, scenarios_table, commits))
+    made = (make(results) for make in (league, evidence_tables, scenarios_table, commits, plans_table))
+    tables = "\n\n".join(filter(None, made))
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")
 
 

@@ -151,8 +151,8 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     yield Step(
         COPY,
         "copy",
-        f"Before {joined(brokers, 'or')} starts, copy from its disks the folders of the partitions below and the "
-        f"checkpoint files.{compare}",
+        f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy from the disks the folders of the "
+        f"partitions below and the checkpoint files.{compare}",
         "E3, P7, L5",
         WINDOWS,
         facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
