@@ -14,7 +14,7 @@ DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
+.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants likely bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -199,6 +199,11 @@ simulate: setup  ## compare verdicts with the truth of simulated lives; wrong cl
 MUTANTS ?= --out docs/mutants.md
 mutants: setup  ## leave out one condition of one rule at a time, and see what catches it: writes docs/mutants.md
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+# FOLDERS: of drills, with their lakes.
+FOLDERS ?= $(wildcard drills/random-*)
+likely: setup  ## write the record of the rules of `likely`, of simulated lives and drills: LIVES=, FOLDERS='drills/random-*'
+	$(BIN)/python -m tests.likely --lives $(LIVES) --out replay/loss/likely_record.py $(FOLDERS)
 
 # Options of `make bench`, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
 BENCH ?=

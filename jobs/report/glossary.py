@@ -148,6 +148,12 @@ TERMS = (
         "The position of a record in a partition's log: 0, 1, 2 and so on.",
     ),
     Term(
+        "likely",
+        "Which way a window leans that is neither proven nor excluded, lost or kept, by rules that are usually right. "
+        "It is no verdict, and no number counts it.",
+        "findings.md#likely-which-way-an-open-window-leans",
+    ),
+    Term(
         "possible",
         "A verdict: the known bounds allow a loss, and allow that there was none.",
         "findings.md#verdicts",

@@ -56,12 +56,8 @@ def likely(
         return Likely()
     known = record.get(rule, {}).values()
     right, of = sum(n for n, _ in known), sum(n for _, n in known)
-    sure = of >= LEAST_WINDOWS and all(is_usual(*counts) for counts in known)
-    return Likely(RULES[rule] if sure else UNKNOWN, rule, right, of)
-
-
-def is_usual(right: int, of: int) -> bool:
-    return right >= LEAST_SHARE * of
+    is_usual = of >= LEAST_WINDOWS and right >= LEAST_SHARE * of
+    return Likely(RULES[rule] if is_usual else UNKNOWN, rule, right, of)
 
 
 def _applying(facts: ElectionFacts, judgement: Judgement) -> Iterator[str]:

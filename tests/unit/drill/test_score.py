@@ -19,6 +19,7 @@ from drill.score import (
     differing_states,
     lacks,
     lies,
+    told,
 )
 from replay.invariants.catalogue import INVARIANTS
 
@@ -155,3 +156,23 @@ def test_what_open_windows_lack_is_counted_once_a_window() -> None:
 
 def test_the_invariant_that_users_break_is_one() -> None:
     assert BROKEN_BY_USERS in INVARIANTS
+
+
+def test_a_window_lost_what_can_have_been_lost_nowhere_else() -> None:
+    windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
+    kept = [Record("a", "all", 1_000, 1_010, 0), Record("c", "all", 250_000, 250_010, 1)]
+    lost = Record("b", "all", 150_000, 150_010, 1, lost=True)
+    assert told(windows, [*kept, lost]) == {1: False, 2: True, 3: False}
+
+
+def test_a_record_that_two_windows_can_have_lost_tells_of_neither() -> None:
+    windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
+    lost = Record("b", "all", 150_000, 150_010, 1, lost=True)
+    assert told(windows, [lost]) == {1: False}
+
+
+@pytest.mark.parametrize(
+    "record", [Record("b", "1", 150_000, 150_010, 1, lost=True), Record("b", "all", 150_000, 151_000)]
+)
+def test_a_record_that_need_not_have_been_promised_tells_nothing(record: Record) -> None:
+    assert told([{"election_offset": 2, "at_ms": 160_000}], [record]) == {}
