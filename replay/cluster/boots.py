@@ -55,13 +55,11 @@ def boots_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[BootReading]]:
 class LoggedProcess:
     """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
     of the process after it in the same file (None: the file does not show it). quiet_until_ms: no process had begun
-    after it by then, by the capturer's clock. ended_cleanly: the one after it found a clean shutdown file in each
-    directory with logs: Kafka flushes them before it writes that file (LogManager.shutdown)."""
+    after it by then, by the capturer's clock."""
 
     last_ms: int
     next_ms: tuple[int, int] | None = None
     quiet_until_ms: int | None = None
-    ended_cleanly: bool = False
 
     @property
     def alone_until_ms(self) -> list[int]:
@@ -75,8 +73,7 @@ class LoggedProcess:
 
 # By (broker, broker epoch).
 Processes = Mapping[tuple[int, int], LoggedProcess]
-_OF_BOOT = ("node_id", "broker_epoch", "begins_in_file", "previous_shutdown", "first_event_ms", "last_event_ms")
-PROCESS_COLUMNS = (*_OF_BOOT, "first_position")
+PROCESS_COLUMNS = ("node_id", "broker_epoch", "begins_in_file", "first_event_ms", "last_event_ms", "first_position")
 
 
 def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], LoggedProcess]:
@@ -95,15 +92,12 @@ def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Log
             key = row["node_id"], row["broker_epoch"]
             known = found.get(key, LoggedProcess(row["last_event_ms"]))
             # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
-            shown = [(known.next_ms, known.ended_cleanly), (_span(after), _found_clean(after))]
-            following = [(span, clean) for span, clean in shown if span is not None]
-            first = min((span for span, _ in following), default=None)
+            following = [each for each in (known.next_ms, _span(after)) if each is not None]
             quiet = [known.quiet_until_ms, row.get("whole_until_ms") if after is None else None]
             found[key] = LoggedProcess(
                 max(known.last_ms, row["last_event_ms"]),
-                first,
+                min(following, default=None),
                 max((at for at in quiet if at is not None), default=None),
-                any(clean for span, clean in following if first is not None and span[0] == first[0]),
             )
     return found
 
@@ -112,10 +106,6 @@ def _span(row: Mapping[str, Any] | None) -> tuple[int, int] | None:
     if row is None or not row["begins_in_file"] or row["first_event_ms"] is None:
         return None
     return row["first_event_ms"], row["last_event_ms"]
-
-
-def _found_clean(row: Mapping[str, Any] | None) -> bool:
-    return row is not None and row["previous_shutdown"] == "clean"
 
 
 def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, error_ms: int) -> bool:

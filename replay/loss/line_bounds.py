@@ -15,7 +15,6 @@ from itertools import islice
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
-from replay.cluster.boots import LoggedProcess
 from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
@@ -229,9 +228,8 @@ class LineReader:
     def _loaded(self, term: LeaderTerm, row: int) -> Bound:
         """The term's leader's log end when its process ended, as the next process loaded it.
 
-        Nobody ran between the two (`Session.alone_until_ms`), and none of the process' lines is from when it could
-        follow the leader that was elected in that row. What it had was on the disk when it ended (a clean stop), or its
-        machine did not start again before the log was loaded.
+        Nobody ran between the two (`Session.alone_until_ms`), none of the process' lines is from when it could follow
+        the leader that was elected in that row, and the machine did not start again before the log was loaded.
         """
         session = term.session
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
@@ -241,20 +239,10 @@ class LineReader:
         if int(self.states.leader[row]) != term.leader and logged.last_ms >= elected_ms:
             return OPEN
         loads = [load for load in self.lines.loads if load.broker == term.leader and logged.is_of_the_next(load.at_ms)]
-        kept = (
-            self._stopped_cleanly(session, logged) or self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms)
-            for load in loads
-        )
+        kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
         if len({load.log_end for load in loads}) != 1 or not all(kept):
             return OPEN
         return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
-
-    def _stopped_cleanly(self, session: Session, logged: LoggedProcess) -> bool:
-        """Whether the process flushed its logs when it stopped, and the next one in its file is the next one that
-        registered: a machine that starts again may take the lines of one in between with it."""
-        later = self.terms.sessions.begun(session.broker_id, session.begin_batch)
-        asked = session.shutdown_ms is not None and logged.ended_cleanly
-        return asked and bool(later) and logged.is_of_the_next(later[0].begin_ms)
 
     def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if

@@ -278,7 +278,7 @@ class Life:
             "rows": [{k: v for k, v in r.items() if v is not None} for r in self.evidence],
             "lines": [{k: v for k, v in r.items() if v is not None} for r in self.lines],
             "readings": [list(r) for r in self.readings],
-            "processes": [[*key, p.last_ms, p.next_ms, p.ended_cleanly] for key, p in self.processes.items()],
+            "processes": [[*key, p.last_ms, p.next_ms] for key, p in self.processes.items()],
         }
 
 
@@ -290,10 +290,7 @@ def from_json(data: Row) -> Life:
     rows = [{**no_row, **r} for r in data["rows"]]
     lines = [{**NO_LINE, **r} for r in data.get("lines", [])]
     readings = [Reading(*r) for r in data.get("readings", [])]
-    logged = {
-        (b, e): LoggedProcess(last, _tuples(after), ended_cleanly=clean == [True])
-        for b, e, last, after, *clean in data.get("processes", [])
-    }
+    logged = {(b, e): LoggedProcess(last, _tuples(after)) for b, e, last, after in data.get("processes", [])}
     steps = [Step(*s) for s in data["steps"]]
     return Life(Setup(**known), steps, thinning, data["fault"], data["seed"], rows, None, lines, readings, logged)
 

@@ -81,8 +81,7 @@ def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
 
 def boot(position: int, first: int | None, last: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
     row = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": position, "broker_epoch": epoch}
-    row |= {"begins_in_file": True, "previous_shutdown": None}
-    return {**row, "first_event_ms": first, "last_event_ms": last, **more}
+    return {**row, "begins_in_file": True, "first_event_ms": first, "last_event_ms": last, **more}
 
 
 def test_the_process_after_one_in_the_same_file_is_the_next_one() -> None:
@@ -113,21 +112,6 @@ def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() 
     copies = [boot(0, 0, 90, 5), boot(50, 200, 250, None)], [boot(0, 0, 100, 5), boot(50, 300, 350, None)]
     rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
     assert processes_of(rows) == {(1, 5): LoggedProcess(100, (200, 250))}
-
-
-def test_the_next_process_shows_how_the_one_before_it_ended() -> None:
-    def ended(*following: dict[str, Any]) -> bool:
-        copies = [[boot(0, 0, 100, 5), {**after, "capture": str(n)}] for n, after in enumerate(following)]
-        rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
-        return processes_of(rows)[1, 5].ended_cleanly
-
-    clean, late = boot(50, 200, 250, None, previous_shutdown="clean"), boot(50, 300, 350, None)
-    assert ended(clean)
-    assert ended(boot(50, 200, 210, None), clean), "copied before it had logged that"
-    assert ended(late, clean)
-    assert not ended(boot(50, 200, 250, None, previous_shutdown="unclean"))
-    assert not ended(boot(50, 200, 250, None), {**late, "previous_shutdown": "clean"}), "of a later process"
-    assert not ended({**clean, "begins_in_file": False})
 
 
 def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:

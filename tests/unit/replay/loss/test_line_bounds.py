@@ -483,28 +483,6 @@ def test_what_a_start_loads_bounds_nothing_without_its_process_and_its_machine(
     assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == ("possible", False)
 
 
-STOPPED = sessions(*UP, "49 shutdown 1", "51 fence 1", "53 register 1 j1")
-
-
-@pytest.mark.parametrize(
-    ("brokers", "logged_process", "expected"),
-    [
-        # It flushed its logs: whether its machine started again does not matter.
-        (STOPPED, LoggedProcess(ms(50), (ms(52), ms(70)), ended_cleanly=True), True),
-        (STOPPED, LoggedProcess(ms(50), (ms(52), ms(70))), False),
-        # Nobody asked for that stop: a file that its start had deleted came back with the power.
-        (KILLED, LoggedProcess(ms(49), (ms(51), ms(70)), ended_cleanly=True), False),
-        # Another process registered between the two, whose lines a power loss took.
-        (STOPPED, LoggedProcess(ms(50), (ms(54), ms(70)), ended_cleanly=True), False),
-    ],
-)
-def test_a_log_that_a_clean_stop_left_needs_no_machine_that_ran_on(
-    brokers: BrokerTimeline, logged_process: LoggedProcess, expected: bool
-) -> None:
-    found = window(logged(WON, "b1 loads t=55 utc=55 at=80"), brokers, processes={(1, 1): logged_process})
-    assert ("ceiling_loaded_log_end" in codes(found)) == expected
-
-
 def test_a_leader_that_lived_on_may_have_followed_the_next_one_and_truncated() -> None:
     """It was fenced and came back, followed broker 2 and truncated to its 80 offsets, and was killed only then."""
     came_back = sessions(*UP, "50 fence 1", "70 unfence 1", "82 fence 1", "84 register 1 j1")
