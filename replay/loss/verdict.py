@@ -140,15 +140,16 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
     if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
         ceiling = OPEN  # it contradicts the floor, so it bounds nothing
-    log_end_max = log_end_ceiling(
-        evidence,
-        election.leader,
-        election.leader_epoch,
-        (election.knows_by_ms, election.until_ms),
-        lambda row: election.of_its_process(row, clock),
-        clock,
-    )
-    log_end_max = higher(log_end_max, election.logged.log_end)
+    log_end_max = election.logged.log_end  # exact: an upper bound adds nothing to it
+    if log_end_max.value is None:
+        log_end_max = log_end_ceiling(
+            evidence,
+            election.leader,
+            election.leader_epoch,
+            (election.knows_by_ms, election.until_ms),
+            lambda row: election.of_its_process(row, clock),
+            clock,
+        )
     log_end_min = higher(log_end_min, election.logged.shared)
     if log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value:
         log_end_min = OPEN
