@@ -127,6 +127,12 @@ TERMS = (
         "concepts.md#leader-epoch",
     ),
     Term(
+        "likely",
+        "Which way a window leans that is neither proven nor excluded, lost or kept, by rules that are usually right. "
+        "It is no verdict, and no number counts it.",
+        "findings.md#likely-which-way-an-open-window-leans",
+    ),
+    Term(
         "log end",
         "The offset after the last record of a replica's log.",
     ),
@@ -146,12 +152,6 @@ TERMS = (
     Term(
         "offset",
         "The position of a record in a partition's log: 0, 1, 2 and so on.",
-    ),
-    Term(
-        "likely",
-        "Which way a window leans that is neither proven nor excluded, lost or kept, by rules that are usually right. "
-        "It is no verdict, and no number counts it.",
-        "findings.md#likely-which-way-an-open-window-leans",
     ),
     Term(
         "possible",

@@ -86,7 +86,7 @@ def _lists(answer: Row) -> Iterator[tuple[str, list[str]]]:
     if more := answer["undecided_windows"] - len(windows):
         windows.append(f"{more} more: kraft-forensics findings --section windows")
     if windows:
-        yield "Undecided windows, those that likely lost records first, then by what they can have cost", windows
+        yield "Undecided windows: likely losses first, then by what they can have cost", windows
 
 
 def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:

@@ -25,7 +25,7 @@ RULES = {
     "logs_ended_alike": KEPT,
     "old_log_ended_there": KEPT,
 }
-# Up to so many batches at the end of a killed leader's log may have been acknowledged to nobody (num.io.threads).
+# A killed leader's log often ends with a few records that nobody acknowledged: one batch for each of num.io.threads.
 IN_FLIGHT = 8
 # How the codes of premises begin that fail because a log lost something, or may have.
 _DAMAGE = ("contradicted", "not_held_directory_changed")

@@ -34,7 +34,7 @@ def test_the_answer_is_the_first_line_of_the_markdown() -> None:
         "### Facts and rules behind each step",
         "### By topic",
         "### Proven windows, the largest loss first",
-        "### Undecided windows, those that likely lost records first, then by what they can have cost",
+        "### Undecided windows: likely losses first, then by what they can have cost",
     ]
     assert lines[-1] == "Cluster c1; captures: tuesday."
 
