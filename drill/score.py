@@ -169,8 +169,9 @@ def told(windows: Sequence[Row], records: Sequence[Record]) -> dict[int, bool]:
 def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """(text, partition) where no state around the time of the question is what Kafka answered.
 
-    A broker that was cut off may have answered with a state from before. The client shows no leader then if the others
-    say that its leader is not alive.
+    A broker that was cut off may have answered with a state from before. The client asks for the brokers that are
+    alive first, maybe another broker, and shows no leader if it was not among them (KafkaAdminClient.java, 4.3.1,
+    handleDescribeTopicsByNamesWithDescribeTopicPartitionsApi): so if a leader comes or goes in between.
     """
     of_place: dict[Place, list[Row]] = defaultdict(list)
     for row in history:
@@ -188,7 +189,7 @@ def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterat
             ]
             wanted = {name: told[name] for name in ("leader", "replicas", "isr", "elr", "last_known_elr")}
             wanted = {name: value or [] if name.endswith("elr") else value for name, value in wanted.items()}
-            unknown = [{**state, "leader": -1} for state in states] if since_ms else []
+            unknown = [{**state, "leader": -1} for state in states] if since_ms or len(states) > 1 else []
             if wanted not in (*states, *unknown):
                 name = f"{told['topic']}-{told['partition']}"
                 yield f"described as {wanted} at {answer['before_ms']}, replayed as {states}", name

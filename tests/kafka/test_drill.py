@@ -30,7 +30,14 @@ def test_an_unclean_election_is_proven_on_the_newest_release(tmp_path: Path) -> 
     assert result["lost"] == {"ledger-0": 30}
     assert result["found"]["ledger-0"].startswith("proven, at least ")
     assert (result["wrong"], result["as_expected"], result["states"] > 5) == ([], True, True)
-    assert "30 records acknowledged with acks=all are gone" in Path(done.stdout.partition(":")[0]).read_text()
+    page = Path(done.stdout.partition(":")[0])
+    assert "30 records acknowledged with acks=all are gone" in page.read_text()
+    # The folder can be scored again, and gives the same.
+    again = CliRunner().invoke(app, ["drill", str(page.parent), "--out", str(tmp_path / "again")])
+    assert again.exit_code == 0, (again.output, again.exception)
+    (line,) = (tmp_path / "again" / "results.jsonl").read_text().splitlines()
+    changed = {name for name, value in json.loads(line).items() if value != result[name]}
+    assert changed <= {"commit", "scored_s"}
 
 
 def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> None:

@@ -131,6 +131,14 @@ def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_m
     assert bool(list(differing_states(history, [answer]))) == differs
 
 
+@pytest.mark.parametrize(("asked_ms", "differs"), [(601, False), (601 + LAG_MS, True)])
+def test_a_leader_that_came_while_it_was_asked_may_be_shown_as_none(asked_ms: int, differs: bool) -> None:
+    history = [state(1, 0, 600), state(3, 600, None)]
+    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": -1, "replicas": [1, 3], "isr": [1]}
+    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
+    assert bool(list(differing_states(history, [answer]))) == differs
+
+
 @pytest.mark.parametrize(
     ("kind", "severity", "rule", "expected"),
     [
