@@ -23,37 +23,40 @@ if TYPE_CHECKING:
 __all__ = ["duckdb", "open"]
 
 
-def open(spark: SparkSession, lake: str | Path, database: str | None = None) -> None:
+def open(spark: SparkSession, lake: str | Path, database: str | None = None, cluster: str | None = None) -> None:
     """Give a lake's tables and views their names in a Spark session that has Delta (docs/cluster.md).
 
     lake: its folder or URL. database: None: temporary views, which end with the session; a name: views in that database
     of the session's catalog, made if it is missing. Only there has Spark a place for what a table is (`describe table
     extended`); columns have their comments in both. Views of the same names are replaced. Always read is the newest
-    version of the tables.
+    version of the tables. cluster: its id, if they are to have its rows alone; None: those of every cluster.
 
-    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake.
+    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake, or no such cluster in it.
     """
     from jobs.views.in_spark import define_views
 
-    define_views(spark, _lake(lake), database=database)
+    define_views(spark, _lake(lake, cluster), database=database, cluster=cluster)
 
 
-def duckdb(lake: str | Path) -> DuckDBPyConnection:
+def duckdb(lake: str | Path, cluster: str | None = None) -> DuckDBPyConnection:
     """A connection to DuckDB, in memory, with a lake's tables and views; starts no JVM. Needs the extra `duckdb`.
 
     lake: its folder or URL. The tables are those of now: connect again to see later ones. Times have the zone UTC.
+    cluster: its id, if they are to have its rows alone; None: those of every cluster.
 
-    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake.
+    Errors: LakeError (evidence.errors.KraftForensicsError) if there is no lake, or no such cluster in it.
     """
     from jobs.views.in_duckdb import connect
 
-    return connect(_lake(lake))
+    return connect(_lake(lake, cluster), cluster)
 
 
-def _lake(root: str | Path) -> Lake:
+def _lake(root: str | Path, cluster: str | None) -> Lake:
     from evidence.capture.remote import location
     from jobs.lake.lake import Lake
 
     found = Lake(location(str(root)))
     found.require()
+    if cluster is not None:
+        found.one_cluster(cluster)
     return found

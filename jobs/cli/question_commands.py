@@ -161,12 +161,13 @@ def sql(
         ),
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
+    cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
     from jobs.views.sql import ReadOnlySql, prompt
 
-    statements = ReadOnlySql(lake)
+    statements = ReadOnlySql(lake, cluster)
     if query is None:
         prompt(statements, form)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -17,10 +19,12 @@ _MACROS = ("array_size(list) as len(list)", "explode(list) as unnest(list)")
 _TIMESTAMP = "make_timestamptz({ms} * 1000)"
 
 
-def connect(lake: Lake) -> DuckDBPyConnection:
+def connect(lake: Lake, cluster: str | None = None) -> DuckDBPyConnection:
     """A connection to an in-memory database with the lake's tables and views, as of now; times are shown in UTC.
 
-    lake: one that is there (`Lake.require`). Errors: KraftForensicsError without the package duckdb.
+    lake: one that is there (`Lake.require`). cluster: with the rows of that one alone.
+
+    Errors: KraftForensicsError without the package duckdb.
     """
     try:
         import duckdb
@@ -31,7 +35,8 @@ def connect(lake: Lake) -> DuckDBPyConnection:
     for macro in _MACROS:
         connection.execute(f"create macro {macro}")
     for table in TABLES.values():
-        connection.register(table.name, lake.dataset(table.name))
+        rows = lake.dataset(table.name)
+        connection.register(table.name, rows if cluster is None else rows.filter(pc.field("cluster_id") == cluster))
     for view in views().values():
         connection.execute(f"create temporary view {view.name} as\n{view.query(_TIMESTAMP)}")
         connection.execute(f"comment on view {view.name} is {_literal(view.comment)}")

@@ -17,17 +17,22 @@ _TIMESTAMP = "timestamp_millis({ms})"
 
 
 def define_views(
-    spark: SparkSession, lake: Lake, names: Collection[str] | None = None, database: str | None = None
+    spark: SparkSession,
+    lake: Lake,
+    names: Collection[str] | None = None,
+    database: str | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Give the lake's tables and views their names in a session.
 
     names: which (default: all; other names are ignored); what a view reads must have its name, too. database: None:
     temporary views, which end with the session and have comments of columns only; a name: views in that database of the
     session's catalog, made if it is missing, with comments (`describe table extended`). They read the newest version of
-    a table.
+    a table. cluster: with the rows of that one alone.
     """
     wanted = TABLES.keys() | views().keys() if names is None else set(names)
     kind = "temporary view" if database is None else "view"
+    where = "" if cluster is None else f" where cluster_id = {literal(cluster)}"
     before = spark.catalog.currentDatabase()
     if database is not None:
         if not spark.catalog.databaseExists(database):
@@ -37,7 +42,7 @@ def define_views(
         for table in TABLES.values():
             if table.name in wanted:
                 comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
-                query = table_query(lake, table.name)
+                query = table_query(lake, table.name) + where
                 spark.sql(_definition(kind, table.name, table.comment, comments, query))
         for view in views().values():
             if view.name in wanted:

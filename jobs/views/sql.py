@@ -37,12 +37,20 @@ class SqlError(KraftForensicsError):
 
 
 class ReadOnlySql:
-    """Statements on the tables of one lake. The session starts with the first one. Errors: LakeError if there is no
-    lake; SessionError if Spark cannot read its store."""
+    """Statements on the tables of one lake. The session starts with the first one. cluster: of its rows alone; if None
+    and the lake has several, a message says so. Errors: LakeError if there is no lake, or no such cluster in it;
+    SessionError if Spark cannot read its store."""
 
-    def __init__(self, root: Location) -> None:
-        self.lake = Lake(root)
+    def __init__(self, root: Location, cluster: str | None = None) -> None:
+        self.lake, self.cluster = Lake(root), cluster
         self.lake.require()
+        clusters = self.lake.clusters()
+        if cluster is not None:
+            self.lake.one_cluster(cluster)
+        elif len(clusters) > 1:
+            show_message(
+                f"The tables have the rows of {len(clusters)} clusters: --cluster names one, or use cluster_id."
+            )
         self.settings = load_settings().spark
         check_store(self.lake.root, self.settings)
         self.defined: set[str] = set()  # tables and views that have their names in the session
@@ -69,7 +77,7 @@ class ReadOnlySql:
             named = tables_of(self.spark, statement)
             wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
             if wanted:
-                define_views(self.spark, self.lake, wanted, self._database)
+                define_views(self.spark, self.lake, wanted, self._database, self.cluster)
                 self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()

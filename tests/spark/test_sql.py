@@ -258,6 +258,22 @@ def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: Lake) -> None
     assert cli(lake, stdin="").stdout == ""
 
 
+def test_of_several_clusters_one_can_be_named(sql: ReadOnlySql, lake: Lake, tmp_path: Path) -> None:
+    several = Lake(tmp_path / "several")
+    several.create()
+    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
+    for cluster, losses in (("one", [5]), ("two", [30, 40])):
+        rows = [{"finding_id": str(lost), "kind": "hwm_regression", "loss_min": lost} for lost in losses]
+        several.put("findings", cluster, pa.Table.from_pylist(rows, schema=FINDINGS))
+        schema = TABLES["evidence_files"].file_schema
+        several.put("evidence_files", cluster, pa.Table.from_pylist([{n: file.get(n) for n in schema.names}], schema))
+    query = "select sum(loss_min) as lost from windows"
+    of_all, of_one = cli(several, query), cli(several, query, "--cluster", "two")
+    assert (of_all.stdout, "rows of 2 clusters: --cluster names one" in of_all.stderr) == ("lost\n75\n", True)
+    assert (of_one.stdout, "clusters" in of_one.stderr) == ("lost\n70\n", False)
+    assert "this lake has one, two" in str(cli(several, query, "--cluster", "three").exception)
+
+
 def test_an_error_ends_a_script(sql: ReadOnlySql, lake: Lake) -> None:
     result = cli(lake, stdin="select 1 as a;\ndelete from findings;\nselect 2 as b;")
     assert result.stdout == "a\n1\n"

@@ -204,6 +204,21 @@ def test_evidence_has_a_row_for_each_piece(tmp_path: Path) -> None:
     assert found == [("f", "before", 7, None), ("f", "election", None, 9)]
 
 
+def test_names_may_have_the_rows_of_one_cluster_alone(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.create()
+    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
+    for cluster, lost in (("one", 5), ("two", 70)):
+        for name, row in (("evidence_files", file), ("findings", {"kind": "hwm_regression", "loss_min": lost})):
+            schema = TABLES[name].file_schema
+            lake.put(name, cluster, pa.Table.from_pylist([{n: row.get(n) for n in schema.names}], schema))
+    for cluster, expected in ((None, 75), ("one", 5), ("two", 70)):
+        with kraft_forensics.duckdb(lake.root, cluster=cluster) as connection:
+            assert connection.sql("select sum(loss_min) from windows").fetchall() == [(expected,)]
+    with pytest.raises(KraftForensicsError, match="this lake has one, two"):
+        kraft_forensics.duckdb(lake.root, cluster="three")
+
+
 def test_a_view_needs_the_tables_of_the_views_that_it_reads() -> None:
     assert {"partition_history", "log_batches"} < needed({"current_state"})
     assert needed({"findings"}) == {"findings"}
