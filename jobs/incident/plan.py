@@ -35,7 +35,7 @@ _FINDING = (
 _UNCLEAN = "unclean_leader_election_enable"
 _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
-    *("removing_replicas", "min_isr", "min_isr_source", _UNCLEAN, f"{_UNCLEAN}_source"),
+    *("removing_replicas", _UNCLEAN, f"{_UNCLEAN}_source"),
 )
 _CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")

@@ -308,8 +308,6 @@ def _keep_disks(given: PlanInput) -> Iterator[Step]:
     if not given.alone_count:
         return
     brokers = tuple(sorted(given.alone_count))
-    by_min_isr = groups(given.alone, lambda row: (row["min_isr"], row["min_isr_source"]))
-    recorded = [f"The effective min ISR was {value} (config layer: {layer})." for value, layer in by_min_isr]
     yield Step(
         DO_NOT,
         "keep_disks",
@@ -317,11 +315,7 @@ def _keep_disks(given: PlanInput) -> Iterator[Step]:
         f"{count(sum(given.alone_count.values()), 'partition')} had no other replica in the ISR or ELR.",
         "last_replica_standing",
         EXPOSURE,
-        facts=(
-            *(f"Broker {b} alone: {count(given.alone_count[b], 'partition')}." for b in brokers),
-            *(text for text in recorded if "assumed_default" not in text),
-        ),
-        assumptions=tuple(text for text in recorded if "assumed_default" in text),
+        facts=tuple(f"Broker {b} alone: {count(given.alone_count[b], 'partition')}." for b in brokers),
         predictions=("If such a disk is lost, acknowledged records are gone.",),
         brokers=brokers,
         **about({**row, "finding_id": None} for row in given.alone),
