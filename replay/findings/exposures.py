@@ -186,8 +186,10 @@ def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
     source = found.last["unclean_leader_election_enable_source"]
     assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
     on = pc.fill_null(enabled, False).to_numpy(zero_copy_only=False).astype(bool)
-    yield found.statement("unclean_on", on & ~assumed, text=source)
-    yield found.statement("unclean_off", ~on & ~assumed, text=source)
+    # A state has the configs of its begin.
+    in_force = {"offset": found.last["offset"], "text": source}
+    yield found.statement("unclean_on", on & ~assumed, **in_force)
+    yield found.statement("unclean_off", ~on & ~assumed, **in_force)
     yield found.statement("unclean_assumed", assumed, text=enabled.cast(pa.string()))
 
 
@@ -231,7 +233,7 @@ def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
         found.statement("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
         found.statement("last_replica_at_end", begin != last, brokers=last),
         *found.duration(),
-        found.statement("min_isr_in_force", ~assumed, value=min_isr, text=source),
+        found.statement("min_isr_in_force", ~assumed, offset=found.last["offset"], value=min_isr, text=source),
         found.statement("min_isr_assumed", assumed, value=min_isr),
         found.statement("last_replica_led", whole),
         found.statement("last_replica_led_partly", ~whole & (led > 0)),

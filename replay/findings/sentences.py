@@ -47,8 +47,8 @@ _EXPOSURES = {
     ),
     "no_leader": (
         FACT,
-        "From metadata offset {offset} on the partition has no leader in leader epoch {leader_epoch}; the previous "
-        "leader is not recorded.",
+        "From metadata offset {offset} on the partition has no leader in leader epoch {leader_epoch}; nothing "
+        "recorded right before shows who had led.",
     ),
     "leaderless_isr": (FACT, "At the end of that time its ISR was: {brokers}."),
     "leaderless_elr": (FACT, "At the end of that time its ISR was empty and its ELR was: {brokers}."),
@@ -82,8 +82,11 @@ _EXPOSURES = {
         "Prediction: an unclean election, by unclean.leader.election.enable or by an administrator, could have made "
         "one of the brokers {brokers} leader then.",
     ),
-    "unclean_on": (FACT, "unclean.leader.election.enable was true (config layer: {text})."),
-    "unclean_off": (FACT, "unclean.leader.election.enable was false (config layer: {text})."),
+    "unclean_on": (FACT, "At metadata offset {offset} unclean.leader.election.enable was true (config layer: {text})."),
+    "unclean_off": (
+        FACT,
+        "At metadata offset {offset} unclean.leader.election.enable was false (config layer: {text}).",
+    ),
     "unclean_assumed": (
         ASSUMPTION,
         "unclean.leader.election.enable is assumed to be {text}: no config in the evidence sets it.",
@@ -110,7 +113,7 @@ _EXPOSURES = {
         "At metadata offset {offset} broker {brokers} became the only member of the ISR and ELR together.",
     ),
     "last_replica_at_end": (FACT, "At the end of that time it was broker {brokers}."),
-    "min_isr_in_force": (FACT, "The effective min ISR was {value} (config layer: {text})."),
+    "min_isr_in_force": (FACT, "At metadata offset {offset} the effective min ISR was {value} (config layer: {text})."),
     "last_replica_led": (FACT, "The partition had a leader all that time."),
     "last_replica_led_partly": (FACT, "The partition had a leader for part of that time."),
     "last_replica_not_led": (FACT, "The partition had no leader during that time."),

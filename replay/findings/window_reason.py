@@ -76,10 +76,11 @@ def reason(window: JudgedWindow, would_be_leader: int | None) -> list[Row]:
 def _membership(window: JudgedWindow) -> list[Row]:
     """All premises of the protocol's promise if the verdict relies on it, else what fails or contradicts it."""
     membership, judgement = window.election_facts.election.membership, window.judgement
+    leader, isr, elr = window.election_facts.election.leader, window.before["isr"], window.before["elr"]
     statements = []
-    if membership.taken_in:
+    if membership.taken_in and leader not in isr:
         statements.append(statement("taken_in"))
-    elif membership.joined is None:
+    elif leader not in (*isr, *elr):
         statements.append(statement("outsider"))
     if judgement.by_protocol:
         statements += [_premise(p) for p in membership.premises]

@@ -346,6 +346,24 @@ def test_who_is_taken_in_by_another_leader_has_that_ones_high_watermark() -> Non
     assert window(never, *SERVED_AGAIN, brokers=BACK, at=110)[0] != "proven"
 
 
+REASSIGNED = (*UNCLEAN[:4], "65 isr=2 replicas=2,3 adding=3 removing=2 recovered")
+
+
+@pytest.mark.parametrize(
+    ("done", "codes"),
+    [
+        ("80 isr=3 replicas=3 adding= removing= leader=3", {"taken_in"}),
+        # It led already, and only its leader epoch is a new one.
+        ("80 isr=2 replicas=2 adding= removing= leader=2 epoch=3", set()),
+        # Without a reassignment.
+        ("80 isr=3 leader=3", {"outsider"}),
+    ],
+)
+def test_whom_the_leader_took_in_with_the_change(done: str, codes: set[str]) -> None:
+    *_, said = window((*REASSIGNED, done), brokers=KILLED, at=80)
+    assert said.keys() & {"taken_in", "outsider"} == codes
+
+
 # A leader that is elected again as the same process passes every floor on (P5).
 
 RELED = (*UNCLEAN[:3], "60 isr=1 leader=1", "90 isr= leader=-1", "100 isr=3 leader=3 recovering")
