@@ -71,7 +71,8 @@ def print_windows(
         return
     shown = [_table_row(r, len(clusters) > 1) for r in rows[:most]]
     title = f"{len(rows)} {'' if every else 'flagged '}windows of {of}: the high watermark went back, or may have"
-    print_table(list(shown[0]), shown, title, _DROP)
+    leans = any(row["likely"] for row in shown)
+    print_table([name for name in shown[0] if leans or name != "likely"], shown, title, _DROP)
     if len(shown) < len(rows):
         print(f"{len(rows) - len(shown)} more: kraft-forensics windows --lake {lake.root}")
 
@@ -95,5 +96,4 @@ def _table_row(row: dict[str, Any], with_cluster: bool) -> dict[str, Any]:
 
 
 def _leaning(row: Row) -> str | None:
-    known = row["likely_rule"] is not None and row["likely"] in (LOST, KEPT)
-    return f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if known else row["likely"]
+    return f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if row["likely"] in (LOST, KEPT) else None
