@@ -17,6 +17,7 @@ from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.explain.bytes import commands, with_bytes
 from jobs.incident.causes import load_causes
+from jobs.incident.deleted import load_deleted
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 
@@ -53,13 +54,15 @@ class Explained:
 
     evidence: for each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing),
     `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a
-    capture is given. causes: the chain of causes (replay/incident/causes.py); empty unless a loss is proven.
+    capture is given. causes: the chain of causes (replay/incident/causes.py); empty unless a loss is proven. deleted:
+    the topic's row of `load_deleted`; None if it was not deleted in the captured log.
     """
 
     finding: Row
     counterfactuals: list[Row]
     evidence: list[Row]
     causes: list[str] = field(default_factory=list)
+    deleted: Row | None = None
 
 
 def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
@@ -74,7 +77,9 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
     policies = lake.read("counterfactuals", cluster, where=_about(finding)).sort_by("policy")
     evidence = _looked_up(lake, cluster, finding, rows)
     causes = load_causes(lake, cluster, [finding]).get(finding["finding_id"], [])
-    return Explained(finding, policies.to_pylist(), with_bytes(evidence, capture) if capture else evidence, causes)
+    gone = next((row for row in load_deleted(lake, cluster) if row["topic_id"] == finding["topic_id"]), None)
+    pieces = with_bytes(evidence, capture) if capture else evidence
+    return Explained(finding, policies.to_pylist(), pieces, causes, gone)
 
 
 def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:

@@ -16,6 +16,7 @@ from jobs.console.output import Format, print_rows, printable, utc
 from jobs.console.text import wrapped
 from jobs.report.words import unlabelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
+from replay.incident.answer import deletion
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
 
@@ -44,8 +45,8 @@ _TIMES = ("timestamp_ms", "captured_at_ms")
 
 
 def print_explained(found: Explained, form: DocumentFormat) -> None:
-    """Print to stdout. json: one array of one object: the finding, with `causes`, `counterfactuals`, `evidence` and
-    `commands`."""
+    """Print to stdout. json: one array of one object: the finding, with `causes`, `deleted`, `counterfactuals`,
+    `evidence` and `commands`."""
     if form is DocumentFormat.JSON:
         print_rows([], [as_object(found)], Format.JSON)
         return
@@ -64,6 +65,7 @@ def as_object(found: Explained) -> Row:
     return {
         **finding,
         "causes": found.causes,
+        "deleted": found.deleted,
         "counterfactuals": counterfactuals,
         "evidence": found.evidence,
         "commands": commands,
@@ -83,6 +85,8 @@ def _head(found: Explained) -> list[str]:
         f"{finding['kind']}{place}: {finding['verdict']}, {finding['severity']}",
         _line("finding", f"{finding['finding_id']} in cluster {finding['cluster_id']}"),
     ]
+    if found.deleted is not None:
+        lines.append(_line("topic", f"id {finding['topic_id']}, {deletion(found.deleted)}"))
     lines += [_line(label, text) for label, text in _when(finding, found.evidence) if text]
     lines += [_line(label, text) for label, text in _loss(finding)]
     if leaning := likely_text(finding):

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, printable, utc
+from jobs.incident.deleted import load_deleted
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.verdict.text import NO_ANSWERS, print_answers
@@ -20,6 +21,7 @@ Row = dict[str, Any]
 WINDOW_COLUMNS = (
     "cluster_id",
     "topic",
+    "topic_id",
     "partition",
     "verdict",
     "loss_min",
@@ -69,7 +71,8 @@ def print_windows(
         nothing = "no window was flagged" if replayed else "no window could be judged, since nothing was replayed"
         print(f"{of}: {nothing}" if len(clusters) == 1 else nothing)
         return
-    shown = [_table_row(r, len(clusters) > 1) for r in rows[:most]]
+    gone = {row["topic_id"] for cluster in clusters for row in load_deleted(lake, cluster)}
+    shown = [_table_row(r, len(clusters) > 1, r["topic_id"] in gone) for r in rows[:most]]
     title = f"{len(rows)} {'' if every else 'flagged '}windows of {of}: the high watermark went back, or may have"
     leans = any(row["likely"] for row in shown)
     print_table([name for name in shown[0] if leans or name != "likely"], shown, title, _DROP)
@@ -77,9 +80,9 @@ def print_windows(
         print(f"{len(rows) - len(shown)} more: kraft-forensics windows --lake {lake.root}")
 
 
-def _table_row(row: dict[str, Any], with_cluster: bool) -> dict[str, Any]:
+def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dict[str, Any]:
     return {
-        "window": f"{row['topic']}-{row['partition']}",
+        "window": f"{row['topic']}-{row['partition']}{' (deleted)' if is_deleted else ''}",
         "verdict": row["verdict"],
         "lost offsets": range_text(row["loss_min"], row["loss_max"]),
         "likely": _leaning(row),

@@ -258,13 +258,18 @@ def _undecided_text(found: Row) -> Iterable[str]:
         yield logged_text(logged)
 
 
+def deletion(row: Row) -> str:
+    """When a topic was deleted, and what has its name since. row: of jobs/incident/deleted.py."""
+    then = "no topic has its name since"
+    if row["next_id"] is not None:
+        then = f"since {moment(row['next_ms'])} another topic has its name (id {row['next_id']})"
+    return f"deleted at {moment(row['deleted_ms'])} UTC; {then}"
+
+
 def _deleted_text(found: Row, name: Name) -> Iterable[str]:
     """For each topic whose records are lost or may be, and that was deleted since."""
     for row in found["deleted"]:
-        then = "no topic has its name since"
-        if row["next_id"] is not None:
-            then = f"since {moment(row['next_ms'])} another topic has its name (id {row['next_id']})"
-        yield f"{name(row['topic'])} (id {row['topic_id']}) was deleted at {moment(row['deleted_ms'])} UTC; {then}."
+        yield f"{name(row['topic'])} (id {row['topic_id']}) was {deletion(row)}."
 
 
 def _gap_text(found: Row) -> Iterable[str]:

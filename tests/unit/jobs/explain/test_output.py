@@ -125,6 +125,25 @@ def test_a_finding_without_statements_is_explained_in_prose(capsys: pytest.Captu
     assert lines[-1] == "Evidence: none besides the explanation"
 
 
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [
+        ({"next_id": None, "next_ms": None}, "no topic has its name since"),
+        (
+            {"next_id": "S", "next_ms": 1_795_221_575_000},
+            "since 2026-11-21 00:39:35 another topic has its name (id S)",
+        ),
+    ],
+)
+def test_a_topic_that_was_deleted_says_so(capsys: pytest.CaptureFixture[str], after: dict[str, Any], text: str) -> None:
+    gone = {"topic": "orders", "topic_id": "T", "deleted_ms": 1_795_221_570_000, **after}
+    found = Explained({**FINDING, "topic_id": "T"}, [], [], [], gone)
+    print_explained(found, DocumentFormat.TABLE)
+    assert f"id T, deleted at 2026-11-21 00:39:30 UTC; {text}" in capsys.readouterr().out
+    print_explained(found, DocumentFormat.JSON)
+    assert json.loads(capsys.readouterr().out)[0]["deleted"] == gone
+
+
 def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) -> None:
     names = ("policy", "outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max")
     picks = [
@@ -217,7 +236,7 @@ def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     print_explained(Explained(FINDING, [pick], [EVIDENCE, EVIDENCE]), DocumentFormat.JSON)
     (found,) = json.loads(capsys.readouterr().out)
     names = [n for n in TABLES["findings"].schema.names if n != "evidence"]
-    assert list(found) == [*names, "causes", "counterfactuals", "evidence", "commands"]
+    assert list(found) == [*names, "causes", "deleted", "counterfactuals", "evidence", "commands"]
     assert found["counterfactuals"] == [{"policy": "p", "leader": 3}]
     assert found["commands"] == ["first log", "second log"]
     assert found["evidence"][0] == EVIDENCE

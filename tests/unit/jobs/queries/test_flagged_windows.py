@@ -16,6 +16,24 @@ from jobs.queries.flagged_windows import print_windows
 OPEN = {"kind": "hwm_regression", "topic": "orders", "verdict": "possible", "severity": "medium", "loss_min": 0}
 
 
+def filled(lake: Lake, **tables: list[dict[str, Any]]) -> Lake:
+    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
+    lake.create()
+    for name, rows in ({"evidence_files": [file]} | tables).items():
+        schema = TABLES[name].file_schema
+        lake.put(name, "c", pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema))
+    return lake
+
+
+def test_a_window_of_a_deleted_topic_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    findings = [{**OPEN, "finding_id": name, "topic_id": name, "partition": 0} for name in ("old", "new")]
+    states = [{"topic": "orders", "topic_id": "old", "offset": 5, "timestamp_ms": 5, "removed": True}]
+    lake = filled(Lake(tmp_path / "lake"), findings=findings, partition_history=states)
+    print_windows(lake, Format.TABLE)
+    of = {line.split()[-1]: line for line in capsys.readouterr().out.splitlines() if line.startswith("orders-0")}
+    assert {name: "(deleted)" in line for name, line in of.items()} == {"old": True, "new": False}
+
+
 @pytest.mark.parametrize(
     ("likely", "shown"),
     [
@@ -27,14 +45,8 @@ OPEN = {"kind": "hwm_regression", "topic": "orders", "verdict": "possible", "sev
 def test_likely_is_a_column_if_a_window_leans(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], likely: dict[str, Any], shown: str | None
 ) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    for name, rows in (
-        ("findings", [{**OPEN, "finding_id": str(n), "partition": n, **row} for n, row in enumerate(({}, likely))]),
-        ("evidence_files", [dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)]),
-    ):
-        schema = TABLES[name].file_schema
-        lake.put(name, "c", pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema))
+    rows = [{**OPEN, "finding_id": str(n), "partition": n, **row} for n, row in enumerate(({}, likely))]
+    lake = filled(Lake(tmp_path / "lake"), findings=rows)
     print_windows(lake, Format.TABLE)
     printed = capsys.readouterr().out
     assert "orders-1" in printed

@@ -102,7 +102,11 @@ class Said:
     def registered(self, broker: int, after: int, up_to: int) -> list[BrokerState]:
         """The first state of each process that registered in between."""
         states = self.rows.sessions[broker]
-        new = [s for b, s in zip([None, *states], states, strict=False) if b is None or b.incarnation_id != s.incarnation_id]
+        new = [
+            s
+            for b, s in zip([None, *states], states, strict=False)
+            if b is None or b.incarnation_id != s.incarnation_id
+        ]
         return [s for s in new if s.incarnation_id is not None and after < s.offset <= up_to]
 
     def since_joined(self) -> tuple[int, int, int]:
