@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from replay.cluster.facts import Clock, read_by
 from replay.offsets.evidence import OPEN, Bound, Evidence, Scrape, running_log_ends
 
-# metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
-WAITS_FOR_MIN_ISR_LEVEL = 15
-
 CLEAN_STOP, BELOW_MIN_ISR, REPORTED_BY_LEADER = (
     "ceiling_clean_stop",
     "ceiling_below_min_isr",

@@ -13,7 +13,7 @@ import numpy as np
 
 from replay.arrow.ragged import PAD, mask_of, members_of
 from replay.cluster.facts import ClusterFacts
-from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL, LastTerm
+from replay.loss.ceilings import LastTerm
 from replay.loss.contradictions import Contradictions
 from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
@@ -301,7 +301,7 @@ class _Partition:
         below_ms = int(facts.timestamp_ms[below]) if below <= led_last else None
         restarts = self.sessions.begun(term.leader, int(facts.batch[term.first]), int(facts.batch[row]))
         waits = below <= led_last and bool(facts.elr_on[below])
-        waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        waits |= session is not None and session.waits_for_min_isr
         margin_ms = self.cluster.heard_ms + PROPAGATION_MS
         led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
         asked_ms = session.shutdown_ms if session and session.shutdown_ms is not None else -1

@@ -16,7 +16,6 @@ from replay.arrow.ragged import PAD, Array, mask_of, members_of
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.facts import StateFacts
 from replay.loss.liveness import Session, Sessions
 from replay.offsets.broker_lines import NO_LINES, BrokerLines
@@ -74,11 +73,6 @@ class Unserved:
     begin_ms: int
     end: int
     end_ms: int | None
-
-
-def _waits(session: Session | None) -> bool:
-    """Whether the session's release does not advance the high watermark below min ISR."""
-    return session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
 
 
 class LeaderTerms:
@@ -253,7 +247,7 @@ class LeaderTerms:
             return None
         facts, session = self.facts, term.session
         alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
-        waits = _waits(session)
+        waits = session is not None and session.waits_for_min_isr
         rows = np.arange(term.first, term.end)
         alone = (self.states.isr_size[rows] == 1) & ~(facts.below[rows] & (waits | facts.elr_on[rows]))
         until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
@@ -447,9 +441,7 @@ class LeaderTerms:
             rows = slice(since, row + 1)
             least = min(int(facts.lowest_min_isr[rows].min()), int((states.replicas[rows] != PAD).sum(axis=1).min()))
             session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
-            waits = facts.elr_on[row] or (
-                session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
-            )
+            waits = facts.elr_on[row] or (session is not None and session.waits_for_min_isr)
             if not (waits and facts.below[row] and facts.shared[rows].all() and states.isr_size[row] < least):
                 return False
         return True

@@ -15,7 +15,6 @@ from itertools import islice
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
-from replay.loss.ceilings import WAITS_FOR_MIN_ISR_LEVEL
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Said
@@ -303,7 +302,7 @@ class LineReader:
         elif line.row["source"] != UNCHANGED or not _was_alone(session, int(self.facts.timestamp_ms[at])):
             return False
         waits = bool(self.facts.elr_on[at])
-        waits |= session is not None and (session.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        waits |= session is not None and session.waits_for_min_isr
         first = self.terms.first + int(np.searchsorted(self._epochs, known_epoch))
         if not waits or self._epochs[first - self.terms.first] != known_epoch or self.facts.anchored[first]:
             return False

@@ -23,6 +23,9 @@ from replay.cluster.brokers import BrokerState, BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.offsets.evidence import Scrape
 
+# metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
+WAITS_FOR_MIN_ISR_LEVEL = 15
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -49,6 +52,11 @@ class Session:
     newest_level: int | None
     log_dirs: frozenset[str] | None = None
     alone_until_ms: int = -1
+
+    @property
+    def waits_for_min_isr(self) -> bool:
+        """Whether the broker's release surely does not advance the high watermark below min ISR."""
+        return (self.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
 
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process certainly ran, without a break, from the session's begin up to a time."""
