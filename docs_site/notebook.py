@@ -1,7 +1,7 @@
 """Execute examples/incident.ipynb on a lake and write it, with its outputs, as a page of the site.
 
-`LAKE=.site/lake python -m docs_site.notebook .site/pages`. A cell that fails, fails the build. Runs in .venv-docs: it
-needs nbconvert, and what the notebook imports.
+`LAKE=.site/lake python -m docs_site.notebook .site/pages`. A cell that fails, fails the build: the last line
+names it. Runs in .venv-docs: it needs nbconvert, and what the notebook imports.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbconvert import MarkdownExporter
 from traitlets.config import Config
 
@@ -26,7 +27,12 @@ def write_notebook(folder: Path) -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     with tempfile.TemporaryDirectory() as sockets:  # not ports, which other users of the machine could reach
         config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}})
-        NotebookClient(notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", config=config).execute()
+        client = NotebookClient(notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", config=config)
+        try:
+            client.execute()
+        except CellExecutionError as error:  # its own text is the stack of every library, in colours
+            failed = next(cell.id for cell in notebook.cells if _failed(cell))
+            raise SystemExit(f"{NOTEBOOK.name}: cell {failed}: {error.ename}: {error.evalue}") from None
     text, resources = MarkdownExporter().from_notebook_node(
         notebook, resources={"unique_key": "incident", "output_files_dir": "incident"}
     )
@@ -38,6 +44,10 @@ def write_notebook(folder: Path) -> None:
     text = re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r"!\[png\]", "![Plot]", text).replace("(../docs/", "(")
     (folder / "incident.md").write_text(text, encoding="utf-8")
+
+
+def _failed(cell: nbformat.NotebookNode) -> bool:
+    return any(output.output_type == "error" for output in cell.get("outputs", []))
 
 
 if __name__ == "__main__":
