@@ -8,6 +8,7 @@ lead when the plan was made, and cannot be read afterwards from a partition that
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import shutil
 import time
@@ -41,6 +42,8 @@ _STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_
 # kafka-tools, which is not published for each release) is asked by the tools of another one.
 _TOOLS = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
 _TOOLS_RELEASE = "4.3.1"
+
+_BY_HAND = re.compile(r"--topic (\S+) --partition (\d+)  # once broker (\d+) ")
 
 
 @dataclass
@@ -184,11 +187,22 @@ def _having(name: str, jars: Path) -> Path:
 
 
 def _start(drill: Drill, followed: Followed, step: Row) -> None:
+    """One after the other, with the elections by hand that a command's comment names."""
+    by_hand = [(f"{topic}-{number}", int(broker)) for topic, number, broker in _BY_HAND.findall(str(step["commands"]))]
+    _elect_by_hand(drill, followed, [pair for pair in by_hand if pair[1] not in step["brokers"]])
     for broker in step["brokers"]:
         drill.note(f"plan: start node {broker}")
         drill.cluster.start([broker])
         waits = {name_of(row) for row in followed.states if row["leader"] < 0 and broker in (row["isr"] or row["elr"])}
         _wait_for_leaders(drill, waits)
+        _elect_by_hand(drill, followed, [pair for pair in by_hand if pair[1] == broker])
+
+
+def _elect_by_hand(drill: Drill, followed: Followed, pairs: Iterable[tuple[str, int]]) -> None:
+    for name, broker in pairs:
+        state = next(state for state in followed.states if name_of(state) == name)
+        if any(name_of(row) == name and row["leader"] < 0 for row in drill.partitions()):
+            _elect_alone(drill, state, broker)
 
 
 def _wait_for_leaders(drill: Drill, names: Iterable[str] | None = None) -> list[Row]:
@@ -209,17 +223,23 @@ def _elect(drill: Drill, followed: Followed, step: Row) -> None:
         name = name_of(state)
         if name not in step["places"]:
             continue
-        best = best_of(state, copies_of(drill, state))
-        others = [b for b in state["replicas"] if b not in best and nodes[b].runs]
-        for broker in others:
-            drill.note(f"plan: stop node {broker}, which does not hold most of {name}")
-            nodes[broker].end(Signals.SIGTERM, _STOP_S)
-        drill.cluster.start([b for b in best if not nodes[b].runs])
-        drill.note(f"plan: unclean election of {name}: {best}")
-        drill.client.ask("elect", "UNCLEAN", name)
-        _wait_for_leaders(drill, [name])
-        drill.cluster.start(others)
+        for broker in best_of(state, copies_of(drill, state)):
+            _elect_alone(drill, state, broker)
     drill.cluster.start([b for b in step["brokers"] if not nodes[b].runs])
+
+
+def _elect_alone(drill: Drill, state: Row, best: int) -> None:
+    """An unclean election while no other replica runs."""
+    name, nodes = name_of(state), drill.cluster.nodes
+    others = [broker for broker in state["replicas"] if broker != best and nodes[broker].runs]
+    for broker in others:
+        drill.note(f"plan: stop node {broker}, which does not hold most of {name}")
+        nodes[broker].end(Signals.SIGTERM, _STOP_S)
+    drill.cluster.start([] if nodes[best].runs else [best])
+    drill.note(f"plan: unclean election of {name}: {best}")
+    drill.client.ask("elect", "UNCLEAN", name)
+    _wait_for_leaders(drill, [name])
+    drill.cluster.start(others)
 
 
 def _ended(drill: Drill, followed: Followed) -> Ended:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from replay.incident import plan_step as what
-from replay.incident.plan_step import MOST_PLACES, Action
+from replay.incident.plan_step import MOST_PLACES, Action, joined
 
 # What is to be filled in.
 BOOTSTRAP, CONTROLLERS = "$BOOTSTRAP", "$CONTROLLERS"
@@ -31,7 +31,7 @@ def commands_of(action: Action) -> tuple[str, ...]:
             value = f"{action.name}={action.value}"
             return (f"kafka-configs.sh {server} --alter --entity-type {entity} --add-config {value}",)
         case what.ELECT:
-            of = f"{topic} --partition {action.partition}"
+            of = f"{topic} --partition {action.partition}{_when(action)}"
             return (f"kafka-leader-election.sh {_SERVER} --election-type UNCLEAN {of}",)
         case what.REASSIGN:
             tool = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {action.name}"
@@ -52,6 +52,14 @@ def commands_of(action: Action) -> tuple[str, ...]:
         case what.TRANSACTION_IDS:
             return (f"kafka-transactions.sh {_SERVER} list{_only(action)}",)
     raise ValueError(action.what)
+
+
+def _when(action: Action) -> str:
+    """When to run an election, as a comment of the shell."""
+    if action.broker is None:
+        return ""
+    stopped = f" with {joined(action.brokers)} stopped," if action.brokers else ""
+    return f"  # once broker {action.broker} has started,{stopped} before the next"
 
 
 def _only(action: Action) -> str:

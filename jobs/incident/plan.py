@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -14,16 +15,19 @@ import pyarrow.compute as pc
 from jobs.incident.commands import commands_of, fill_in
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
+from replay.cluster.facts import Clock
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
 from replay.incident.plan import make_plan
 from replay.incident.plan_clients import OFFSETS, TRANSACTIONS
 from replay.incident.plan_input import PlanInput
 from replay.incident.plan_prevention import MOST_LONGEST
 from replay.incident.plan_step import MOST_PLACES, UNCLEAN, Step
-from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.incident.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
 from replay.loss.verdicts import EXCLUDED
+from replay.offsets.evidence import Replica, index_rows
 
 Row = dict[str, Any]
+Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
 
 # At most this many findings of a kind are read for a plan; a cluster may have one for each of a million partitions.
 MOST_READ = 5000
@@ -64,7 +68,8 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     """What the plan of a cluster follows from."""
     configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
     parts = lake.parts("partition_history", cluster, _STATE, WANTED)
-    waiting, alone, alone_count = states_that_wait(parts, configs)
+    last_seen, copies = _logs(lake, cluster)
+    waiting, alone, alone_count = states_that_wait(parts, configs, copies)
     bugs, _ = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
     lost, left_out = _lost(lake, cluster)
     keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
@@ -83,16 +88,17 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         configs=configs,
         features={row["name"]: row["level"] for row in features},
         brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
-        last_seen=_last_seen(lake, cluster, waiting),
+        last_seen=last_seen,
         finding_ids=_finding_ids(lake, cluster, waiting),
     )
 
 
 def states_that_wait(
-    parts: Iterable[pa.Table], configs: Iterable[Row] = ()
+    parts: Iterable[pa.Table], configs: Iterable[Row] = (), copies: Copies = MappingProxyType({})
 ) -> tuple[list[Waiting], list[Row], dict[int, int]]:
     """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. configs:
-    CONFIG_HISTORY in force: a state has those of its begin. All partitions count: one that is left out may be the one
+    CONFIG_HISTORY in force: a state has those of its begin. copies: (topic_id, partition) -> broker -> its log, as read
+    since the state began. All partitions count: one that is left out may be the one
     whose records an order of starts loses."""
     in_force = {
         row["resource_name"]: (row["effective_value"] == "true", row["source"])
@@ -108,7 +114,8 @@ def states_that_wait(
                 if state["leader"] < 0:
                     since_begin = state[_UNCLEAN], state[f"{_UNCLEAN}_source"]
                     state[_UNCLEAN], state[f"{_UNCLEAN}_source"] = in_force.get(state["topic"], since_begin)
-                    waiting.setdefault(_waiting(state), []).append(state["partition"])
+                    own = copies.get((state["topic_id"], state["partition"]), {})
+                    waiting.setdefault(_waiting(state, own), []).append(state["partition"])
                 held = [*state["isr"], *state["elr"]]
                 if len(held) == 1 and len(state["replicas"]) > 1:
                     alone_count[held[0]] += 1
@@ -119,7 +126,7 @@ def states_that_wait(
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 
 
-def _waiting(state: Row) -> tuple[Any, ...]:
+def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
     """The fields of Waiting that partitions of one class share. The ELR keeps a broker that a reassignment took from
     the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
     ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
@@ -128,6 +135,8 @@ def _waiting(state: Row) -> tuple[Any, ...]:
     by, found = next(((name, found) for name, found in lists if found), (NOBODY, []))
     members = sorted(set(found).intersection(state["replicas"]))
     by = by if members else NOBODY
+    if (best := to_elect(state["replicas"], {*members, *known} & {*state["replicas"]}, copies)) is not None:
+        by, members = BY_LOG, [best]
     layer = state[f"{_UNCLEAN}_source"]
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
@@ -173,19 +182,56 @@ def _finding_ids(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> Mappin
     return {} if rows is None else {(r["topic_id"], r["partition"]): r["finding_id"] for r in rows.to_pylist()}
 
 
-def _last_seen(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> dict[tuple[str, int], dict[int, Row]]:
-    """The last log end and high watermark read of each replica of the partitions that Waiting names."""
-    places = {(each.topic, partition): each.topic_id for each in waiting for partition in each.partitions}
-    names = ("topic_id", "topic", "partition", "broker_id", "captured_at_ms", "log_end_offset", "high_watermark")
-    topics = pa.array(sorted({topic for topic, _ in places if topic is not None}), pa.string())
+def _logs(
+    lake: Lake, cluster: str
+) -> tuple[dict[tuple[str, int], dict[int, Row]], dict[tuple[str, int], dict[int, Copy]]]:
+    """(`last_seen` of PlanInput, and of the same partitions the logs that were read since they had no leader), of the
+    first MOST_READ partitions without a leader."""
+    keys = ("topic_id", "topic", "partition", "timestamp_ms")
+    states = lake.read("partition_history", cluster, keys, WANTED & (pc.field("leader") < 0))
+    order = [(name, "ascending") for name in keys[:3]]
+    since = {
+        (row["topic"], row["partition"]): (row["topic_id"], row["timestamp_ms"])
+        for row in states.sort_by(order).slice(0, MOST_READ).to_pylist()
+    }
+    topics = pa.array(sorted({topic for topic, _ in since if topic is not None}), pa.string())
     wanted = pc.field("topic").isin(topics) & pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
-    found: dict[tuple[str, int], dict[int, Row]] = {}
-    if not len(topics):
-        return found
-    for row in lake.read("log_end_offsets", cluster, names, wanted).sort_by("captured_at_ms").to_pylist():
-        topic_id = places.get((row["topic"], row["partition"]))
+    by_place: dict[tuple[str, int], list[Row]] = {}
+    for row in lake.rows("log_end_offsets", cluster, (), wanted) if len(topics) else ():
+        topic_id, _ = since.get((row["topic"], row["partition"]), (None, 0))
         if topic_id is not None and row["topic_id"] in (None, topic_id):
-            blank = dict.fromkeys(("log_end_offset", "high_watermark"))
-            seen = found.setdefault((topic_id, row["partition"]), {}).setdefault(row["broker_id"], blank)
-            seen |= {name: row[name] for name in blank if row[name] is not None}
-    return found
+            by_place.setdefault((row["topic"], row["partition"]), []).append(row)
+    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
+    clock = Clock(max(errors, default=0))
+    seen: dict[tuple[str, int], dict[int, Row]] = {}
+    copies: dict[tuple[str, int], dict[int, Copy]] = {}
+    for place, rows in by_place.items():
+        topic_id, since_ms = since[place]
+        evidence = index_rows(rows)
+        marks = {row["broker_id"]: row["high_watermark"] for row in evidence.high_watermarks}
+        ends = {broker: observed.latest[-1] for broker, observed in evidence.observations.items() if observed.latest}
+        seen[topic_id, place[1]] = {
+            broker: {
+                "log_end_offset": ends[broker].log_end_offset if broker in ends else None,
+                "high_watermark": marks.get(broker),
+            }
+            for broker in {*marks, *ends}
+        }
+        copies[topic_id, place[1]] = {
+            broker: _copy(
+                end,
+                [row for row in evidence.epoch_rows.get(broker, ()) if clock.surely_after(row, since_ms)],
+                marks.get(broker, -1),
+            )
+            for broker, end in ends.items()
+            if (end.last_written_leader_epoch is not None or not end.log_end_offset)
+            and clock.surely_after(end.row, since_ms)
+        }
+    return seen, copies
+
+
+def _copy(end: Replica, lines: Iterable[Row], high_watermark: int) -> Copy:
+    """lines: of the replica's leader-epoch-checkpoint. One that begins above the log's end was cut off with it."""
+    written = -1 if end.last_written_leader_epoch is None else end.last_written_leader_epoch
+    opened = (row["leader_epoch"] for row in lines if row["epoch_start_offset"] <= end.log_end_offset)
+    return Copy(max(written, *opened, -1), end.log_end_offset, written, high_watermark)

@@ -46,7 +46,7 @@ from replay.incident.plan_step import (
     some,
     visible,
 )
-from replay.incident.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
+from replay.incident.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
 
 _CUT = "docs/findings.md#logs-that-were-cut-back"
 _FILES = (
@@ -137,7 +137,7 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
 
 def _copy(given: PlanInput) -> Iterator[Step]:
     """What a start rewrites or truncates, where records are lost or an election will be unclean."""
-    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, NOBODY)]
+    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY)]
     down = given.down
     pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas if b in down]
     pairs += [(b, row) for b, row in _led(given) if not _is_back(given, b, row)]
@@ -199,9 +199,10 @@ def _find_old_copies(given: PlanInput) -> Iterator[Step]:
 
 def _start(given: PlanInput) -> Iterator[Step]:
     order = start_order(given.waiting, given.down - given.candidates)
-    if not order:
-        return
     helped = [each for each in given.waiting if each.members]
+    by_log = [each for each in helped if each.by == BY_LOG]
+    if not order and not by_log:
+        return
     one = len(order) == 1
     text = (
         f"Start broker {order[0]}" if one else f"Start brokers one by one, in this order: {', '.join(map(str, order))}"
@@ -212,17 +213,47 @@ def _start(given: PlanInput) -> Iterator[Step]:
         then = f". Wait{after} until the partitions that wait for it have a leader ({none})."
     else:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
+    if by_log:
+        number = sum(each.count for each in by_log)
+        then += f" Elect {number} of them by hand if {'it gets' if number == 1 else 'they get'} none."
     yield Step(
         START,
         "start",
         text + then,
         "leaderless, H1",
         EXPOSURE,
-        facts=(*_waited_for(given, order), *(broker_state(given.brokers, b) for b in sorted(order))),
+        facts=(
+            *_waited_for(given, order),
+            *_compared(given, by_log),
+            *(broker_state(given.brokers, b) for b in sorted(order)),
+        ),
         predictions=tuple(_elections(helped)),
+        actions=tuple(_by_hand(given, by_log, order)),
         brokers=order,
         **about_waiting(given, helped),
     )
+
+
+def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:
+    """Where the logs of each partition end that is to be elected by hand."""
+    for each in by_log:
+        for partition in each.partitions:
+            seen = given.last_seen.get((each.topic_id, partition), {})
+            ends = [(b, row["log_end_offset"]) for b, row in sorted(seen.items()) if row["log_end_offset"] is not None]
+            yield (
+                f"{visible(each.topic, each.topic_id)}-{partition}: without a leader, "
+                f"{', '.join(f'the log of broker {b} ended at {end}' for b, end in ends)}."
+            )
+
+
+def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) -> Iterator[Action]:
+    """The unclean elections, in the order of the starts."""
+    at = {broker: number for number, broker in enumerate(order)}
+    for each in sorted(by_log, key=lambda each: at.get(each.members[0], -1)):
+        (best,) = each.members
+        running = tuple(b for b in each.outsiders if at.get(b, -1) < at.get(best, -1) or is_active(given.brokers, b))
+        if is_legal(each.topic):
+            yield from (Action(ELECT, each.topic, p, broker=best, brokers=running) for p in each.partitions)
 
 
 def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
@@ -235,7 +266,7 @@ def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
 
 
 def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
-    if any(each.by != LAST_KNOWN for each in waiting):
+    if any(each.by not in (LAST_KNOWN, BY_LOG) for each in waiting):
         yield (
             "A member of the ISR or ELR is elected cleanly as it comes back. One that had stopped uncleanly is not: "
             "then go on with the next broker."
@@ -246,6 +277,13 @@ def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
                 f"{named([each])}: broker {each.members[0]}, the last known leader, is elected uncleanly as it comes "
                 "back."
             )
+
+    by_log = groups([each for each in waiting if each.by == BY_LOG], lambda each: each.members[0])
+    for broker, rows in sorted(by_log.items()):
+        yield (
+            f"{named(rows)}: broker {broker} has the highest (last leader epoch, log end); by Kafka's rules another "
+            "one may be elected, or nobody."
+        )
 
 
 def _elect(given: PlanInput) -> Iterator[Step]:
@@ -274,14 +312,15 @@ def _elect(given: PlanInput) -> Iterator[Step]:
 
 
 def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
-    rows = [each for each in given.waiting if each.members]
+    rows = [each for each in given.waiting if each.members and each.by != BY_LOG]
     if rows:
         elr = [each for each in rows if each.by == ELR]
+        other = "other " if any(each.by == BY_LOG for each in given.waiting) else ""
         no_min_isr = f" and change no {MIN_ISR}" if elr else ""
         yield Step(
             DO_NOT,
             "no_unclean_election",
-            f"Run no unclean election{no_min_isr} while {count(sum(w.count for w in rows), 'partition')} "
+            f"Run no {other}unclean election{no_min_isr} while {count(sum(w.count for w in rows), 'partition')} "
             f"wait{'s' * (sum(w.count for w in rows) == 1)} for {joined(members_of(rows), 'or')}.",
             "leaderless, N10",
             EXPOSURE,

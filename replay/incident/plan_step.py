@@ -30,7 +30,8 @@ class Action:
     """Something that a tool of Kafka does.
 
     what: SET_CONFIG (topic, null: the default of all brokers; name, value), ELECT (an unclean election: topic,
-    partition), REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED,
+    partition; broker: the only replica that runs then, null if not known; brokers: those that run and must stop for
+    it), REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED,
     GROUPS, HANGING (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known;
     partitions: which of them). by_controller: no broker may be there to answer.
     """
@@ -42,6 +43,8 @@ class Action:
     value: str | None = None
     partitions: tuple[int, ...] = ()
     by_controller: bool = False
+    broker: int | None = None
+    brokers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

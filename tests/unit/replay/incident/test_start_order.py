@@ -10,13 +10,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from jobs.incident.commands import commands_of
 from jobs.incident.plan import WANTED, states_that_wait
 from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_UNCLEAN, NO_LEADER, RECOVERED
 from replay.controller.profiles import PROFILES, Profile
 from replay.incident.plan import make_plan
 from replay.incident.plan_input import PlanInput
 from replay.incident.plan_step import SET_CONFIG, Step
-from replay.incident.start_order import ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting, start_order
+from replay.incident.start_order import (
+    BY_LOG,
+    ELR,
+    ISR,
+    LAST_KNOWN,
+    NOBODY,
+    OFF,
+    ON,
+    UNKNOWN,
+    Copy,
+    Waiting,
+    start_order,
+    to_elect,
+)
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scalar_builder import Case, build
@@ -190,6 +204,53 @@ def test_the_config_comes_before_any_start_where_a_start_could_elect_an_outsider
 def test_an_outsider_of_one_partition_that_another_waits_for() -> None:
     rows = [waiting([3], [2, 3, 4]), waiting([4], [2, 3, 4], topic="u"), waiting([2], [1, 2], topic="v")]
     assert start_order(rows, BROKERS) == (3, 4, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("may_lead", "copies", "elected"),
+    [
+        ([2, 3], {1: Copy(4, 50, 2, 50), 2: Copy(4, 50, 2, 50), 3: Copy(2, 38, 0, 50)}, 2),
+        ([3], {2: Copy(1, 20, 1, 20), 3: Copy(1, 8, 1, 20)}, 2),
+        ([3], {2: Copy(0, 25, 0, 22), 3: Copy(0, 23, 0, 22)}, 2),
+        ([3], {2: Copy(1, 60, 1, 8), 3: Copy(2, 8, 1, 8)}, None),
+        ([3], {2: Copy(1, 60, 1, 90), 3: Copy(2, 20, 2, 20)}, None),
+        ([2, 3], {2: Copy(1, 20, 1, 20), 3: Copy(3, 20, 1, 20)}, None),
+        ([2, 3], {2: Copy(1, 20, 1, 20)}, None),
+        ([2, 3], {1: Copy(1, 30, 1, 30), 2: Copy(1, 20, 1, 20), 3: Copy(-1, 0, -1)}, 1),
+        ([], {1: Copy(2, 28, 2, 21), 2: Copy(0, 17, 0, 26), 3: Copy(3, 23, 0, 20)}, 3),
+        ([], {1: Copy(2, 28, 2, 21), 3: Copy(3, 23, 0, 20)}, None),
+    ],
+    ids=[
+        "the last known leader lost its end (drill plan_random, seed 2, safe-0)",
+        "the only member lost committed records (fast-3)",
+        "an outsider's log goes on where the member's ends (life 'ELR switched' 2410)",
+        "what an outsider has more was never committed: the member led after it",
+        "an old leader's log",
+        "all members hold the same",
+        "a member's log is not known",
+        "a member's log is empty",
+        "nobody may lead: an old leader's log is longer (life 'cut-off leaders' 42)",
+        "nobody may lead, and a log is not known",
+    ],
+)
+def test_who_is_elected_by_hand(may_lead: list[int], copies: dict[int, Copy], elected: int | None) -> None:
+    assert to_elect([1, 2, 3] if 1 in copies else [2, 3], may_lead, copies) == elected
+
+
+def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outsider_elsewhere() -> None:
+    rows = [waiting([2], [2, 3], by=BY_LOG), *(waiting([3], [2, 3], topic=f"t{n}") for n in range(9))]
+    assert start_order(rows, (2, 3)) == (2, 3)
+    plan = make_plan(
+        PlanInput(
+            waiting=[waiting([2], [2, 3], by=BY_LOG), waiting([3], [2, 3], by=BY_LOG, topic="u")], brokers=down(2, 3)
+        )
+    )
+    elections = [commands_of(action) for step in plan if step.code == "start" for action in step.actions]
+    run = 'kafka-leader-election.sh --bootstrap-server "$BOOTSTRAP" --election-type UNCLEAN --topic'
+    assert elections == [
+        (f"{run} t --partition 0  # once broker 2 has started, before the next",),
+        (f"{run} u --partition 0  # once broker 3 has started, with broker 2 stopped, before the next",),
+    ]
 
 
 @pytest.mark.parametrize(
