@@ -87,7 +87,8 @@ def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
         drill.client.ask("unload")
     time.sleep(6)  # brokers write their checkpoints every five seconds
     drill.capture()
-    pipeline = Pipeline(str(lake), [str(capture) for capture in drill.captures])
+    # Kafka needs the machine: no Spark beside it.
+    pipeline = Pipeline(str(lake), [str(capture) for capture in drill.captures], engine_name="local")
     pipeline.ingest()
     pipeline.replay()
     pipeline.detect()

@@ -126,7 +126,7 @@ def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, describe
     bare = [_without_logs(capture, out / WITHOUT_LOGS) for capture in captures]
     lakes = out / LAKES[0], out / LAKES[1]
     for lake, given in zip(lakes, (captures, bare), strict=True):
-        pipeline = Pipeline(str(lake), [str(capture) for capture in given])
+        pipeline = Pipeline(str(lake), [str(capture) for capture in given], engine_name="local")
         pipeline.ingest()
         pipeline.replay()
         pipeline.detect()

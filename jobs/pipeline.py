@@ -36,7 +36,7 @@ from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.memory import release
-from jobs.spark.tasks import cores, runs_here
+from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
@@ -61,12 +61,16 @@ class Pipeline:
     """A lake, and the captures to ingest.
 
     root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
-    capture that is missing. record: takes what the stages do; the caller writes it. answers: of each cluster whose
-    verdict was written.
+    capture that is missing. record: takes what the stages do; the caller writes it. engine_name: of
+    --engine; None: as the settings say. answers: of each cluster whose verdict was written.
     """
 
     def __init__(
-        self, root: str | Location, captures: Sequence[str | Location] = (), record: Run | None = None
+        self,
+        root: str | Location,
+        captures: Sequence[str | Location] = (),
+        record: Run | None = None,
+        engine_name: str | None = None,
     ) -> None:
         self.root = location(root)
         self.captures = [location(given) for given in captures]
@@ -75,7 +79,7 @@ class Pipeline:
         self.record.captures = [capture_name(capture) for capture in self.captures]
         for capture in self.captures:
             check_location(capture)
-        self.settings = load_settings()
+        self.settings = load_settings(engine_name)
         self.answers: dict[str, Row] = {}
 
     def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
@@ -118,6 +122,8 @@ class Pipeline:
         summary = [*verdicts, *(f"report:    {page}" for page in pages)]
         summary += [f"data docs: {shown(c.docs)}" for c in checked]
         summary.append(f"tables:    {shown(self.root)}")
+        if self.record.engine is not None:
+            summary.append(f"tasks:     {self.record.engine}")
         failed = [line for c in checked for line in c.failed]
         return Outcome(self._found(clusters), failed, summary)
 
@@ -134,8 +140,8 @@ class Pipeline:
         with ThreadPoolExecutor(1) as pool:
             if is_checked and not is_known:
                 prepare()
-            if not is_known and not runs_here(self._most_rows(), self.settings.spark):
-                pool.submit(cores, self._most_rows(), self.settings.spark)
+            if not is_known:
+                pool.submit(start_early, self._most_rows(), self.settings)
             for source in self.captures:
                 began = time.monotonic()
                 done.append(found := ingest(self.lake, source, self.settings, describe))
@@ -143,9 +149,13 @@ class Pipeline:
                 self.record.ingested(found.cluster_id, found.capture, digest, found.added)
                 self.record.took("ingest", found.cluster_id, time.monotonic() - began)
                 _report_ingested(found)
-                release()
+                self._stage_ended()
                 advance()
         return done
+
+    def _stage_ended(self) -> None:
+        release()
+        self.record.engine = engine(self.settings)
 
     def _most_rows(self) -> int:
         """How many records the captures can hold at most, by their size."""
@@ -166,7 +176,7 @@ class Pipeline:
         with self.record.timed("replay", cluster) as known:
             done = replay(self.lake, cluster, self.settings, describe, start)
             known["counts"]["partition_history"] = done.rows
-        release()
+        self._stage_ended()
         _report_replayed(done)
 
     def detect(self, verdict: Path | None = None) -> Outcome:
@@ -206,7 +216,7 @@ class Pipeline:
                 found = run_detect(self.lake, cluster, self.settings, describe)
                 known["counts"]["findings"] = self.lake.count("findings", cluster)
             _report_detected(found)
-            release()
+            self._stage_ended()
         except LogConflictError:
             self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
@@ -238,7 +248,7 @@ class Pipeline:
         with self.record.timed("quality", cluster) as known:
             checked = run_quality(self.lake, cluster, self.settings, describe)
             known["quality_failed"] = len(checked.failed)
-        release()
+        self._stage_ended()
         return checked
 
     def _clusters(self) -> list[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+
+# A test that is about Spark, or about the default, says so. Programs that a test starts inherit it.
+os.environ.setdefault("KRAFT_FORENSICS_ENGINE", "auto")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,6 +17,8 @@ from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
     Captures,
+    Engine,
+    EngineOption,
     FailOn,
     FailOnOption,
     FormatOption,
@@ -45,12 +47,13 @@ def run(
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
+    engine: EngineOption = None,
 ) -> None:
     """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
     from jobs.queries.flagged_windows import print_windows
 
     with recorded("run", lake) as record:
-        pipeline = _pipeline(lake, record, captures)
+        pipeline = _pipeline(lake, record, captures, engine)
         outcome = pipeline.run(report, start, verdict)
         with reader_may_leave():
             print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
@@ -59,16 +62,16 @@ def run(
         _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
-def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE) -> None:
+def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE, engine: EngineOption = None) -> None:
     """Decode captures into the evidence tables. Rows that are already in the lake are not written again."""
     with recorded("ingest", lake) as record:
-        _pipeline(lake, record, captures).ingest()
+        _pipeline(lake, record, captures, engine).ingest()
 
 
-def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST) -> None:
+def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST, engine: EngineOption = None) -> None:
     """Build or extend the history of every partition from the ingested metadata log."""
     with recorded("replay", lake) as record:
-        _pipeline(lake, record).replay(start)
+        _pipeline(lake, record, engine=engine).replay(start)
 
 
 def detect(
@@ -76,12 +79,13 @@ def detect(
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
+    engine: EngineOption = None,
 ) -> None:
     """Check every leader change for lost records, and predict which leader other rules would have elected."""
     from jobs.queries.flagged_windows import print_windows
 
     with recorded("detect", lake) as record:
-        pipeline = _pipeline(lake, record)
+        pipeline = _pipeline(lake, record, engine=engine)
         outcome = pipeline.detect(verdict)
         with reader_may_leave():
             print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
@@ -90,10 +94,10 @@ def detect(
         _exit(outcome.levels, fail_on, [])
 
 
-def quality(lake: LakeOption = DEFAULT_LAKE) -> None:
+def quality(lake: LakeOption = DEFAULT_LAKE, engine: EngineOption = None) -> None:
     """Check every table against its expectation suite and write Data Docs."""
     with recorded("quality", lake) as record:
-        _exit(set(), FailOn.NONE, _pipeline(lake, record).quality())
+        _exit(set(), FailOn.NONE, _pipeline(lake, record, engine=engine).quality())
 
 
 def report(
@@ -135,10 +139,10 @@ def report(
             record.took("report", cluster, (time.monotonic() - began) / len(clusters))
 
 
-def _pipeline(lake: Location, record: Run, captures: Sequence[str] = ()) -> Pipeline:
+def _pipeline(lake: Location, record: Run, captures: Sequence[str] = (), engine: Engine | None = None) -> Pipeline:
     from jobs.pipeline import Pipeline
 
-    return Pipeline(lake, captures, record)
+    return Pipeline(lake, captures, record, engine)
 
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:

@@ -32,7 +32,7 @@ class Check:
 def run_checks(settings: Settings, lake: Location) -> list[Check]:
     """Run every check; the most important ones come first."""
     place = [_store(lake)] if isinstance(lake, Remote) else [_disk(lake), _writable(lake)]
-    return [_python(), _java(), *map(_package, _PACKAGES), _jars(settings), *place]
+    return [_python(), _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
 
 
 def _store(lake: Remote) -> Check:
@@ -55,9 +55,16 @@ def _python() -> Check:
     return Check("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
 
 
-def _java() -> Check:
+def java() -> str | None:
+    """The program that starts Java; None if there is none."""
     home = os.environ.get("JAVA_HOME")
-    binary = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
+
+
+def _java(settings: Settings) -> Check:
+    if settings.engine == "local":
+        return Check("Java", True, "not needed: engine = local")
+    binary = java()
     advice = "install Java 17 (Spark 4 needs 17 or newer) and set JAVA_HOME or PATH"
     if not binary:
         return Check("Java", False, "not found", advice)

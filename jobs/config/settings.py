@@ -166,6 +166,7 @@ class Settings(BaseSettings):
         env_prefix="KRAFT_FORENSICS_", env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
+    engine: Literal["spark", "local", "auto"]
     spark: SparkSettings
     evidence: EvidenceSettings
     limits: LimitSettings
@@ -200,11 +201,13 @@ def site_values() -> dict[str, Any]:
         raise SettingsError(f"{CONF_VARIABLE}={site}: cannot be read: {error}") from error
 
 
-def load_settings() -> Settings:
-    """Load the effective settings. Errors: SettingsError naming the setting or file that is wrong."""
+def load_settings(engine: str | None = None) -> Settings:
+    """Load the effective settings. engine: of --engine, None without one. Errors: SettingsError naming the setting or
+    file that is wrong."""
     values = _merged(default_values(), site_values())
     try:
-        return Settings(**values)
+        settings = Settings(**values)
+        return settings.model_copy(update={"engine": engine}) if engine else settings
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(p) for p in first["loc"])

@@ -55,6 +55,14 @@ class Start(StrEnum):
     NEWEST_CHECKPOINT = "newest-checkpoint"
 
 
+class Engine(StrEnum):
+    """--engine: what runs the tasks of a stage (jobs/spark/tasks.py)."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+    AUTO = "auto"
+
+
 class DocumentFormat(StrEnum):
     """--format of results that are not rows."""
 
@@ -100,6 +108,14 @@ FailOnOption = Annotated[
         help="Exit with code 3 if any finding has this verdict or severity, or a worse one. unknown: also if a window "
         "is undetermined, the log has a gap, or nothing was replayed. new-...: only findings that are new in this run "
         "and not acknowledged.",
+    ),
+]
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="What runs the tasks: Spark; local: this process, without Java; auto: Spark for large captures only "
+        "(default: the setting `engine`, spark).",
     ),
 ]
 VerdictOption = Annotated[

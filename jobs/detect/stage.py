@@ -24,7 +24,7 @@ from jobs.lake.tables import DETECTED
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
-from jobs.spark.tasks import run_tasks
+from jobs.spark.tasks import engine, run_tasks
 from replay.arrow import schemas
 from replay.cluster.log import Problem
 from replay.cluster.state import ClusterState
@@ -100,7 +100,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     with Scratch(lake.storage, len(wanted)) as scratch:
         write_evidence(lake, cluster, scratch, lines, lifetimes)
         items = [BucketItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
-        results = run_tasks(task, items, rows, settings.spark)
+        results = run_tasks(task, items, rows, settings, f"detect: {len(items)} buckets of {cluster}")
     mismatches = [row for r in results for row in r.mismatches]
     compared, contradicted = _printed(cluster, results)
     problems = [*state.problems, *_orphans(results), *rival_snapshots(state.shape.snapshots)]
@@ -125,6 +125,8 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         if name in more and len(more[name]):
             written.append(write_file(lake.storage, name, more[name]))
         about = completion(lake, cluster, _INPUTS, DETECTED, inputs) if name == DETECTED[-1] else None
+        if about is not None:
+            about["engine"] = engine(settings)
         lake.replace(name, cluster, written, about, since[name])
     violations = Counter(counts_of(of_log["invariant"]))
     return DetectSummary(

@@ -23,7 +23,7 @@ from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_range
 from evidence.metadata_log.scan import DistinctBatch, Scanned
 from evidence.redaction import digests_by
 from evidence.wire.batches import Batch
-from jobs.config.settings import Settings, SparkSettings
+from jobs.config.settings import Settings
 from jobs.ingest.log_batches import BatchKey, CommitStates, commit_column, updated_column
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.lake import Lake
@@ -122,7 +122,7 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     items += [list(of_file) for _, of_file in groupby(text, lambda w: w.sha256)]
     rows = sum(s.batches[-1].last_offset + 1 for s in scanned.snapshots if s.batches)
     task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows), key_file=settings.secrets.key_file)
-    results = run_tasks(task, items, rows, settings.spark)
+    results = run_tasks(task, items, rows, settings, f"ingest: snapshots of {capture}")
     damage = [row for result in results for row in result.damage]
     broken = {row["sha256"] for row in damage if _is_loss(row)}
     files = []
@@ -201,18 +201,18 @@ def decode_records(
 ) -> Decodings:
     """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
     slices = slice_count(plan.rows)
-    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings.spark)), _LEAST_BYTES), _MOST_BYTES)
+    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
     key = settings.secrets.key_file
     task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key)
     items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
-    results = run_tasks(task, items, plan.rows, settings.spark)
+    results = run_tasks(task, items, plan.rows, settings, f"ingest: metadata log of {capture}")
     if plan.doubtful:
         known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
     unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown", key_file=key)
     results += [unplaced([work]) for work in plan.unplaced]
     files = [r.file for r in results if r.file]
-    removed, corrected = _corrected(lake, cluster, states, settings.spark)
+    removed, corrected = _corrected(lake, cluster, states, settings)
     damage = [row for result in results for row in result.damage]
     return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
 
@@ -251,7 +251,7 @@ class CorrectionTask:
 
 
 def _corrected(
-    lake: Lake, cluster: str, states: CommitStates, settings: SparkSettings
+    lake: Lake, cluster: str, states: CommitStates, settings: Settings
 ) -> tuple[list[DataFile], list[DataFile]]:
     """The files with a record whose commit state has changed, and the files that replace them."""
     if not states.changed:
@@ -264,4 +264,5 @@ def _corrected(
             old.append(file)
     columns = TABLES[RECORDS].file_schema.names
     rows = sum(file.rows for file in old)
-    return old, run_tasks(CorrectionTask(lake.storage, states.changed, columns), old, rows, settings)
+    task = CorrectionTask(lake.storage, states.changed, columns)
+    return old, run_tasks(task, old, rows, settings, f"ingest: commit states of {cluster}")

@@ -96,6 +96,9 @@ RUNS = pa.schema(
         evidence.column("evidence", pa.string(), "version and link of evidence_files' newest commit, at the end"),
         evidence.column("counts", pa.string(), "rows that it added or made, by table, JSON"),
         evidence.column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
+        evidence.column(
+            "engine", pa.string(), "what ran its tasks: Spark, its version and master, or local; null: none"
+        ),
         evidence.column("program", pa.string(), "version of this program"),
         evidence.column(
             "code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"

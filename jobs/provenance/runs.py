@@ -31,12 +31,13 @@ UNKNOWN = "unknown"  # the cluster of a run that ended before it knew one
 
 
 class Run:
-    """A run of a command. captures: names of those that it was given."""
+    """A run of a command. captures: names of those that it was given. engine: what ran its tasks."""
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.captures: list[str] = []
         self.run_id, self.started_ms = uuid4().hex[:16], _now_ms()
+        self.engine: str | None = None
         self._of: dict[str, Row] = {}
 
     def of(self, cluster: str) -> Row:
@@ -95,6 +96,7 @@ class Run:
             "evidence": evidence.id if evidence.version else None,
             "counts": json.dumps(known.get("counts", {})),
             "durations_ms": json.dumps(known.get("durations_ms", {})),
+            "engine": self.engine,
             "program": tool_version(),
             "code_version": CODE_VERSION,
             "rule_version": str(RULE_VERSION),

@@ -55,11 +55,11 @@ class LakeSource:
         self._cluster = cluster
         self._most = settings.replay.rows_per_bucket
         self._tables = LakeTables(lake, cluster, self._most)
-        self._spark = settings.spark
+        self._settings = settings
 
     def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
         rows = sum(file.rows for name in _LARGE for file in self._lake.files(name, self._cluster))
-        at_once = cores(rows, self._spark)
+        at_once = cores(rows, self._settings)
         parts = [
             *self._topics(checks, at_once),
             *self._wholes(checks),
@@ -69,7 +69,10 @@ class LakeSource:
         ]
         # A task for each core: most parts take less time than starting a task does.
         most = min(at_once, len(parts))
-        shares = run_tasks(partial(_of_each, function), [parts[at::most] for at in range(most)], rows, self._spark)
+        name = f"quality: {len(checks)} checks of {self._cluster}"
+        shares = run_tasks(
+            partial(_of_each, function), [parts[at::most] for at in range(most)], rows, self._settings, name
+        )
         return chain.from_iterable(shares)
 
     def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:

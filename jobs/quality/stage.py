@@ -123,7 +123,8 @@ def _validate(
     # Great Expectations takes seconds to import, so import it only when it is needed.
     from quality.checkpoint import run_suites
 
-    large = lake.count("partition_history", cluster) >= settings.quality.spark_from_rows
+    rows = lake.count("partition_history", cluster)
+    large = settings.engine != "local" and rows >= settings.quality.spark_from_rows
     return run_suites(CHECKS, found, warns, docs, _to_spark(settings) if large else None)
 
 

@@ -33,7 +33,7 @@ def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, r
     partitions = lake.count(RECORDS, cluster, _CREATED)
     for sha256 in state.bases.values():
         partitions += lake.count(SNAPSHOTS, cluster, _CREATED & (pc.field("sha256") == sha256))
-    least = max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, cores(rows, settings.spark))
+    least = max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, cores(rows, settings))
     count = power_of_two(least)
     return [Bucket(number, count) for number in range(count)]
 

@@ -61,7 +61,12 @@ _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 def _made_from(lake: Lake, cluster: str) -> Row:
     found = made_from(lake, cluster)
-    return {**found, "tables": {name: at for name, at in found["tables"].items() if name in TABLES_SHOWN}}
+    judged_on = lake.made("findings", cluster).get("engine")
+    return {
+        **found,
+        "engine": judged_on,
+        "tables": {name: at for name, at in found["tables"].items() if name in TABLES_SHOWN},
+    }
 
 
 def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL) -> ReportInput:

@@ -21,12 +21,15 @@ from pyspark.sql import SparkSession
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
+from jobs.config.doctor import java
 from jobs.config.settings import SparkSettings
 from jobs.console.run_log import append, run_log
 from jobs.spark.kraft_source import KraftDataSource
 
 _starting = Lock()
 _ENDING_S = 1.0
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_WITHOUT = "`--engine local` runs without Spark."
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -40,8 +43,11 @@ def _submitted() -> bool:
 
 
 def _configuration(settings: SparkSettings) -> SparkConf:
-    conf = SparkConf().setAppName("kraft-forensics")
-    if not _submitted():
+    submitted = _submitted()
+    if submitted:
+        SparkContext._ensure_initialized()  # only then spark-submit's settings are known
+    conf = SparkConf()
+    if not submitted:
         # Workers must use the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -49,10 +55,11 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         conf.set("spark.driver.memory", settings.driver_memory)
         conf.set("spark.driver.extraJavaOptions", settings.driver_java_options)
         conf.set("spark.driver.bindAddress", "127.0.0.1")
+        conf.set("spark.python.daemon.module", "jobs.spark.daemon")
         # Spark makes this folder as soon as its catalog is used. Nothing is written to it.
         conf.set("spark.sql.warehouse.dir", Path(tempfile.gettempdir()).as_uri())
     own = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.app.name": "kraft-forensics",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
@@ -61,7 +68,11 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
-    for key, value in {**own, **settings.conf}.items():
+    for key, value in own.items():
+        conf.setIfMissing(key, value)
+    extensions = [name for name in conf.get("spark.sql.extensions", "").split(",") if name not in ("", _EXTENSION)]
+    conf.set("spark.sql.extensions", ",".join([*extensions, _EXTENSION]))
+    for key, value in settings.conf.items():
         conf.set(key, value)
     if settings.jars_mode == "packages":
         conf.set("spark.jars.packages", _DELTA_PACKAGE)
@@ -69,7 +80,9 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         folder = settings.jars_path()
         jars = sorted(str(j) for j in folder.glob("*.jar"))
         if not jars:
-            raise SessionError(f"{folder}: no Delta jars here. Run `kraft-forensics setup`, or set spark.jars_dir.")
+            raise SessionError(
+                f"{folder}: no Delta jars here. Run `kraft-forensics setup`, or set spark.jars_dir. {_WITHOUT}"
+            )
         of_store = [str(j) for j in settings.s3_jars()]
         conf.set("spark.jars", ",".join([*jars, *of_store]))
         for key, value in _s3_options().items() if of_store else ():
@@ -101,8 +114,10 @@ def build_context(settings: SparkSettings) -> SparkContext:
 
     Under spark-submit the driver already runs: spark-submit sets its master, memory and addresses.
 
-    Errors: SessionError if jars_mode is 'jars' and the folder has no jars.
+    Errors: SessionError if jars_mode is 'jars' and the folder has no jars, or if there is no Java.
     """
+    if not _submitted() and java() is None:
+        raise SessionError(f"Spark needs Java 17 or newer: set JAVA_HOME or PATH. {_WITHOUT}")
     conf, handler = _configuration(settings), signal.getsignal(signal.SIGINT)
     with _starting:
         if SparkContext._gateway is None and not _submitted():

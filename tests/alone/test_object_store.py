@@ -103,7 +103,7 @@ def test_an_object_replaced_between_framing_and_decoding_is_named(store: s3.Stor
         store.put("replaced", name, b"".join(log(1999)))
         task = DecodingTask(Lake(tmp_path / "lake").storage, "metadata_records", "replaced", 1)
         with pytest.raises(CaptureError, match=f"^s3://replaced/{name}: the object changed after it was framed"):
-            run_tasks(task, [[each] for each in work], 1, load_settings().spark.model_copy(update={"from_rows": 0}))
+            run_tasks(task, [[each] for each in work], 1, load_settings("spark"), "decode")
 
 
 def test_what_was_ingested_from_disk_is_not_added_from_the_store(store: s3.Store, tmp_path: Path) -> None:

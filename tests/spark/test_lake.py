@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,18 @@ def test_spark_tasks_write_what_the_driver_writes(job: Job, tmp_path: Path) -> N
     """One bucket in the driver's process, and many buckets in Spark's tasks."""
     pipeline = Pipeline(tmp_path / "lake", [capture("unclean")])
     pipeline.settings = with_many_buckets(pipeline.settings, from_rows=0)
-    pipeline.run()
+    outcome = pipeline.run()
     cluster = job.clusters["unclean"]
     assert len(pipeline.lake.files("partition_history", cluster)) > 2
+    context = job.lake.spark.sparkContext
+    engine = f"Spark {context.version}, local[{os.cpu_count()}]"
+    assert (pipeline.record.engine, outcome.summary[-1]) == (engine, f"tasks:     {engine}")
+    assert pipeline.lake.made("findings", cluster)["engine"] == engine
+    assert f"Tasks ran on {engine}." in (tmp_path / "lake" / "report.html").read_text(encoding="utf-8")
+    jobs = context._jsc.sc().statusStore().jobsList(None)  # type: ignore[union-attr]
+    names = {jobs.apply(n).description().get() for n in range(jobs.size()) if jobs.apply(n).description().isDefined()}
+    assert {name.split(":")[0] for name in names if cluster in name} == {"replay", "detect", "quality"}
+    assert "ingest: metadata log of unclean" in names
     made = SparkLake(job.lake.spark, pipeline.root)
     assert digests(made, cluster) == digests(job.lake, cluster)
 

@@ -31,6 +31,11 @@ def site(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> str:
     return str(file)
 
 
+@pytest.fixture(autouse=True)
+def _no_engine_of_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KRAFT_FORENSICS_ENGINE")
+
+
 def test_without_a_file_everything_is_a_default() -> None:
     rows = shown()
     assert {row["origin"] for row in rows.values()} == {"default"}
