@@ -87,6 +87,7 @@ class Step(_Strict):
     describe: bool | None = None
     read: bool | None = None
     capture: bool | None = None
+    clear: bool | None = None
     outage: int | None = Field(default=None, ge=1, le=4)
     random: int | None = Field(default=None, ge=1, le=60)
 
@@ -170,6 +171,19 @@ class Scenario(_Strict):
         if self.plan and self.disks_mib:
             raise ValueError("a plan is followed on disks that can be copied: leave out disks_mib")
         return self
+
+    def with_plan(self) -> Scenario:
+        """The same, after which all brokers go down by chance, and the plan is followed. Errors: DrillError if it
+        cannot be."""
+        if self.disks_mib:
+            raise DrillError(
+                f"scenario {self.name}: a plan is followed on disks that can be copied: not with disks_mib"
+            )
+        if self.plan:
+            return self
+        steps = [*self.steps, Step(clear=True), Step(outage=4)]
+        named = {"name": f"{self.name}+plan", "plan": True, "expected": Expected(any=True)}
+        return self.model_copy(update={**named, "steps": steps})
 
     @property
     def holds_threads(self) -> bool:

@@ -320,9 +320,8 @@ class Drill:
         self.captures.append(path)
         self.note(f"capture {path.name}")
 
-    def heal(self) -> None:
-        """All nodes run and every partition has a leader and all its replicas in sync; an administrator elects
-        uncleanly what has no leader otherwise."""
+    def clear(self) -> None:
+        """Nobody is frozen, cut off or without space, and all controllers run."""
         self.client.ask("unload")
         for node in self.cluster.nodes.values():
             if node.frozen:
@@ -333,11 +332,18 @@ class Drill:
             self.cluster.places.reconnect(cut, cut)
         for broker in self.scenario.disks_mib:
             free(self.cluster.nodes[broker].home / "data")
-        down = [node.id for node in self.cluster.nodes.values() if not node.runs]
-        if down:
+        self._start_those_down(CONTROLLERS)
+
+    def _start_those_down(self, ids: Iterable[int]) -> None:
+        if down := [node for node in ids if not self.cluster.nodes[node].runs]:
             self.note(f"heal: start {', '.join(map(str, down))}")
-            self.cluster.start([i for i in down if i in CONTROLLERS])
-            self.cluster.start([i for i in down if i in BROKERS])
+            self.cluster.start(down)
+
+    def heal(self) -> None:
+        """All nodes run and every partition has a leader and all its replicas in sync; an administrator elects
+        uncleanly what has no leader otherwise."""
+        self.clear()
+        self._start_those_down(BROKERS)
         asked = time.monotonic() + 15  # before that, brokers that have just come back may be elected by rule
 
         def whole() -> bool:
@@ -359,6 +365,7 @@ _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "describe": lambda drill, _: drill.describe(),
     "read": lambda drill, _: drill.read_topics(drill.scenario.topics),
     "capture": lambda drill, _: drill.capture(),
+    "clear": lambda drill, _: drill.clear(),
     "outage": lambda drill, count: drill.outage(drill, count),
     "random": lambda drill, count: drill.chance(drill, count),
 }

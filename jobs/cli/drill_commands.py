@@ -33,6 +33,12 @@ def drill(
     scores: Annotated[
         Path | None, typer.Option("--scores", help="File with a line for each drill, by default OUT/results.jsonl.")
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="After each scenario all brokers go down by chance, and the product's plan is followed."
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out drills that the scores have already.")] = False,
     page: Annotated[
         Path | None, typer.Option("--page", help="A Markdown page whose tables are renewed from the scores.")
@@ -62,7 +68,8 @@ def drill(
         result = score_again(folder)
         append(kept, result)
         bad += _told(folder, result)
-    for scenario in map(read_scenario, (name for name in scenarios or () if Path(name) not in played)):
+    for name in (name for name in scenarios or () if Path(name) not in played):
+        scenario = read_scenario(name).with_plan() if plan else read_scenario(name)
         for number in range(seed, seed + runs):
             if (scenario.name, release, number) in known:
                 continue

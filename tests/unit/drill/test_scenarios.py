@@ -245,3 +245,16 @@ def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
     ]
     assert commits(rows) == "Drills by commit: def5678 (1), abc1234 (1). The last one: 2026-11-23T00:11Z."
     assert league(rows).splitlines()[-1].startswith("| all | 2 | 4 | 50 % |")
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_the_plan_can_be_followed_after_each_scenario_whose_disks_can_be_copied(name: str) -> None:
+    scenario = read_scenario(name)
+    if scenario.disks_mib:
+        with pytest.raises(DrillError, match=f"scenario {name}: a plan is followed on disks that can be copied"):
+            scenario.with_plan()
+        return
+    played = scenario.with_plan()
+    assert (played.plan, played.expected.any) == (True, scenario.expected.any or not scenario.plan)
+    added = [step.action for step in played.steps[len(scenario.steps) :]]
+    assert (played.name, added) == ((name, []) if scenario.plan else (f"{name}+plan", ["clear", "outage"]))
