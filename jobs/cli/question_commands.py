@@ -163,8 +163,23 @@ def sql(
     lake: LakeOption = DEFAULT_LAKE,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
+    ddl: Annotated[
+        str | None,
+        typer.Option(
+            "--ddl",
+            metavar="DATABASE",
+            help="Print statements that make the lake's tables and views known to a catalog; runs nothing.",
+        ),
+    ] = None,
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
+    if ddl is not None:
+        from jobs.views.in_spark import definitions, quoted
+
+        typer.echo(f"create database if not exists {quoted(ddl)};")
+        for statement in definitions(lake_to_show(lake), database=ddl, external_tables=True):
+            typer.echo(f"{statement};")
+        return
     from jobs.views.sql import ReadOnlySql, prompt
 
     statements = ReadOnlySql(lake, cluster)

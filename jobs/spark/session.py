@@ -55,7 +55,7 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         conf.set("spark.driver.memory", settings.driver_memory)
         conf.set("spark.driver.extraJavaOptions", settings.driver_java_options)
         conf.set("spark.driver.bindAddress", "127.0.0.1")
-        conf.set("spark.python.daemon.module", "jobs.spark.daemon")
+        conf.set("spark.python.daemon.module", "jobs.worker_daemon")
         # Spark makes this folder as soon as its catalog is used. Nothing is written to it.
         conf.set("spark.sql.warehouse.dir", Path(tempfile.gettempdir()).as_uri())
     own = {

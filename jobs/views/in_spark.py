@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from pyspark.sql import SparkSession
 
+from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.spark.tables import table_query
@@ -16,41 +17,84 @@ from jobs.views.catalogue import views
 _TIMESTAMP = "timestamp_millis({ms})"
 
 
+class ExternalTableError(KraftForensicsError):
+    """A table of the catalog is not the lake's."""
+
+
 def define_views(
     spark: SparkSession,
     lake: Lake,
     names: Collection[str] | None = None,
     database: str | None = None,
     cluster: str | None = None,
+    external_tables: bool = False,
 ) -> None:
-    """Give the lake's tables and views their names in a session.
+    """Give the lake's tables and views their names in a session: what `definitions` says.
 
-    names: which (default: all; other names are ignored); what a view reads must have its name, too. database: None:
-    temporary views, which end with the session and have comments of columns only; a name: views in that database of the
-    session's catalog, made if it is missing, with comments (`describe table extended`). They read the newest version of
-    a table. cluster: with the rows of that one alone.
+    database: it is made if it is missing. Errors: ExternalTableError.
     """
-    wanted = TABLES.keys() | views().keys() if names is None else set(names)
-    kind = "temporary view" if database is None else "view"
-    where = "" if cluster is None else f" where cluster_id = {literal(cluster)}"
     before = spark.catalog.currentDatabase()
     if database is not None:
         if not spark.catalog.databaseExists(database):
             spark.sql(f"create database {quoted(database)}")
         spark.catalog.setCurrentDatabase(database)
     try:
-        for table in TABLES.values():
-            if table.name in wanted:
-                comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
-                query = table_query(lake, table.name) + where
-                spark.sql(_definition(kind, table.name, table.comment, comments, query))
-        for view in views().values():
-            if view.name in wanted:
-                query = view.query(_TIMESTAMP)
-                query = query if database is None else _in_database(query, database)
-                spark.sql(_definition(kind, view.name, view.comment, view.columns, query))
+        for statement in definitions(lake, names, database, cluster, external_tables):
+            spark.sql(statement)
+        if external_tables:
+            _require_locations(spark, lake)
     finally:
         spark.catalog.setCurrentDatabase(before)
+
+
+def definitions(
+    lake: Lake,
+    names: Collection[str] | None = None,
+    database: str | None = None,
+    cluster: str | None = None,
+    external_tables: bool = False,
+) -> Iterator[str]:
+    """Statements of Spark SQL, in order, that give the lake's tables and views their names; they need Delta.
+
+    names: which (default: all; other names are ignored); what a view reads must have its name, too. database: None:
+    temporary views, which end with the session and have comments of columns only; a name: views of that database, which
+    is the current one, with comments (`describe table extended`). They read the newest version of a table. cluster:
+    with the rows of that one alone. external_tables: tables are no views but Delta tables at the lake's places, which
+    need no more than Delta to be read; one that is there already stays as it is. Then cluster is None, and database a
+    name.
+    """
+    wanted = TABLES.keys() | views().keys() if names is None else set(names)
+    kind = "temporary view" if database is None else "view"
+    where = "" if cluster is None else f" where cluster_id = {literal(cluster)}"
+    for table in TABLES.values():
+        if table.name in wanted and external_tables:
+            place = f"using delta location {literal(lake.storage.url(table.name))}"
+            yield f"create table if not exists {_full(table.name, database)} {place}"
+        elif table.name in wanted:
+            comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
+            query = table_query(lake, table.name) + where
+            yield _definition(kind, quoted(table.name), table.comment, comments, query)
+    for view in views().values():
+        if view.name in wanted:
+            query = view.query(_TIMESTAMP)
+            query = query if database is None else _in_database(query, database)
+            name = _full(view.name, database if external_tables else None)
+            yield _definition(kind, name, view.comment, view.columns, query)
+
+
+def _require_locations(spark: SparkSession, lake: Lake) -> None:
+    """Check that the current database's tables are this lake's. Errors: ExternalTableError."""
+    for name in TABLES:
+        rows = spark.sql(f"describe detail {quoted(name)}").select("location").collect()
+        found, wanted = rows[0][0].rstrip("/"), lake.storage.url(name).rstrip("/")
+        if found.removeprefix("file:") != wanted.removeprefix("file://").removeprefix("file:"):
+            raise ExternalTableError(
+                f"{name}: the database has a table of this name, at {found}. Choose another database."
+            )
+
+
+def _full(name: str, database: str | None) -> str:
+    return quoted(name) if database is None else f"{quoted(database)}.{quoted(name)}"
 
 
 def _in_database(query: str, database: str) -> str:
@@ -62,7 +106,7 @@ def _in_database(query: str, database: str) -> str:
 
 def _definition(kind: str, name: str, comment: str, columns: dict[str, str], query: str) -> str:
     listed = ", ".join(f"{quoted(column)} comment {literal(text)}" for column, text in columns.items())
-    return f"create or replace {kind} {quoted(name)} ({listed}) comment {literal(comment)} as\n{query}"
+    return f"create or replace {kind} {name} ({listed}) comment {literal(comment)} as\n{query}"
 
 
 def quoted(name: str) -> str:

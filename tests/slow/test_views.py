@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from duckdb import DuckDBPyConnection
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import kraft_forensics
+from jobs.cli import app
 from jobs.lake.tables import TABLES
 from jobs.queries.flagged_windows import flagged_windows
 from jobs.report.totals import policy_totals
 from jobs.views.catalogue import views
+from jobs.views.in_spark import ExternalTableError
 from tests.spark.conftest import Job
 
 DATABASE = "forensics"
@@ -60,6 +65,38 @@ def test_names_have_comments(opened: SparkSession) -> None:
         described = opened.sql(f"describe table extended {DATABASE}.{name}").collect()
         assert ("Comment", comment) in [(row.col_name, row.data_type) for row in described]
         assert all(row.comment for row in described[:20])
+
+
+def test_external_tables_are_the_lakes(spark: SparkSession, job: Job, opened: SparkSession) -> None:
+    kraft_forensics.open(spark, job.pipeline.root, database="outside", external_tables=True)
+    kraft_forensics.open(spark, job.pipeline.root, database="outside", external_tables=True)
+    kinds = {row.tableType for name in TABLES for row in [spark.catalog.getTable(f"outside.{name}")]}
+    assert kinds == {"EXTERNAL"}
+    for name in ("findings", "runs", "windows", "loss_by_policy"):
+        rows = spark.table(f"outside.{name}").toArrow().to_pylist()
+        assert sorted(map(_text, rows)) == sorted(map(_text, opened.table(f"{DATABASE}.{name}").toArrow().to_pylist()))
+
+
+def test_the_printed_statements_need_nothing_but_delta(spark: SparkSession, job: Job) -> None:
+    done = CliRunner().invoke(app, ["sql", "--ddl", "printed", "--lake", str(job.pipeline.root)])
+    assert done.exit_code == 0, done.output
+    for statement in done.output.split(";\n"):
+        if statement.strip():
+            spark.sql(statement)
+    assert {row.tableName for row in spark.sql("show tables in printed").collect()} == TABLES.keys() | views().keys()
+    count = "select count(*) from {}.unclean_elections"
+    assert spark.sql(count.format("printed")).first()[0] > 0  # type: ignore[index]
+
+
+def test_a_table_at_another_place_is_not_taken_for_the_lakes(spark: SparkSession, job: Job, tmp_path: Path) -> None:
+    kraft_forensics.open(spark, job.pipeline.root, database="taken", external_tables=True)
+    copy = shutil.copytree(job.pipeline.root, tmp_path / "lake")
+    with pytest.raises(
+        ExternalTableError, match=r"the database has a table of this name, at .*Choose another database"
+    ):
+        kraft_forensics.open(spark, copy, database="taken", external_tables=True)
+    with pytest.raises(ValueError, match="external tables need a database"):
+        kraft_forensics.open(spark, copy, external_tables=True)
 
 
 def test_temporary_names_end_with_the_session(spark: SparkSession, job: Job) -> None:
