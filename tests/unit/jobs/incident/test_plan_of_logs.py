@@ -1,0 +1,56 @@
+"""What the plan of a real drill takes from the captured logs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.incident.plan import load_plan
+from jobs.lake.lake import Lake
+from jobs.pipeline import Pipeline
+from tests.support.paths import ROOT
+
+CASE = ROOT / "tests" / "cases" / "drill_plan_random_4.3.1_2"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    pipeline = Pipeline(tmp_path_factory.mktemp("plan") / "lake", [CASE / "capture-1.tar.xz"])
+    pipeline.ingest()
+    pipeline.replay()
+    pipeline.detect()
+    return pipeline.lake
+
+
+def test_the_last_known_leader_whose_log_was_cut_does_not_lead(lake: Lake) -> None:
+    """Brokers 2 and 3 are in the ELR, and 3 led last. Its machine lost power: its log ends at 38, that of 2 at 50. All
+    were killed, so that Kafka elects 3 in the end; the plan of an earlier release lost six records by it."""
+    (cluster,) = lake.clusters()
+    steps = {step["code"]: step for step in load_plan(lake, cluster)["steps"]}
+    start = steps["start"]
+    order = start["brokers"]
+    assert order.index(2) < order.index(3)
+    (command,) = [text for text in start["commands"] if "--topic safe --partition 0 " in text]
+    assert "# once broker 2 has started, " in command
+    (fact,) = [text for text in start["facts"] if text.startswith("safe-0: without a leader, ")]
+    ends = "the log of broker 1 ended at 50, the log of broker 2 ended at 50, the log of broker 3 ended at 38."
+    assert fact.endswith(ends)
+    assert "safe-0" in steps["copy"]["places"]
+
+
+def test_logs_that_were_read_before_there_was_no_leader_say_nothing(lake: Lake, tmp_path: Path) -> None:
+    """They may have grown since, so the lists in the metadata decide."""
+    (cluster,) = lake.clusters()
+    rows = lake.read("partition_history", cluster)
+    at = rows.schema.get_field_index("timestamp_ms")
+    read_ms = pc.max(lake.read("log_end_offsets", cluster, ("captured_at_ms",))["captured_at_ms"]).as_py()
+    later = rows.set_column(at, rows.schema.field(at), pa.array([read_ms + 1] * len(rows), pa.int64()))
+    made = Lake(shutil.copytree(Path(str(lake.root)), tmp_path / "lake"))
+    made.put("partition_history", cluster, later)
+    steps = {step["code"]: step for step in load_plan(made, cluster)["steps"]}
+    assert [text for text in steps["start"]["commands"] if "--topic safe " in text] == []
+    assert "safe-0" in steps["no_unclean_election"]["places"]
