@@ -43,7 +43,7 @@ class DyingLake(Lake):
 def run(lake: Lake, capture: Path) -> str:
     """Ingest, replay and detect without Spark; returns the cluster."""
     settings = load_settings()
-    assert runs_here(1000, settings.spark)
+    assert runs_here(1000, settings)
     cluster = ingest(lake, capture, settings, lambda _: None).cluster_id
     replay(lake, cluster, settings, lambda _: None)
     run_detect(lake, cluster, settings, lambda _: None)
