@@ -8,6 +8,7 @@ After 4.5 s the process and its children are gone in any case.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ from jobs.console.first import SIGNALS, stopped_by
 from jobs.console.output import show_message
 
 _UNWIND_S, _JVM_S = 1.0, 2.0  # for the main thread, then for the JVM
+_PR_SET_CHILD_SUBREAPER = 36
 _GONE_S = 0.3  # for killed processes to be gone
 _MOST_S = 4.5  # for all of it: a reader of stderr that does not read, folders of a million files
 
@@ -99,7 +101,8 @@ def end(number: int) -> NoReturn:
             show_message(stopped_by(number))
             sys.stderr.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that talk to the JVM complain when it is gone
-        started, jvm = _descendants("self"), _jvm()
+        _adopt_orphans()
+        jvm = _jvm()
         if jvm is not None and jvm.stdin is not None:
             with suppress(OSError):
                 jvm.stdin.close()
@@ -109,7 +112,7 @@ def end(number: int) -> NoReturn:
         if jvm is not None:
             with suppress(subprocess.TimeoutExpired):
                 jvm.wait(_JVM_S)
-        _kill([*started, *_descendants("self")])
+        _kill_descendants()
         run_log.discard()  # another thread may have begun one
         os._exit(128 + number)
 
@@ -155,7 +158,8 @@ def _force(wakes: socket.socket, _: socket.socket) -> None:
 def _leave(number: int) -> NoReturn:
     """End the process and all that it has started at once, whatever it waits for. Temporary folders that are still
     there (a slow disk, many files) are removed by a process of its own, which no signal to this group ends."""
-    _kill(_descendants("self"))
+    _adopt_orphans()
+    _kill_descendants()
     if folders := [folder for folder in _watch.folders if Path(folder).exists()]:
         with suppress(OSError):
             nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -171,15 +175,23 @@ def _jvm() -> subprocess.Popen[bytes] | None:
     return getattr(gateway, "proc", None)
 
 
-def _kill(processes: Sequence[int]) -> None:
-    """Kill processes, and wait a moment until they are gone."""
-    for process in processes:
-        with suppress(OSError):
-            os.kill(process, signal.SIGKILL)
+def _adopt_orphans() -> None:
+    """Make what a dead child has started a child of this process (Linux: prctl(2), PR_SET_CHILD_SUBREAPER): the JVM may
+    start a Python worker while it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_descendants() -> None:
+    """Kill all that this process has started, and wait a moment until it is gone."""
     until = time.monotonic() + _GONE_S
-    while time.monotonic() < until and any(Path(f"/proc/{process}").exists() for process in processes):
+    while (processes := _descendants("self")) and time.monotonic() < until:
+        for process in processes:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
         with suppress(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         time.sleep(0.01)
 
 
