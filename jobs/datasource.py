@@ -1,5 +1,5 @@
-"""Public name of the data source `kraft`: users' Spark jobs import it from here."""
+"""Public names of the data source `kraft`: users' Spark jobs import them from here."""
 
-from jobs.spark.kraft_source import KraftDataSource
+from jobs.spark.kraft_source import KraftDataSource, register
 
-__all__ = ["KraftDataSource"]
+__all__ = ["KraftDataSource", "register"]

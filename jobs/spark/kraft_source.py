@@ -1,35 +1,58 @@
 """`spark.read.format("kraft")`: read metadata segments and snapshots as rows, without ingest (a Python data source).
 
-    spark.dataSource.register(KraftDataSource)          # build_session does it
-    spark.read.format("kraft").option("types", "PARTITION_CHANGE_RECORD").load("/captures/controllers")
+    register(spark)                                     # build_session does it
+    spark.read.format("kraft").option("types", "PARTITION_CHANGE_RECORD").load("/captures/controllers/3000")
+    spark.readStream.format("kraft").load("/captures/controllers/3000")
 
-    CREATE TEMPORARY VIEW log USING kraft OPTIONS (path '/captures/controllers', startOffset '1000')
+    CREATE TEMPORARY VIEW log USING kraft OPTIONS (path '/captures/controllers/*', startOffset '1000')
 
-Options: `path` (a file, or a folder to search for segments and snapshots), `startOffset` and `endOffset` (exclusive;
-batches outside the range are not decoded), `types` (comma-separated record types), `mode` (PERMISSIVE: damage becomes
-a row with `_corrupt_record`; FAILFAST: damage is an error), `splitBytes` (several tasks read a larger segment; default
-8 MiB).
-Secrets are redacted. Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do
-not.
+`path`: a file, a folder to search for segments and snapshots, a pattern (`*`, `?`, `[`), or a URL; `load` also takes a
+list. Each file gives its own rows: the logs of three controllers give a record three times, and `path` says whose it
+is. Read one controller's folder for one log. The other options are `_OPTIONS`. Secrets are redacted.
+
+Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do not. With `.schema()`
+only its columns are given. Comparisons of `offset`, `timestamp_ms` and `type` with constants are pushed down: whole
+batches outside of them are not decoded.
+
+A stream gives the records of segments as files grow, up to the last whole batch; what is torn or damaged after it waits
+for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record.
+Rows are what the file has. The end of a log may not be committed yet: if a controller cuts it off, the query fails,
+and its error names the file and the byte from which rows no longer stand there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+import glob
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.types import StructType
 
 from evidence import kinds, tables
+from evidence.capture.remote import Location, Remote, Source, Store, StoredFile, location
 from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
 from evidence.metadata_log.rows import ByteRange, read_byte_range
-from evidence.wire.batches import Batch, scan_batches
+from evidence.wire.batches import Batch, read_head, scan_batches
 from jobs.spark.types import spark_schema
 
 Row = dict[str, Any]
@@ -50,28 +73,47 @@ class DamagedFile(KraftForensicsError):
     """Damage found in mode FAILFAST."""
 
 
+class CutFile(KraftForensicsError):
+    """A file that a stream has read was cut off or rewritten since."""
+
+
+_OPTIONS = {
+    "startOffset": "the first metadata offset, default 0",
+    "endOffset": "the metadata offset to stop before",
+    "types": "record types, with commas between them",
+    "mode": "PERMISSIVE: damage becomes a row with _corrupt_record; FAILFAST: damage is an error",
+    "splitBytes": "several tasks read a larger segment, default 8388608",
+}
+
+
 @dataclass(frozen=True)
 class _Options:
-    path: str
+    """What to read. end_offset, until_ms: exclusive; None: no bound. types: None: all."""
+
+    places: list[str]
     start_offset: int
     end_offset: int | None
-    types: frozenset[str]
+    types: frozenset[str] | None
     fail_fast: bool
     split_bytes: int
+    columns: tuple[str, ...]
+    from_ms: int | None = None
+    until_ms: int | None = None
 
 
 @dataclass
 class _Split(InputPartition):
     """Consecutive batches of one file at bytes [start, end), and the damage before them."""
 
-    path: str
+    source: Source
     start: int
     end: int
     damage: list[Damage]
 
 
 class KraftDataSource(DataSource):
-    """The data source `kraft` (see the module docstring)."""
+    """The data source `kraft` (see the module docstring) for a session as it is: without filters pushed down, which
+    Spark refuses unless the session allows it. `register` sets up both."""
 
     @classmethod
     def name(cls) -> str:
@@ -81,26 +123,63 @@ class KraftDataSource(DataSource):
         return spark_schema(_SCHEMA)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(_options(self.options))
+        return _Reader(_options(self.options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _StreamReader(_options(self.options, schema))
 
 
-def _options(given: Any) -> _Options:
-    path = given.get("path")
-    if not path:
+class _FilteredKraftDataSource(KraftDataSource):
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _FilteredReader(_options(self.options, schema))
+
+
+def register(session: SparkSession) -> None:
+    """Make `kraft` known to a session, and let it push filters down to Python data sources."""
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    session.dataSource.register(_FilteredKraftDataSource)
+
+
+def _options(given: Mapping[str, str], schema: StructType) -> _Options:
+    known = {name.lower(): name for name in ("path", "paths", *_OPTIONS)}
+    if unknown := sorted(name for name in given if name.lower() not in known):
+        listed = "".join(f"\n  {name}: {meaning}" for name, meaning in _OPTIONS.items())
+        raise KraftForensicsError(f"kraft: no option {', '.join(unknown)}. The options are{listed}")
+    places = json.loads(given.get("paths", "[]")) or [given.get("path")]
+    if not places[0]:
         raise KraftForensicsError("kraft: give a path: a segment, a snapshot, or a folder that has some")
     mode = given.get("mode", "PERMISSIVE").upper()
     if mode not in ("PERMISSIVE", "FAILFAST"):
         raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
-    end = given.get("endOffset")
-    types = given.get("types", "")
     return _Options(
-        path=path.removeprefix("file:"),
-        start_offset=int(given.get("startOffset", 0)),
-        end_offset=None if end is None else int(end),
-        types=frozenset(t.strip().upper() for t in types.split(",") if t.strip()),
+        places=[place.removeprefix("file:") for place in places],
+        start_offset=_number(given, "startOffset", 0) or 0,
+        end_offset=_number(given, "endOffset", None),
+        types=frozenset(t.strip().upper() for t in given.get("types", "").split(",") if t.strip()) or None,
         fail_fast=mode == "FAILFAST",
-        split_bytes=int(given.get("splitBytes", 8 << 20)),
+        split_bytes=max(1, _number(given, "splitBytes", 8 << 20) or 0),
+        columns=_columns(schema),
     )
+
+
+def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal():
+        raise KraftForensicsError(f"kraft: {name} {text!r} is no whole number from 0 on ({_OPTIONS[name]})")
+    return int(text)
+
+
+def _columns(schema: StructType) -> tuple[str, ...]:
+    known = {field.name: field.dataType for field in spark_schema(_SCHEMA)}
+    for field in schema:
+        if field.name not in known:
+            raise KraftForensicsError(f"kraft: no column {field.name}. The columns are {', '.join(known)}")
+        if field.dataType != known[field.name]:
+            wanted, has = field.dataType.simpleString(), known[field.name].simpleString()
+            raise KraftForensicsError(f"kraft: column {field.name} is {has}, not {wanted}")
+    return tuple(schema.names)
 
 
 class _Reader(DataSourceReader):
@@ -108,53 +187,179 @@ class _Reader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [split for file in _files(Path(self.options.path)) for split in _splits(file, self.options)]
+        return [split for file in _files(self.options) for split in _splits(file, self.options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, _Split):
-            raise TypeError(f"not a split of this source: {partition!r}")
         return _read(partition, self.options)
 
 
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    found = sorted(f for f in path.rglob("*") if f.is_file() and kinds.classify(PurePosixPath(f)) in _KINDS)
+class _FilteredReader(_Reader):
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Narrow the options by filters. Spark applies all of them again, so that rows of damage follow them, too."""
+        for each in filters:
+            self.options = _narrowed(self.options, each)
+        return filters
+
+
+def _narrowed(options: _Options, given: Filter) -> _Options:
+    match given:
+        case EqualTo(("type",), str(name)):
+            return _of_types(options, [name])
+        case In(("type",), names):
+            return _of_types(options, names)
+        case EqualTo((column,), int(value)):
+            return _within(options, column, value, value + 1)
+        case In((column,), (int(), *_) as values) if None not in values:
+            return _within(options, column, min(values), max(values) + 1)
+        case GreaterThan((column,), int(value)):
+            return _within(options, column, value + 1, None)
+        case GreaterThanOrEqual((column,), int(value)):
+            return _within(options, column, value, None)
+        case LessThan((column,), int(value)):
+            return _within(options, column, None, value)
+        case LessThanOrEqual((column,), int(value)):
+            return _within(options, column, None, value + 1)
+    return options
+
+
+def _of_types(options: _Options, names: Iterable[str | None]) -> _Options:
+    wanted = frozenset(name for name in names if name is not None)
+    return replace(options, types=wanted if options.types is None else wanted & options.types)
+
+
+def _within(options: _Options, column: str, start: int | None, end: int | None) -> _Options:
+    """Options for values in [start, end) of a column; as they are for a column that narrows nothing."""
+    if column == "offset":
+        start = max(options.start_offset, start or 0)
+        return replace(options, start_offset=start, end_offset=_least(options.end_offset, end))
+    if column == "timestamp_ms":
+        start = options.from_ms if start is None else max(start, options.from_ms or start)
+        return replace(options, from_ms=start, until_ms=_least(options.until_ms, end))
+    return options
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Offsets: by a segment's path, the byte `position` up to which it was read, and the byte and CRC32C of the last
+    batch before that, by which a file that was cut off is recognised."""
+
+    def __init__(self, options: _Options) -> None:
+        self.options = options
+
+    def initialOffset(self) -> Row:
+        return {}
+
+    def latestOffset(self, start: Row, limit: Any) -> Row:
+        segments = [file for file in _files(self.options, (kinds.METADATA_SEGMENT,)) if isinstance(file, Path)]
+        return start | {str(file): at for file in segments if (at := _followed(file, start.get(str(file))))}
+
+    def partitions(self, start: Row, end: Row) -> Sequence[InputPartition]:
+        found: list[_Split] = []
+        for path, at in end.items():
+            begin = start.get(path, {"position": 0})["position"]
+            if begin < at["position"]:
+                _check_batch(Path(path), at)
+                found += _splits(Path(path), self.options, begin, at["position"])
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self.options)
+
+
+def _followed(path: Path, last: Row | None) -> Row | None:
+    """The place after the last whole batch of a segment; null if it has none. last: the place known before."""
+    if last:
+        _check_batch(path, last)
+    begin = last["position"] if last else 0
+    with path.open("rb") as file:
+        file.seek(begin)
+        batches = scan_batches(file.read()).batches
+    if not batches:
+        return last
+    return {"position": begin + batches[-1].end, "batch": begin + batches[-1].position, "crc": batches[-1].crc}
+
+
+def _check_batch(path: Path, last: Row) -> None:
+    """Check that a segment still has the batch that was read last. Errors: CutFile."""
+    with path.open("rb") as file:
+        file.seek(last["batch"])
+        head = read_head(file.read(last["position"] - last["batch"]), 0)
+    if not isinstance(head, Batch) or head.crc != last["crc"]:
+        raise CutFile(
+            f"{path}: the batch at byte {last['batch']} that was read before is not there any more: the controller "
+            "has cut its log off, because that end of it was never committed. Rows from there on, or from an earlier "
+            "byte, do not count. Start the query anew, with a new checkpoint."
+        )
+
+
+def _files(options: _Options, wanted: tuple[str, ...] = _KINDS) -> list[Source]:
+    return [file for place in options.places for file in _files_at(place, wanted)]
+
+
+def _files_at(place: str, wanted: tuple[str, ...]) -> list[Source]:
+    where: Location = location(place)
+    found: list[Source] = []
+    if isinstance(where, Remote):
+        if wanted != _KINDS:
+            raise KraftForensicsError(f"kraft: {where}: a stream reads files of this machine, not of a store")
+        store = Store(where)
+        for path, info in sorted(store.objects().items()):
+            if kinds.classify(PurePosixPath(path)) in wanted:
+                found.append(StoredFile(store, path, int(info["size"]), store.identity(path)))
+    elif where.is_file():
+        return [where]
+    else:
+        tops = [where] if where.is_dir() else [Path(each) for each in sorted(glob.glob(place, recursive=True))]
+        inside = [file for top in tops for file in ([top] if top.is_file() else sorted(top.rglob("*")))]
+        found += [file for file in inside if file.is_file() and kinds.classify(PurePosixPath(file)) in wanted]
     if not found:
-        raise KraftForensicsError(f"kraft: {path}: no metadata segment or snapshot in this folder")
+        what = "metadata segment or snapshot" if wanted == _KINDS else "metadata segment"
+        raise KraftForensicsError(f"kraft: {where}: no {what} here")
     return found
 
 
-def _splits(path: Path, options: _Options) -> list[_Split]:
-    """Splits of about `split_bytes` of the file's wanted batches; damage goes with the batch after it."""
-    scan = scan_batches(path.read_bytes())
+def _splits(source: Source, options: _Options, start: int = 0, end: int | None = None) -> list[_Split]:
+    """Splits of about `split_bytes` of the wanted batches at bytes [start, end) of a file; damage goes with the batch
+    after it."""
+    data = source.read_bytes() if end is None else read_byte_range(source, start, end)[start:end]
+    scan = scan_batches(data)
     splits: list[_Split] = []
-    waiting = list(scan.damage)
+    waiting = [replace(damage, position=start + damage.position) for damage in scan.damage]
     for batch in (b for b in scan.batches if _wanted(b, options)):
-        ahead = [d for d in waiting if d.position < batch.position]
+        first, after = start + batch.position, start + batch.end
+        ahead = [d for d in waiting if d.position < first]
         waiting = waiting[len(ahead) :]
         last = splits[-1] if splits else None
-        if last and not ahead and last.end == batch.position and batch.end - last.start <= options.split_bytes:
-            last.end = batch.end
+        if last and not ahead and last.end == first and after - last.start <= options.split_bytes:
+            last.end = after
         else:
-            splits.append(_Split(str(path), batch.position, batch.end, ahead))
-    return [*splits, _Split(str(path), 0, 0, waiting)] if waiting else splits
+            splits.append(_Split(source, first, after, ahead))
+    return [*splits, _Split(source, 0, 0, waiting)] if waiting else splits
 
 
-def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
-    yield from arrow_batches(
-        (_corrupt(split.path, d.describe(split.path), asdict(d), options) for d in split.damage), _SCHEMA
-    )
+def _read(split: InputPartition, options: _Options) -> Iterator[pa.RecordBatch]:
+    if not isinstance(split, _Split):
+        raise TypeError(f"not a split of this source: {split!r}")
+    return (batch.select(options.columns) for batch in _whole_rows(split, options))
+
+
+def _whole_rows(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
+    path = str(split.source)
+    yield from arrow_batches((_corrupt(path, d.describe(path), asdict(d), options) for d in split.damage), _SCHEMA)
     if split.start == split.end:
         return
-    name = kinds.checkpoint_name(Path(split.path).name) or (None, None)
-    snapshot = {"snapshot_end_offset": name[0], "snapshot_epoch": name[1]}
-    source = Path(split.path)
-    work = ByteRange(source, split.path, "", kinds.METADATA_SEGMENT, split.start, split.end, **snapshot)
-    for batch in decode_arrow(read_byte_range(source, split.start, split.end), work, ""):
+    end_offset, epoch = kinds.checkpoint_name(PurePosixPath(path).name) or (None, None)
+    work = ByteRange(
+        split.source, path, "", kinds.METADATA_SEGMENT, split.start, split.end,
+        snapshot_end_offset=end_offset, snapshot_epoch=epoch,
+    )  # fmt: skip
+    for batch in decode_arrow(read_byte_range(split.source, split.start, split.end), work, ""):
         damaged = batch.column("damage").drop_null().to_pylist()
         # Damage with no bytes is a note on a record that is still used.
-        bad = (_corrupt(split.path, d["message"], d, options) for d in damaged if d["length_bytes"])
+        bad = (_corrupt(path, d["message"], d, options) for d in damaged if d["length_bytes"])
         yield from arrow_batches(bad, _SCHEMA)
         rows = batch.filter(_selected(batch, options))
         columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
@@ -162,18 +367,26 @@ def _read(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
 
 
 def _selected(batch: pa.RecordBatch, options: _Options) -> pa.Array:
-    """Mask of the records with the wanted offsets and types."""
+    """Mask of the records with the wanted offsets, times and types."""
     selected = pc.greater_equal(batch.column("offset"), options.start_offset)
     if options.end_offset is not None:
         selected = pc.and_(selected, pc.less(batch.column("offset"), options.end_offset))
-    if options.types:
-        selected = pc.and_(selected, pc.is_in(batch.column("type"), pa.array(sorted(options.types))))
+    if options.from_ms is not None:
+        selected = pc.and_(selected, pc.greater_equal(batch.column("timestamp_ms"), options.from_ms))
+    if options.until_ms is not None:
+        selected = pc.and_(selected, pc.less(batch.column("timestamp_ms"), options.until_ms))
+    if options.types is not None:
+        selected = pc.and_(selected, pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
     return selected
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:
-    return batch.last_offset >= options.start_offset and (
-        options.end_offset is None or batch.base_offset < options.end_offset
+    """Whether a batch can have wanted records. Its largest timestamp is what Kafka looks times up by, too
+    (FileRecords.searchForTimestamp); that of its first record bounds nothing."""
+    return (
+        batch.last_offset >= options.start_offset
+        and (options.end_offset is None or batch.base_offset < options.end_offset)
+        and (options.from_ms is None or batch.max_timestamp_ms >= options.from_ms)
     )
 
 

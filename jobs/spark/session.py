@@ -24,7 +24,7 @@ from evidence.errors import KraftForensicsError
 from jobs.config.doctor import java
 from jobs.config.settings import SparkSettings
 from jobs.console.run_log import append, run_log
-from jobs.spark.kraft_source import KraftDataSource
+from jobs.spark.kraft_source import register
 
 _starting = Lock()
 _ENDING_S = 1.0
@@ -168,5 +168,5 @@ def build_session(settings: SparkSettings) -> SparkSession:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # PySpark writes each error to stderr as a line of JSON with all of Java's stack.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    session.dataSource.register(KraftDataSource)
+    register(session)
     return session

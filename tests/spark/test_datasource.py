@@ -72,3 +72,111 @@ def test_wrong_options_are_errors(spark: SparkSession, tmp_path: Path) -> None:
         spark.read.format("kraft").option("mode", "LAX").load(EVERY_RECORD).collect()
     with pytest.raises(PySparkException, match="no metadata segment or snapshot"):
         spark.read.format("kraft").load(str(tmp_path)).collect()
+
+
+def test_unknown_options_columns_and_numbers_are_named(spark: SparkSession) -> None:
+    reader = spark.read.format("kraft")
+    with pytest.raises(PySparkException, match=r"no option startofset\. The options are"):
+        reader.option("startOfset", 5).load(EVERY_RECORD).collect()
+    with pytest.raises(PySparkException, match="endOffset 'ten' is no whole number"):
+        spark.read.format("kraft").option("endOffset", "ten").load(EVERY_RECORD).collect()
+    with pytest.raises(PySparkException, match="no column offsets"):
+        spark.read.format("kraft").schema("offsets long").load(EVERY_RECORD).collect()
+    with pytest.raises(PySparkException, match="column offset is bigint, not string"):
+        spark.read.format("kraft").schema("offset string").load(EVERY_RECORD).collect()
+
+
+FILTERS = [
+    "offset = 10",
+    "offset in (3, 700, 12)",
+    "offset > 10 and offset <= 20",
+    "offset >= 730",
+    "offset < 5 and type <> 'TOPIC_RECORD'",
+    "type = 'TOPIC_RECORD'",
+    "type in ('TOPIC_RECORD', 'CONFIG_RECORD') and offset < 200",
+    "timestamp_ms > {middle}",
+    "timestamp_ms <= {middle} and timestamp_ms >= {first} + 1",
+    "offset is null",
+    "path = 'nowhere'",
+    "version = 1 and not is_control",
+]
+
+
+@pytest.mark.parametrize("condition", FILTERS)
+def test_filters_that_are_pushed_down_change_no_row(spark: SparkSession, condition: str) -> None:
+    frame = spark.read.format("kraft").load(EVERY_RECORD)
+    expected = list(inspect_file(Path(EVERY_RECORD)))
+    times = sorted(row["timestamp"] for row in expected)
+    where = condition.format(first=times[0], middle=times[len(times) // 2])
+    pushed = frame.where(where).select("offset", "type").collect()
+    plain = spark.createDataFrame(
+        frame.select("offset", "type", "timestamp_ms", "path", "version", "is_control").toArrow()
+    )
+    assert sorted(pushed) == sorted(plain.where(where).select("offset", "type").collect())
+
+
+def test_filters_leave_batches_undecoded(spark: SparkSession) -> None:
+    frame = spark.read.format("kraft").option("splitBytes", 1).load(EVERY_RECORD)
+    every = frame.rdd.getNumPartitions()
+    assert frame.where("offset >= 700").rdd.getNumPartitions() < every / 10
+    assert frame.where("timestamp_ms > 4102444800000").rdd.getNumPartitions() < every
+
+
+def test_a_schema_lists_the_columns_to_read(spark: SparkSession) -> None:
+    rows = (
+        spark.read.format("kraft").schema("type string, offset long").load(EVERY_RECORD).where("offset = 7").collect()
+    )
+    assert [row.asDict() for row in rows] == [{"type": rows[0]["type"], "offset": 7}]
+
+
+def test_lists_and_patterns_of_paths(spark: SparkSession, tmp_path: Path) -> None:
+    folder = unpack_controllers(tmp_path) / "controllers"
+    reader = spark.read.format("kraft")
+    nodes = [str(folder / "3000"), str(folder / "3001")]
+    both = reader.load(nodes).count()
+    assert both == sum(reader.load(node).count() for node in nodes)
+    segments = reader.load(str(folder / "*" / "*" / "*.log"))
+    assert segments.select("path").distinct().count() == len(list(folder.glob("*/*/*.log")))
+    with pytest.raises(PySparkException, match="no metadata segment or snapshot here"):
+        reader.load(str(folder / "4*")).collect()
+
+
+class Follower:
+    """A stream over a growing segment: each `rows` is what the stream has given so far, over restarts."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.file = spark, folder, folder / "log" / SEGMENT
+        self.file.parent.mkdir(parents=True)
+
+    def rows(self) -> list[int]:
+        frame = self.spark.readStream.format("kraft").load(str(self.file.parent)).select("offset")
+        query = (
+            frame.writeStream.format("parquet")
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(self.folder / "rows"))
+        )
+        query.awaitTermination()
+        return sorted(row["offset"] for row in self.spark.read.parquet(str(self.folder / "rows")).collect())
+
+
+def test_a_stream_follows_a_growing_log_exactly_once(spark: SparkSession, tmp_path: Path) -> None:
+    data = (unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
+    follower = Follower(spark, tmp_path)
+    follower.file.write_bytes(data[:10_000])  # ends inside a batch
+    first = follower.rows()
+    assert first == list(range(len(first)))
+    assert follower.rows() == first  # nothing new
+    follower.file.write_bytes(data)
+    assert follower.rows() == list(range(322))
+    assert 0 < len(first) < 322
+
+
+def test_a_stream_stops_where_a_log_was_cut_off(spark: SparkSession, tmp_path: Path) -> None:
+    data = (unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
+    follower = Follower(spark, tmp_path)
+    follower.file.write_bytes(data)
+    follower.rows()
+    follower.file.write_bytes(data[:10_000])
+    with pytest.raises(PySparkException, match=r"the batch at byte \d+ that was read before is not there any more"):
+        follower.rows()
