@@ -26,6 +26,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
 from jobs.quality.source import source_of
+from jobs.spark.tasks import is_remote
 from quality.catalogue import CHECKS, fingerprint
 from quality.check import Check, Limits, Outcome
 from quality.run import run
@@ -124,7 +125,7 @@ def _validate(
     from quality.checkpoint import run_suites
 
     rows = lake.count("partition_history", cluster)
-    large = settings.engine != "local" and rows >= settings.quality.spark_from_rows
+    large = settings.engine != "local" and not is_remote() and rows >= settings.quality.spark_from_rows
     return run_suites(CHECKS, found, warns, docs, _to_spark(settings) if large else None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from threading import Lock
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -25,9 +27,11 @@ from jobs.config.doctor import java
 from jobs.config.settings import SparkSettings
 from jobs.console.run_log import append, run_log
 from jobs.spark.kraft_source import register
+from jobs.spark.tasks import is_remote
 
 _starting = Lock()
 _ENDING_S = 1.0
+_ANSWERS_S = 10.0
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _WITHOUT = "`--engine local` runs without Spark."
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -35,6 +39,29 @@ _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 class SessionError(KraftForensicsError):
     """Spark cannot be started with these settings."""
+
+
+def _remote_session() -> SparkSession:
+    """A session of the Spark Connect server of SPARK_REMOTE. Errors: SessionError if it cannot be reached, or the
+    packages for it are missing."""
+    address = os.environ["SPARK_REMOTE"]
+    try:
+        from pyspark.sql.connect.client.core import DefaultChannelBuilder
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        channel = DefaultChannelBuilder(address)
+    except PySparkException as error:
+        raise SessionError(
+            f"SPARK_REMOTE: {str(error).splitlines()[0]} Spark Connect needs an address as sc://HOST:PORT and the "
+            f"packages of `pip install 'kraft-forensics[connect]'`. {_WITHOUT}"
+        ) from error
+    host, port = channel.endpoint.rsplit(":", 1)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_S).close()
+    except OSError as error:
+        text = f"SPARK_REMOTE: nobody answers at {channel.endpoint} ({error.strerror})"
+        raise SessionError(f"{text}. {_WITHOUT}") from error
+    return RemoteSession.builder.remote(address).getOrCreate()
 
 
 def _submitted() -> bool:
@@ -163,8 +190,9 @@ def has_died() -> bool:
 
 
 def build_session(settings: SparkSettings) -> SparkSession:
-    """A session with Delta on the context of this process. Errors: as `build_context`."""
-    session = SparkSession(build_context(settings))
+    """A session with Delta on the context of this process, or of a Spark Connect server, which then has to have Delta
+    (`is_remote`). Errors: SessionError."""
+    session = _remote_session() if is_remote() else SparkSession(build_context(settings))
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # PySpark writes each error to stderr as a line of JSON with all of Java's stack.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,13 +1,21 @@
-"""Run a function for each of several items: in Spark tasks, or in this process if there is little to do."""
+"""Run a function for each of several items: on a Spark context, through a Spark session, or in this process.
+
+Three runners, one contract (tests/slow/test_connect.py): `Context` runs jobs of the classic context, `Session` runs a
+DataFrame's tasks, which Spark Connect has, too, and `Local` needs no Spark.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from threading import Event, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import pyarrow as pa
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
@@ -16,10 +24,95 @@ from jobs.spark.memory import release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Show = Callable[[int], None]
 _POLLED_SECONDS = 0.5
+_OUTCOMES = pa.schema([("index", pa.int64()), ("outcome", pa.binary())])
+
+
+class Runner(Protocol):
+    """What runs tasks. cores: tasks at once. `run` gives the result, or the error that the user is to see, for each
+    item, in order. show: takes how many have ended; None: nobody looks. name: of the job."""
+
+    @property
+    def cores(self) -> int: ...
+
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+    ) -> list[Result | KraftForensicsError]: ...
+
+
+class Local:
+    """This process, one task after the other. It stops at the first error."""
+
+    cores = 1
+
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+    ) -> list[Result | KraftForensicsError]:
+        results: list[Result | KraftForensicsError] = []
+        for item in items:
+            results.append(function(item))
+            if show is not None:
+                show(len(results))
+        return results
+
+
+class Context:
+    """A classic Spark context: a job with a task for each item."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self.context = context
+        self.cores = int(context.defaultParallelism)
+
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+    ) -> list[Result | KraftForensicsError]:
+        self.context.setJobDescription(name)
+        with _polled(self.context, show):
+            return self.context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
+
+
+class Session:
+    """Any Spark session: the tasks of a DataFrame with a row and a partition for each item."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    @cached_property
+    def cores(self) -> int:
+        """As many partitions as Spark itself gives a range: clients of Spark Connect cannot ask otherwise."""
+        return self.session.range(1 << 16).selectExpr("spark_partition_id()").distinct().count()
+
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+    ) -> list[Result | KraftForensicsError]:
+        def outcomes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for index in (index for batch in batches for index in batch.column(0).to_pylist()):
+                found = pickle.dumps(_outcome(function, items[index]))
+                yield pa.RecordBatch.from_pydict({"index": [index], "outcome": [found]}, schema=_OUTCOMES)
+
+        frame = self.session.range(0, len(items), 1, len(items)).mapInArrow(outcomes, "index long, outcome binary")
+        with _tagged(self.session, name, show):
+            rows = frame.toArrow().sort_by("index")
+        return [pickle.loads(found) for found in rows["outcome"].to_pylist()]
+
+
+def is_remote() -> bool:
+    """Whether Spark is a Spark Connect server: SPARK_REMOTE has its address, as for all of PySpark."""
+    return bool(os.environ.get("SPARK_REMOTE"))
+
+
+def runner(rows: int, settings: Settings) -> Runner:
+    """What runs tasks that read so many rows. Errors: SessionError."""
+    if runs_here(rows, settings):
+        return Local()
+    from jobs.spark.session import build_context, build_session  # slow to import
+
+    return Session(build_session(settings.spark)) if is_remote() else Context(build_context(settings.spark))
 
 
 def runs_here(rows: int, settings: Settings) -> bool:
@@ -30,21 +123,14 @@ def runs_here(rows: int, settings: Settings) -> bool:
 
 def cores(rows: int, settings: Settings) -> int:
     """The number of tasks that can run at once for so many rows."""
-    if runs_here(rows, settings):
-        return 1
-    from jobs.spark.session import build_context  # slow to import
-
-    return int(build_context(settings.spark).defaultParallelism)
+    return runner(rows, settings).cores
 
 
 def start_early(rows: int, settings: Settings) -> None:
     """Start Spark and its Python workers, if tasks that read so many rows need them."""
     if not runs_here(rows, settings):
-        from jobs.spark.session import build_context
-
-        context = build_context(settings.spark)
-        context.setJobDescription("start Python workers")
-        context.parallelize(range(context.defaultParallelism), context.defaultParallelism).foreach(_nothing)
+        on = runner(rows, settings)
+        on.run(_nothing, range(on.cores), "start Python workers", None)
 
 
 def _nothing(_: int) -> None:
@@ -53,6 +139,10 @@ def _nothing(_: int) -> None:
 
 def engine(settings: Settings) -> str | None:
     """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran."""
+    remote = sys.modules.get("pyspark.sql.connect.session")
+    session = remote.SparkSession._default_session if remote else None
+    if session is not None:
+        return f"Spark {session.version}, Connect"
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark else None
     if context is not None:
@@ -70,27 +160,41 @@ def run_tasks(
     more than once, also at the same time (when an executor is lost, or with speculation). Only the result that comes
     back counts.
     """
-    if runs_here(rows, settings):
-        results = []
-        with progress_tasks(len(items)) as show:
-            for item in items:
-                results.append(function(item))
-                if show is not None:
-                    show(len(results))
-        return results
     if not items:
         return []
-    from jobs.spark.session import build_context
-
-    context = build_context(settings.spark)
-    context.setJobDescription(name)
-    with progress_tasks(len(items)) as show, _polled(context, show):
-        results = context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
-    return [_raised(result) for result in results]
+    with progress_tasks(len(items)) as show:
+        return [_raised(result) for result in runner(rows, settings).run(function, items, name, show)]
 
 
 @contextmanager
-def _polled(context: SparkContext, show: Callable[[int], None] | None) -> Iterator[None]:
+def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[None]:
+    """Name what a session runs in the block, and show its progress where Spark Connect reports it. What the block does
+    not wait for any more is interrupted."""
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    if not isinstance(session, RemoteSession):
+        yield
+        return
+
+    def report(stages: Any, **_: Any) -> None:
+        if show is not None:
+            show(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    tag = name.replace(",", ";")
+    session.addTag(tag)
+    session.registerProgressHandler(report)
+    try:
+        yield
+    except BaseException:
+        session.interruptTag(tag)
+        raise
+    finally:
+        session.removeProgressHandler(report)
+        session.removeTag(tag)
+
+
+@contextmanager
+def _polled(context: SparkContext, show: Show | None) -> Iterator[None]:
     """Show how many tasks of the running Spark stages have ended, until the block ends."""
     if show is None:
         yield

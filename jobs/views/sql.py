@@ -21,7 +21,8 @@ from jobs.console.output import Format, print_rows, show_message
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.spark.session import build_session, check_store
+from jobs.spark.session import SessionError, build_session, check_store
+from jobs.spark.tasks import is_remote
 from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
 from jobs.views.read_only import forbid_reflection, tables_of
@@ -42,6 +43,11 @@ class ReadOnlySql:
     SessionError if Spark cannot read its store."""
 
     def __init__(self, root: Location, cluster: str | None = None) -> None:
+        if is_remote():
+            raise SessionError(
+                "sql: Spark's own parser tells which statements only read, and Spark Connect gives it to no client. "
+                "Unset SPARK_REMOTE for this command, or use `kraft_forensics.open(spark, lake)` in your own session."
+            )
         self.lake, self.cluster = Lake(root), cluster
         self.lake.require()
         clusters = self.lake.clusters()

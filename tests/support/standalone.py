@@ -1,4 +1,5 @@
-"""A Spark standalone cluster of the pip package on loopback: a master and workers as processes of their own."""
+"""Spark of the pip package on loopback, as processes of its own: a standalone cluster with a master and workers, and a
+Spark Connect server."""
 
 from __future__ import annotations
 
@@ -60,11 +61,11 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(name: str, logs: Path, *words: str) -> subprocess.Popen[bytes]:
+def _start(name: str, logs: Path, *words: str, program: str = "spark-class", **more: str) -> subprocess.Popen[bytes]:
     with (logs / f"{name}.log").open("wb") as log:
-        command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+        command = [str(SPARK_HOME / "bin" / program), *words]
         return subprocess.Popen(
-            command, env=environment(), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command, env=environment(**more), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
 
 
@@ -97,6 +98,28 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             cluster.workers.append(worker)
             _wait_for(logs / f"worker-{number}.log", "Successfully registered with master")
         yield cluster
+
+
+@contextmanager
+def connect_server(folder: Path, python_path: Path, jars: Path) -> Iterator[str]:
+    """A Spark Connect server with two cores and Delta; gives its address. python_path: what its workers import."""
+    port, extension = _free_port(), "io.delta.sql.DeltaSparkSessionExtension"
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.extensions": extension,
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    words = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
+    words += ["--jars", ",".join(str(jar) for jar in sorted(jars.glob("*.jar")))]
+    words += [f"--conf={name}={value}" for name, value in conf.items()]
+    server = _start("connect", folder, *words, "spark-internal", program="spark-submit", PYTHONPATH=str(python_path))
+    try:
+        _wait_for(folder / "connect.log", "Spark Connect server started")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        _end(server)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

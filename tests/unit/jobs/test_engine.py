@@ -48,3 +48,26 @@ def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatc
     done = CliRunner().invoke(app, words)
     text = "Spark needs Java 17 or newer: set JAVA_HOME or PATH. `--engine local` runs without Spark."
     assert (type(done.exception), str(done.exception)) == (SessionError, text)
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("sc://127.0.0.1:1", "SPARK_REMOTE: nobody answers at 127.0.0.1:1 (Connection refused)."),
+        ("spark://127.0.0.1:1", "SPARK_REMOTE: [INVALID_CONNECT_URL]"),
+    ],
+)
+def test_a_connect_server_that_cannot_be_had_is_one_line(
+    address: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", address)
+    with pytest.raises(SessionError) as refused:
+        run_tasks(str, [1], 1, load_settings("spark"), "nothing")
+    assert str(refused.value).startswith(text)
+    assert str(refused.value).endswith("`--engine local` runs without Spark.")
+
+
+def test_sql_refuses_a_server_whose_parser_it_cannot_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    done = CliRunner().invoke(app, ["sql", "select 1", "--lake", str(tmp_path)])
+    assert "Unset SPARK_REMOTE for this command" in str(done.exception)

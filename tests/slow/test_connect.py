@@ -1,0 +1,114 @@
+"""Tasks by each runner, and a run on a real Spark Connect server: the tables are those of a run without Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+import kraft_forensics
+from evidence.errors import KraftForensicsError
+from jobs.config.settings import load_settings
+from jobs.datasource import register
+from jobs.lake.lake import Lake
+from jobs.spark.session import build_context, build_session
+from jobs.spark.tasks import Context, Local, Runner, Session
+from tests.support.digests import digests
+from tests.support.paths import ORACLE, ROOT, capture
+from tests.support.standalone import connect_server
+from tests.support.stopping import PROGRAM, stopped
+
+RUN = ["run", str(capture("unclean")), "--lake"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect"), ROOT, load_settings().spark.jars_path()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def remote(server: str) -> Iterator[RemoteSession]:
+    session = RemoteSession.builder.remote(server).create()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["local", "context", "session", "connect"])
+def runner(request: pytest.FixtureRequest) -> Runner:
+    if request.param == "local":
+        return Local()
+    if request.param == "context":
+        return Context(build_context(load_settings().spark))
+    if request.param == "session":
+        return Session(build_session(load_settings().spark))
+    return Session(request.getfixturevalue("remote"))
+
+
+class OddError(KraftForensicsError):
+    """An odd number came."""
+
+
+def halved(number: int) -> int:
+    if number % 2:
+        raise OddError(f"{number} is odd")
+    return number // 2
+
+
+def divided(number: int) -> int:
+    return 10 // number
+
+
+def test_results_come_in_order(runner: Runner) -> None:
+    assert runner.cores >= 1
+    assert runner.run(halved, [8, 2, 40, 6, 0], "halve, five times", None) == [4, 1, 20, 3, 0]
+
+
+def test_an_error_for_the_user_keeps_its_type_and_text(runner: Runner) -> None:
+    if isinstance(runner, Local):
+        with pytest.raises(OddError, match="3 is odd"):
+            runner.run(halved, [2, 3], "halve", None)
+    else:
+        one, two = runner.run(halved, [2, 3], "halve", None)
+        assert (one, type(two), str(two)) == (1, OddError, "3 is odd")
+
+
+def test_any_other_error_ends_the_job(runner: Runner) -> None:
+    with pytest.raises((ZeroDivisionError, PySparkException, Py4JError), match="by zero"):
+        runner.run(divided, [1, 0], "divide", None)
+
+
+def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(server: str, tmp_path: Path) -> None:
+    over, local = tmp_path / "over", tmp_path / "local"
+    own = {**os.environ, "SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark", "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([*PROGRAM, *RUN, str(over)], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
+    assert "tasks:     Spark 4.2.0, Connect" in done.stderr
+    subprocess.run([*PROGRAM, *RUN, str(local), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
+    assert digests(Lake(over)) == digests(Lake(local))
+    assert Lake(over).read("runs", None, ("engine",))["engine"].to_pylist() == ["Spark 4.2.0, Connect"]
+
+
+def test_a_notebook_on_connect_reads_lakes_and_raw_logs(
+    remote: RemoteSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lake = tmp_path_factory.mktemp("lake") / "lake"
+    subprocess.run([*PROGRAM, *RUN, str(lake), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
+    kraft_forensics.open(remote, str(lake))
+    lost = remote.sql("select topic, partition, loss_min from windows where verdict = 'proven' order by 1, 2").collect()
+    assert [tuple(row) for row in lost] == [("audit", 1, 30), ("ledger", 0, 70), ("ledger", 2, 70)]
+    register(remote)
+    assert remote.read.format("kraft").load(str(ORACLE / "every-record.log")).where("offset < 10").count() == 10
+
+
+def test_a_stopped_run_over_connect_leaves_no_job(server: str, tmp_path: Path) -> None:
+    own = {"SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark"}
+    done = stopped([*RUN, str(tmp_path / "lake")], signal.SIGINT, tmp_path, "decoding", 1.0, own)
+    assert (done.code, done.said[-1]) == (130, "stopped by SIGINT: run the command again to go on")
+    assert done.left == []
