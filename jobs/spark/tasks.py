@@ -168,8 +168,8 @@ def run_tasks(
 
 @contextmanager
 def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[None]:
-    """Name what a session runs in the block, and show its progress where Spark Connect reports it. What the block does
-    not wait for any more is interrupted."""
+    """Name what a session runs in the block, and show its progress where Spark Connect reports it. After a signal the
+    server stops it, too; after any other error it has ended, or no server answers."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
     if not isinstance(session, RemoteSession):
@@ -185,8 +185,9 @@ def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[Non
     session.registerProgressHandler(report)
     try:
         yield
-    except BaseException:
-        session.interruptTag(tag)
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            session.interruptTag(tag)
         raise
     finally:
         session.removeProgressHandler(report)

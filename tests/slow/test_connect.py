@@ -107,7 +107,7 @@ def test_a_notebook_on_connect_reads_lakes_and_raw_logs(
     assert remote.read.format("kraft").load(str(ORACLE / "every-record.log")).where("offset < 10").count() == 10
 
 
-def test_a_stopped_run_over_connect_leaves_no_job(server: str, tmp_path: Path) -> None:
+def test_a_run_over_connect_stops(server: str, tmp_path: Path) -> None:
     own = {"SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark"}
     done = stopped([*RUN, str(tmp_path / "lake")], signal.SIGINT, tmp_path, "decoding", 1.0, own)
     assert (done.code, done.said[-1]) == (130, "stopped by SIGINT: run the command again to go on")
