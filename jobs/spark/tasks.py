@@ -138,14 +138,15 @@ def _nothing(_: int) -> None:
 
 
 def engine(settings: Settings) -> str | None:
-    """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran."""
+    """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran, or it
+    is being started by another thread."""
     remote = sys.modules.get("pyspark.sql.connect.session")
     session = remote.SparkSession._default_session if remote else None
     if session is not None:
         return f"Spark {session.version}, Connect"
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark else None
-    if context is not None:
+    if getattr(context, "_jsc", None) is not None:  # a context is the active one before it has started
         return f"Spark {context.version}, {context.master.replace('*', str(context.defaultParallelism))}"
     return None if settings.engine == "spark" else "local"
 

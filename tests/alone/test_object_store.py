@@ -260,9 +260,9 @@ def test_two_runs_at_once(
     mine = {"two clusters": clusters, "one capture": [clusters[1]] * 2, "two captures of one cluster": two_captures}
     lake = f"s3://lakes/two-{what.replace(' ', '-')}" if place == "store" else str(tmp_path / "lake")
     both = [started(lake, str(each)) for each in mine[what]]
-    for process in both:
-        said = process.communicate(timeout=300)[1]
-        assert process.returncode in (0, 4), said  # 4: an expectation was not met
+    texts = [process.communicate(timeout=300)[1] for process in both]
+    for process, text in zip(both, texts, strict=True):
+        assert process.returncode in (0, 4), text  # 4: an expectation was not met
     for number, order in enumerate((mine[what], mine[what][::-1])):
         for each in order:
             Pipeline(tmp_path / f"order-{number}", [each]).run()

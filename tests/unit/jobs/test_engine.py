@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,23 @@ from jobs.cli import app
 from jobs.config.settings import SettingsError, default_values, load_settings
 from jobs.spark.session import SessionError
 from jobs.spark.tasks import engine, run_tasks, runs_here
-from tests.support.paths import capture
+from tests.support.paths import ROOT, capture
+
+_WHILE_SPARK_STARTS = """
+import time
+from threading import Thread
+from jobs.config.settings import load_settings
+from jobs.spark.session import build_context
+from jobs.spark.tasks import engine
+settings = load_settings("spark")
+start = Thread(target=build_context, args=(settings.spark,))
+start.start()
+first = engine(settings)
+while start.is_alive():
+    engine(settings)
+    time.sleep(0.0005)
+print(first, engine(settings))
+"""
 
 
 def test_by_default_spark_runs_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +58,12 @@ def test_without_tasks_spark_does_not_start() -> None:
     assert run_tasks(str, [], 0, load_settings("spark"), "nothing") == []
     assert engine(load_settings("spark")) is None
     assert engine(load_settings("local")) == "local"
+
+
+def test_the_engine_while_another_thread_starts_spark() -> None:
+    """A stage that ends meanwhile asks for it."""
+    done = subprocess.run([sys.executable, "-c", _WHILE_SPARK_STARTS], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout[:17]) == (0, "None Spark 4.2.0,"), done.stderr
 
 
 def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
