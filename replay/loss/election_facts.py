@@ -19,6 +19,7 @@ from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
+from replay.loss.lone_leaders import alone_in_isr
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -36,7 +37,6 @@ from replay.offsets.evidence import (
     Row,
     higher,
     index_rows,
-    read_by,
 )
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
@@ -128,7 +128,7 @@ class _Partition:
         rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
         rows = [row for row in rows if not self.terms.is_read_unserved(row)]
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
-        return [*known, *self._alone_in_isr(), *self.reader.reports()]
+        return [*known, *alone_in_isr(self.terms, self.evidence), *self.reader.reports()]
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
@@ -172,54 +172,6 @@ class _Partition:
     @cached_property
     def _lines(self) -> EpochsShown:
         return EpochsShown(self.evidence.epoch_rows)
-
-    def _alone_in_isr(self) -> Iterable[Report]:
-        """High watermarks of leaders that were alone in their ISR and not below min ISR.
-
-        The high watermark of such a leader is at its log's end: the log end that two successive readings of the same
-        process show was acknowledged.
-        """
-        error = self.clock.error_ms
-        for broker, scrapes in self.evidence.scrapes.items():
-            for number, scrape in enumerate(scrapes[:-1]):
-                alone = scrape.in_sync_replicas_count == 1 and scrape.under_min_isr is False
-                if not alone or not scrape.log_end_offset or scrape.process_start_ms is None:
-                    continue
-                later = scrapes[number + 1]
-                same = later.process_start_ms == scrape.process_start_ms and later.in_sync_replicas_count == 1
-                if not same or later.log_end_offset != scrape.log_end_offset or later.under_min_isr is not False:
-                    continue
-                begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
-                session = self.sessions.last_begun(broker, begin)
-                if session is None or not session.was_alone_until(later.captured_at_ms - error):
-                    continue
-                epoch = self._led_alone(broker, begin - self.cluster.heard_ms - PROPAGATION_MS, end)
-                if epoch is not None and later.captured_at_ms > read_by(scrape.row):
-                    yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
-
-    def _led_alone(self, broker: int, begin_ms: int, end_ms: int) -> int | None:
-        """The leader epoch in which the metadata log shows the broker as leader and only member of the ISR, with every
-        other replica fenced or shutting down, from begin_ms to end_ms; None if it does not show that."""
-        terms, states = self.terms, self.states
-        first = bisect_right(terms.times, begin_ms) - 1
-        last = bisect_right(terms.times, end_ms) - 1
-        if (
-            first < 0
-            or not terms.known_at(end_ms)
-            or self.facts.anchored[self.first + first + 1 : self.first + last + 1].any()
-        ):
-            return None
-        rows = range(self.first + first, self.first + last + 1)
-        if any(states.leader[r] != broker or states.isr_size[r] != 1 for r in rows):
-            return None
-        # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
-        term_start = max(int(self.facts.term_start[rows[0]]), self.first)
-        if (self.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
-            return None
-        others = {b for r in rows for b in members_of(states.replicas[r])} - {broker}
-        if any(self.cluster.brokers.active_for(b, begin_ms, end_ms) > 0 for b in others):
-            return None
-        return int(states.leader_epoch[rows[0]])
 
     def _election_facts(self, row: int, floor: Bound) -> ElectionFacts:
         facts, states = self.facts, self.states
