@@ -156,6 +156,11 @@ LOG_END_OFFSETS = pa.schema(
         column("leader_epoch", pa.int32(), "an epoch in the replica's leader-epoch-checkpoint"),
         column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
         column("last_written_leader_epoch", pa.int32(), "leader epoch of the last batch in the replica's log"),
+        column(
+            "last_batch_offsets",
+            pa.list_(pa.int64()),
+            "replica_segment, batch_heads: base offsets of the log's last batches, ascending, at most 32",
+        ),
         column("current_leader_epoch", pa.int32(), "latest leader epoch that the replica knew"),
         column(
             "broker_epoch",

@@ -13,11 +13,12 @@ recovers may cut the log before a batch whose head is whole.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.offsets.replica_log import Tail
+from evidence.offsets.replica_log import LAST_BATCHES, Tail
 from evidence.wire.batches import HEAD, HEAD_BYTES
 
 _LENGTH_FROM = 12
@@ -55,7 +56,8 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
         return Tail(None, heads.epoch, heads.line_at, damage, 0, None)
     known = heads.why in _NOTES and (heads.epoch is not None or heads.end == 0)
     note = _NOTES.get(heads.why) if known else "no whole batch behind the last index entry, or bytes that are none"
-    return Tail(heads.next_offset if known else None, heads.epoch, heads.line_at, [], 0, note)
+    batches = tuple(heads.batch_offsets) if known else ()
+    return Tail(heads.next_offset if known else None, heads.epoch, heads.line_at, [], 0, note, batches)
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
@@ -77,6 +79,7 @@ class _Heads:
         self.epoch: int | None = None
         self.line_at = 0
         self.why = ""
+        self.batch_offsets: deque[int] = deque(maxlen=LAST_BATCHES)
         self._skips = False
 
     def take(self, line: bytes, line_at: int) -> None:
@@ -110,6 +113,9 @@ class _Heads:
             raise _Broken("not the head of a batch inside the segment")
         if base < self.next_offset or delta < 0 or epoch < (self.epoch or 0):
             raise _Broken("offsets or leader epochs fall")
+        if self._skips:
+            self.batch_offsets.clear()
         if base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
             raise _Broken("an offset that this segment cannot hold")
         self.at, self.next_offset, self.epoch = position + size, base + delta + 1, epoch
+        self.batch_offsets.append(base)

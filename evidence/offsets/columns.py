@@ -88,7 +88,9 @@ def _concatenated(pieces: list[tuple[Row, pa.RecordBatch]]) -> pa.RecordBatch:
 
 
 def _nulls(dtype: pa.DataType, count: int, buffers: list[pa.Buffer]) -> pa.Array:
-    """Nulls of a type of at most 8 bytes. buffers: those of `count` int64 nulls, which columns may share."""
+    """Nulls of a type. buffers: those of `count` int64 nulls, which columns of at most 8 bytes may share."""
     if dtype == TEXT:
         return pa.DictionaryArray.from_arrays(_nulls(pa.int32(), count, buffers), pa.array([], type=pa.string()))
+    if pa.types.is_list(dtype):
+        return pa.nulls(count, dtype)
     return pa.Array.from_buffers(dtype, count, buffers, null_count=count)

@@ -370,5 +370,6 @@ def _end_of(tail: Tail, place: tuple[str, int], topic_id: str | None, broker_epo
     if tail.log_end_offset is not None:
         row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "broker_epoch": broker_epoch}
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
-        found.offsets = [{**row, **end, "position": tail.position}]
+        batches = list(tail.batch_offsets) or None
+        found.offsets = [{**row, **end, "last_batch_offsets": batches, "position": tail.position}]
     return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _LEAST_RECORD_BYTES = 7
 _BUDGET = 8
 _TRIES = 1 << 20
 _CHUNK_BYTES = 1 << 20
+# More than request threads of a broker need (num.io.threads, 8 by default).
+LAST_BATCHES = 32
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic
 _SIZED = struct.Struct(">qiib")
@@ -42,7 +45,8 @@ class Tail:
     """The end of one segment: parsed bytes + damage + trailing bytes = the file's length.
 
     log_end_offset: the offset that the next record would get; None if unknown. last_written_leader_epoch: of the last
-    valid batch; None without one. position: the byte position of the last valid batch; 0 without one. note: why there
+    valid batch; None without one. batch_offsets: base offsets of the last valid batches, ascending, at most
+    LAST_BATCHES. position: the byte position of the last valid batch; 0 without one. note: why there
     are trailing bytes, or no batches; None if the file ends with a whole batch.
     """
 
@@ -52,11 +56,13 @@ class Tail:
     damage: list[Damage]
     trailing_bytes: int
     note: str | None
+    batch_offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
     size_bytes: int
+    base_offset: int
     last_offset: int
     epoch: int
 
@@ -92,6 +98,7 @@ class _Segment:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.epoch: int | None = None
+        self.batch_offsets: deque[int] = deque(maxlen=LAST_BATCHES)
 
     def tail(self) -> Tail:
         position = last_position = 0
@@ -100,16 +107,21 @@ class _Segment:
             if not isinstance(found, _Batch):
                 return self._stopped(found, position, last_position)
             last_position, self.next_offset, self.epoch = position, found.last_offset + 1, found.epoch
+            self.batch_offsets.append(found.base_offset)
             position += found.size_bytes
         note = None if self.end else "empty file: legal for an active segment"
-        return Tail(self.next_offset, self.epoch, last_position, [], 0, note)
+        return self._end(last_position, 0, note)
+
+    def _end(self, last_position: int, trailing_bytes: int, note: str | None) -> Tail:
+        """The tail behind the batches so far."""
+        return Tail(self.next_offset, self.epoch, last_position, [], trailing_bytes, note, tuple(self.batch_offsets))
 
     def _stopped(self, found: _Torn | Damage, position: int, last_position: int) -> Tail:
         """The tail when there is no valid batch at `position`."""
         left = self.end - position
         if self._only_zeros(position):
             note = f"{left} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
-            return Tail(self.next_offset, self.epoch, last_position, [], left, note)
+            return self._end(last_position, left, note)
         if isinstance(found, Damage):
             return Tail(None, self.epoch, last_position, [found], 0, None)
         if found.size_bytes and self._has_later_batch(position):
@@ -117,7 +129,7 @@ class _Segment:
                 f"the head gives a size of {found.size_bytes} bytes, {left} are left, and they may hold a later batch"
             )
             return Tail(None, self.epoch, last_position, [self._damage(position, "bad_length", message)], 0, None)
-        return Tail(self.next_offset, self.epoch, last_position, [], left, found.note)
+        return self._end(last_position, left, found.note)
 
     def _damage(self, position: int, reason: str, message: str) -> Damage:
         """Damage from `position` to the end of the file, at the offset after the batches before it."""
@@ -154,7 +166,7 @@ class _Segment:
         if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
             message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
             return self._damage(position, "bad_count", message)
-        return _Batch(size, base + delta, epoch)
+        return _Batch(size, base, base + delta, epoch)
 
     def _has_later_batch(self, position: int) -> bool:
         """Whether a good batch begins after `position`: then the batch is not torn but its length is damaged. Also true

@@ -34,6 +34,15 @@ def test_the_end_is_that_of_the_last_head() -> None:
     assert data[tail.position :].startswith(b"300 ")
 
 
+def test_the_last_batches_are_those_that_follow_one_another() -> None:
+    assert read_heads(text(*WHOLE), 0).batch_offsets == (50, 55)
+    skipped = text("size 1000", f"200 {head()}", "skipped 3", f"800 {head(90)}", f"900 {head(95)}", "end 1000 whole")
+    assert read_heads(skipped, 0).batch_offsets == (90, 95)
+    many = [f"{n * 100} {head(n * 5)}" for n in range(40)]
+    assert read_heads(text("size 4000", *many, "end 4000 whole"), 0).batch_offsets == tuple(range(40, 200, 5))
+    assert read_heads(text("size 400", f"200 {head()}", "end 300 bad"), 0).batch_offsets == ()
+
+
 @pytest.mark.parametrize(
     ("lines", "log_end", "is_damaged"),
     [
