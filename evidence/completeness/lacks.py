@@ -88,7 +88,7 @@ def _of_brokers(facts: Facts) -> Iterator[Lack]:
         if not held & {kinds.BATCH_HEADS, kinds.REPLICA_SEGMENT}:
             what = "no heads of its last batches: no log end while it is down"
             where = "`kraft-forensics collect`, before the broker starts again"
-            yield Lack("no_batch_heads", broker, what, False, ("P8", "L6"), where)
+            yield Lack("no_batch_heads", broker, what, False, ("P8", "P9", "L6"), where)
         if kinds.JMX_EXPORTER not in held and kinds.JMX_TOOL not in held:
             what = "no scrape of its metrics: no log end of a running leader"
             yield Lack(
@@ -167,9 +167,14 @@ def _clocks(facts: Facts) -> Iterator[Lack]:
 
 def _rest(facts: Facts) -> Iterator[Lack]:
     for node in sorted(facts.controllers - facts.configs):
-        what = "no server.properties: the session timeout is assumed to be Kafka's default"
+        what = "no server.properties: the session timeout is assumed to be Kafka's default, request threads are unknown"
         yield Lack(
-            "no_configs", node, what, False, ("H6", "P8", "E4"), "its properties file, or [configs] in the manifest"
+            "no_configs",
+            node,
+            what,
+            False,
+            ("H6", "P8", "P9", "E4"),
+            "its properties file, or [configs] in the manifest",
         )
     for path, holder, message in facts.damaged:
         yield Lack(

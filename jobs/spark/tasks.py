@@ -138,8 +138,8 @@ def _nothing(_: int) -> None:
 
 
 def engine(settings: Settings) -> str | None:
-    """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran, or it
-    is being started by another thread."""
+    """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran, or
+    another thread is starting it."""
     remote = sys.modules.get("pyspark.sql.connect.session")
     session = remote.SparkSession._default_session if remote else None
     if session is not None:

@@ -38,6 +38,7 @@ _LATENESS, _SLACK_MS = 0.5, 1_000
 # What a file's text may hold, and the longest time that sums with any timestamp fit 64 bits: a thousand years.
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
+REQUEST_THREADS, DEFAULT_REQUEST_THREADS = "num.io.threads", 8
 # Every node's own properties file names its roles. A manifest that lists a few configs does not.
 _ROLES = "process.roles"
 
@@ -83,7 +84,8 @@ class ClusterFacts:
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
     records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
     readings of its machine's boot id. tiered_topics: names of topics that ever had remote.storage.enable.
-    processes: what nodes' own logs show of the registered processes.
+    processes: what nodes' own logs show of the registered processes. request_threads: by broker whose server.properties
+    was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
     """
 
     cluster_id: str
@@ -105,6 +107,7 @@ class ClusterFacts:
     boots: Boots = field(default_factory=dict)
     tiered_topics: frozenset[str] = frozenset()
     processes: Processes = field(default_factory=dict)
+    request_threads: Mapping[int, int] = field(default_factory=dict)
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -178,7 +181,22 @@ def cluster_facts(
         boots=boots or {},
         processes=processes or {},
         tiered_topics=frozenset(_tiered_topics(state.records)),
+        request_threads=_request_threads(state.records, static),
     )
+
+
+def _request_threads(records: Iterable[Row], static: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
+    """By broker. The config can change while a broker runs, for it or for all of them (Kafka's DynamicThreadPool)."""
+    changed = [
+        {_ROLES: "", REQUEST_THREADS: record["data"]["value"] or ""}
+        for record in records
+        if record["type"] == "CONFIG_RECORD" and record["data"]["name"] == REQUEST_THREADS
+    ]
+    return {
+        broker: _longest([file, *changed], REQUEST_THREADS, DEFAULT_REQUEST_THREADS)
+        for broker, file in static.items()
+        if _ROLES in file
+    }
 
 
 def _tiered_topics(records: Iterable[Row]) -> Iterator[str]:

@@ -129,6 +129,11 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "The high watermark had reached at least {value}: broker {brokers} was leader and alone in the ISR, not below "
         "min ISR, and its log ended there in two readings of one process.",
     ),
+    "floor_lone_leaders_log": (
+        BOUND,
+        "The high watermark had reached at least {value}: broker {brokers} led and was alone in the ISR until its term "
+        "ended, and its log has as many batches from there on as can have been without an acknowledgement.",
+    ),
     "floor_logged": (
         BOUND,
         "The high watermark had reached at least {value}: broker {brokers} logged it when it began to lead or to "

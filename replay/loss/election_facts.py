@@ -19,7 +19,7 @@ from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
-from replay.loss.lone_leaders import alone_in_isr
+from replay.loss.lone_leaders import alone_in_isr, logs_of_lone_leaders
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -128,7 +128,9 @@ class _Partition:
         rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
         rows = [row for row in rows if not self.terms.is_read_unserved(row)]
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
-        return [*known, *alone_in_isr(self.terms, self.evidence), *self.reader.reports()]
+        alone = alone_in_isr(self.terms, self.evidence)
+        logs = logs_of_lone_leaders(self.terms, self.evidence)
+        return [*known, *alone, *logs, *self.reader.reports()]
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
@@ -256,7 +258,6 @@ class _Partition:
         waits |= session is not None and session.waits_for_min_isr
         margin_ms = self.cluster.heard_ms + PROPAGATION_MS
         led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
-        asked_ms = session.shutdown_ms if session and session.shutdown_ms is not None else -1
         return LastTerm(
             leader=term.leader,
             session=(term.leader, session.broker_epoch) if session and not self._led_in_two(term, restarts) else None,
@@ -270,9 +271,7 @@ class _Partition:
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
-            # 4.0 elects brokers that are fenced, too (KAFKA-19522): nothing shows that such a one runs.
-            took_over=self.cluster.brokers.active(term.leader, int(facts.batch[term.first]))
-            and (led_ms[1] - led_ms[0] >= margin_ms or led_ms[0] + PROPAGATION_MS <= asked_ms <= led_ms[1]),
+            took_over=self.terms.learned(term),
         )
 
     def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:

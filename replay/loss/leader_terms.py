@@ -151,6 +151,12 @@ class LeaderTerms:
         topic = self.recorded.topic
         return topic is not None and topic not in APPENDED_BY_BROKERS and topic not in self.cluster.tiered_topics
 
+    def served_by_one(self, term: LeaderTerm) -> bool:
+        """Whether one process of the leader was registered all through a term that is known to have ended, and only
+        clients and that process wrote to the topic."""
+        ended = term.end < self.end and not self.states.begins[term.end]
+        return ended and self._served_by_one(term.leader, term.session, term.first, term.end)
+
     def _served_by_one(self, leader: int, session: Session | None, first: int, end: int) -> bool:
         """Whether one process of the leader was registered, and so could be reached, in rows [first, end): no new
         incarnation registered after the batch of the first row and before that of the end."""
@@ -275,11 +281,18 @@ class LeaderTerms:
 
     def learned(self, term: LeaderTerm) -> bool:
         """Whether a process that clients could reach certainly learned that it leads the term. 4.0 elects brokers that
-        are fenced, too (KAFKA-19522): nobody reaches such a one."""
+        are fenced, too (KAFKA-19522): nobody reaches such a one. A process that hangs is elected, too, and may go on
+        after the term: so the controller must have heard of it, or it must have said something, within the term."""
         session, batch = term.session, int(self.facts.batch[term.first])
         if session is None or not self.cluster.brokers.active(term.leader, batch):
             return False
-        return session.ran_until(term.begin_ms + PROPAGATION_MS) or self._said_that_it_leads(term, session)
+        again = self.sessions.begun(term.leader, batch, int(self.facts.batch[min(term.end, self.end - 1)]))
+        end_ms = min([term.end_ms, *(s.begin_ms for s in again[:1])])
+        was_heard = session.ran_until(term.begin_ms + PROPAGATION_MS)
+        was_heard &= end_ms - term.begin_ms >= self.cluster.heard_ms + PROPAGATION_MS
+        asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
+        was_heard |= term.begin_ms + PROPAGATION_MS <= asked_ms <= end_ms
+        return was_heard or self._said_that_it_leads(term, session)
 
     def _said_that_it_leads(self, term: LeaderTerm, session: Session) -> bool:
         """Whether a line of the session's process, which ran at least up to its last one, says that it leads."""

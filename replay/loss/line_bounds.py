@@ -18,7 +18,7 @@ from replay.arrow.ragged import Array, mask_of
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Said
-from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, lower
+from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
@@ -65,7 +65,8 @@ class LineReader:
             if self._is_unserved(line):
                 continue
             own = line.leader_epoch
-            result.append(Report(line.high_watermark, 0, own, line.row, LOGGED_FLOOR, before_epoch=own + 1))
+            since = own if self._is_its_own(line.broker, line.row, own) else created
+            result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=own + 1))
         for line in self.lines.followed:
             if self._is_unserved(line):
                 continue
@@ -84,6 +85,7 @@ class LineReader:
             if any(self.terms.is_unserved(shrink.row["broker_id"], row) for row in rows):
                 continue
             since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
+            since = since if self._is_its_own(shrink.row["broker_id"], shrink.row, since) else created
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
 
@@ -100,14 +102,46 @@ class LineReader:
         """The first row of the first leader epoch that is not below this one."""
         return self.terms.first + int(np.searchsorted(self._epochs, leader_epoch))
 
+    def _batch(self, row: int) -> int:
+        return int(self.facts.batch[row])
+
     def _led_before(self, line: Said) -> int:
         """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
-        epoch's. Else -1."""
+        epoch's, and so is its high watermark. Else -1.
+
+        The process that led must have said the line, or have rewritten the checkpoint file (`_rewrote`).
+        """
         at = self.row_of[line.partition_epoch]
         begin = self._begin_of_epoch(at)
         led = int(self.facts.led[begin - 1]) if begin > int(self.facts.stretch[at]) else -1
-        is_its = led >= 0 and int(self.states.leader[led]) == line.broker
-        return int(self.states.leader_epoch[led]) if is_its else -1
+        if led < 0 or int(self.states.leader[led]) != line.broker:
+            return -1
+        epoch, session = int(self.states.leader_epoch[led]), self.terms.sessions.at(line.broker, self._batch(led))
+        own = line.came_from == (line.broker, epoch) or self._rewrote(session, epoch)
+        return epoch if own else -1
+
+    def _is_its_own(self, leader: int, row: Row, leader_epoch: int) -> bool:
+        """Whether the high watermark in a line of that epoch's leader is of the log of that epoch: the process that was
+        registered logged it, or had rewritten the checkpoint file."""
+        session = self.terms.sessions.at(leader, self._batch(self._first_row(leader_epoch)))
+        if session is None:
+            return False
+        at_ms, error_ms = row["captured_at_ms"], self.terms.cluster.clock.error_ms
+        if self._rewrote(session, leader_epoch):
+            return True
+        begun = at_ms is not None and session.begin_ms <= at_ms - error_ms
+        return begun and session.was_alone_until(read_by(row) + error_ms)
+
+    def _rewrote(self, session: Session | None, leader_epoch: int) -> bool:
+        """Whether the session's process certainly rewrote the checkpoint file of high watermarks in that epoch, or
+        later.
+
+        Any process begins with what that file says, cut to its log's end. So after one that died before it rewrote the
+        file, this may be a high watermark of an earlier log, which this one has not reached.
+        """
+        needed_ms = self.terms.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        began_ms = int(self.facts.timestamp_ms[self._first_row(leader_epoch)])
+        return session is not None and session.ran_until(began_ms + needed_ms)
 
     def _cut_in(self, cut: Cut) -> int | None:
         """The leader epoch before which the replica's high watermark was above the cut; None if that is unknown.
@@ -124,12 +158,16 @@ class LineReader:
 
     def _cuts_from(self, cut: Cut, first: int, last: int) -> bool:
         """Whether whoever follows the leader in one of its epochs from first to last has no high watermark above the
-        cut: nobody else led between, and the log in which that was cut cannot come back."""
+        cut: nobody else led between, the log in which that was cut cannot come back, and the leader was one process: a
+        later one may have lost what the follower had from it, and all of that epoch with it."""
         began = self.lines.began.get((cut.leader, first))
         rows = np.arange(self._first_row(first), self._first_row(last + 1))
         if began is None or cut.high_watermark <= (began.log_end or 0):
             return False
         alone = set(self.states.leader[rows].tolist()) <= {cut.leader, -1}
+        end = int(rows[-1]) + 1
+        until = self._batch(end) - 1 if end < self.terms.end else None
+        alone &= not self.terms.sessions.begun(cut.leader, self._batch(int(rows[0])), until)
         return alone and self.terms.has_no_other_log(cut.broker, int(rows[0]), int(rows[-1]))
 
     def _epochs_led_by(self, broker: int) -> set[int]:

@@ -1,6 +1,8 @@
 """Lower bounds on the high watermark of leaders that were alone in their ISR.
 
-Such a leader's high watermark is at its log's end (Kafka's Partition.maybeIncrementLeaderHW).
+Such a leader's high watermark is at its log's end, unless a replica that is not fenced and has just caught up holds it
+back. It moves when the leader applies a partition record and after every append (Kafka's Partition.makeLeader,
+appendRecordsToLeader and maybeIncrementLeaderHW, 3.9 to 4.3), not when a broker is fenced.
 """
 
 from __future__ import annotations
@@ -8,8 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+import numpy as np
+
 from replay.arrow.ragged import members_of
-from replay.loss.leader_terms import LeaderTerms
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS, Evidence, read_by
 from replay.offsets.watermark_floor import Report
 
@@ -58,7 +62,72 @@ def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> i
     term_start = max(int(terms.facts.term_start[rows[0]]), terms.first)
     if (terms.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
         return None
-    others = {b for r in rows for b in members_of(states.replicas[r])} - {broker}
-    if any(terms.cluster.brokers.active_for(b, begin_ms, end_ms) > 0 for b in others):
+    if not _was_left_by_all(terms, rows, end_ms):
         return None
     return int(states.leader_epoch[rows[0]])
+
+
+def _was_left_by_all(terms: LeaderTerms, rows: range, end_ms: int) -> bool:
+    """Whether every other replica was fenced or shutting down when the first row's record was written, and up to
+    end_ms."""
+    states, brokers = terms.states, terms.cluster.brokers
+    batch, begin_ms = int(terms.facts.batch[rows[0]]), int(terms.facts.timestamp_ms[rows[0]])
+    others = {b for r in rows for b in members_of(states.replicas[r])} - {int(states.leader[rows[0]])}
+    return not any(brokers.active(b, batch) or brokers.active_for(b, begin_ms, end_ms) > 0 for b in others)
+
+
+def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
+    """High watermarks of leaders that were alone up to the end of their term, from the last batches of their logs,
+    whenever those were read: all but as many batches as request threads can have appended and not yet committed."""
+    error_ms = terms.cluster.clock.error_ms
+    for term in terms.all_terms:
+        threads = terms.cluster.request_threads.get(term.leader)
+        logs = [] if threads is None else evidence.log_ends.get(term.leader, [])
+        logs = [row for row in logs if len(row["last_batch_offsets"] or ()) >= (threads or 1)]
+        if threads is None or not logs or not _knew_that_it_was_alone(terms, term):
+            continue
+        epochs = set(terms.states.leader_epoch[term.first : term.end].tolist())
+        last = max(epochs)
+        for row in logs:
+            if row["last_written_leader_epoch"] in epochs and row["captured_at_ms"] - error_ms >= term.begin_ms:
+                floor = row["last_batch_offsets"][-threads]
+                yield Report(floor, read_by(row) + error_ms, last, row, "floor_lone_leaders_log", before_epoch=last + 1)
+
+
+def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
+    """Whether one process led the term, was alone up to its end, with min ISR 1, and certainly knew that."""
+    facts, states, session = terms.facts, terms.states, term.session
+    rows = np.arange(term.first, term.end)
+    if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
+        return False
+    if (facts.highest_min_isr[rows] > 1).any() or not (facts.shared[rows].all() or _needs_no_other(terms, term.leader)):
+        return False
+    alone = rows[np.minimum.accumulate((states.isr_size[rows] == 1)[::-1])[::-1]]
+    left = (row for row in alone.tolist() if _was_left_by_all(terms, range(row, term.end), term.end_ms))
+    since = next(left, None)
+    if since is None:
+        return False
+    error_ms = terms.cluster.clock.error_ms
+    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
+    heard_ms = int(facts.timestamp_ms[since]) + terms.cluster.heard_ms + PROPAGATION_MS
+    was_valid = terms.cluster.brokers.active(term.leader, int(facts.batch[since]))
+    if was_valid and heard_ms <= term.end_ms:
+        return True
+    # Or it logged that partition epoch, or a later one, and ran on.
+    epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
+    said = [
+        read_by(line.row) + error_ms
+        for line in terms.lines.led
+        if line.broker == term.leader
+        and line.leader_epoch in epoch
+        and line.row["captured_at_ms"] is not None
+        and line.row["captured_at_ms"] - error_ms >= session.begin_ms
+        and line.partition_epoch >= epochs[since - terms.first]
+    ]
+    return bool(said) and session.ran_until(min(said) + PROPAGATION_MS)
+
+
+def _needs_no_other(terms: LeaderTerms, leader: int) -> bool:
+    """Whether min.insync.replicas was 1 on the leader, by every value that its own config ever had."""
+    own = terms.cluster.broker_min_isr.get(leader)
+    return own is not None and all(value == "1" for value, _ in own.cluster.values)

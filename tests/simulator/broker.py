@@ -46,9 +46,9 @@ class Leading:
 @dataclass(slots=True)
 class Process:
     """incarnation: of the broker; broker_epoch: of its registration, None before that. view: the partition as it last
-    heard of it. read: the metadata offset up to which it has read. known: (leader, leader epoch) that it last led or
-    followed. loaded: its log is. serving: its listener is open. quiet: it has all that its leader has, and keeps
-    fetching."""
+    heard of it. active: the brokers that were neither fenced nor shutting down then. read: the metadata offset up to
+    which it has read. known: (leader, leader epoch) that it last led or followed. loaded: its log is. serving: its
+    listener is open. quiet: it has all that its leader has, and keeps fetching."""
 
     incarnation: int
     started_ms: int
@@ -57,6 +57,7 @@ class Process:
     loaded: bool = False
     serving: bool = False
     read: int = -1
+    active: frozenset[int] = frozenset()
     frozen: bool = False
     stopping: bool = False
     view: State | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evidence.offsets.replica_log import LAST_BATCHES
 from evidence.tables import LOG_END_OFFSETS
 from tests.simulator.broker import Broker, Process
 from tests.simulator.node_logs import Reading
@@ -104,7 +105,9 @@ class Captures(Sessions):
     def _read_segment(self, broker: Broker, common: Row, marker_after_ms: int) -> None:
         disk = broker.disk
         if disk.topic_id and disk.log.end > disk.log.start:
+            batches = [b for b in disk.log.batches if b >= disk.log.start][-LAST_BATCHES:]
             values = {"log_end_offset": disk.log.end, "last_written_leader_epoch": disk.log.epochs[-1]}
+            values["last_batch_offsets"] = batches or None
             self._with_marker(broker, common, marker_after_ms, "replica_segment", {**values, "topic_id": disk.topic_id})
 
     def _with_marker(self, broker: Broker, common: Row, after_ms: int, source: str, values: Row) -> None:

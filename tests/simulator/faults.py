@@ -38,6 +38,8 @@ class Fault:
     spare: float = 0.15
     unclean: float = 0.3
     appends_by_itself: bool = False
+    min_isr: Sequence[int] = (1, 2, 2, 2, 3)
+    request_threads: int = 8
 
 
 FAULTS = {
@@ -59,6 +61,11 @@ FAULTS = {
     "missing log": Fault(KILLS | {"restart": 2, "min_isr": 1}, gap=True),
     "late metadata": Fault(KILLS | {"restart": 2, "lag": 9, "prefer": 9, "bounce": 5, "cut_pair": 2}),
     "moved replicas": Fault(KILLS | {"move": 9, "restart": 3, "bounce": 4}),
+    "lone leaders": Fault(
+        KILLS | {"stream": 9, "disk": 6, "lose_leader": 5, "lag": 2, "cut_off_leader": 2, "elect_uncleanly": 6},
+        min_isr=(1, 1, 1, 2),
+        request_threads=2,
+    ),
     "coordinators": Fault(KILLS | {"restart": 8}, appends_by_itself=True),
     "everything": Fault(
         KILLS
@@ -127,7 +134,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, 
     return Setup(
         brokers=tuple(range(first, first + size)),
         replicas=replicas,
-        min_isr=rng.choice((1, 2, 2, 2, 3)),
+        min_isr=rng.choice(kind.min_isr),
         elr=elr,
         unclean=rng.random() < kind.unclean,
         profile=rng.choice(kind.profiles),
@@ -142,6 +149,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, 
         cut_ms=cut_ms,
         seed=rng.randrange(2**31),
         appends_by_itself=kind.appends_by_itself,
+        request_threads=kind.request_threads,
         topic=sorted(APPENDED_BY_BROKERS)[number % 3] if kind.appends_by_itself else f"t{number}",
         topic_ids=f"{'T' * 10}{number:08}",
         base_offset=number * OFFSETS,

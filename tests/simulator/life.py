@@ -323,6 +323,7 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         configs=_configs(lives),
         boots=boots_of(reading for each in lives for reading in _boot_rows(each)),
         processes={key: logged for each in lives for key, logged in each.processes.items()},
+        request_threads={b: each.setup.request_threads for each in lives for b in each.setup.brokers},
     )
     return history.sort_by(order).combine_chunks(), offsets, cluster
 

@@ -14,13 +14,14 @@ UNKNOWN = (-1, -1)
 @dataclass(slots=True)
 class Log:
     """records: the identity of the record at every offset from 0 on; a number that is never used again. epochs: their
-    leader epochs. entries: lines (epoch, start offset). start: what is before it was deleted (kept here, so that logs
-    can be compared)."""
+    leader epochs. batches: base offsets of the batches. entries: lines (epoch, start offset). start: what is before it
+    was deleted (kept here, so that logs can be compared)."""
 
     records: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     entries: list[tuple[int, int]] = field(default_factory=list)
     start: int = 0
+    batches: list[int] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -36,8 +37,10 @@ class Log:
             return
         self.entries = [(e, s) for e, s in self.entries if e < epoch and s < offset] + [(epoch, offset)]
 
-    def append(self, records: list[int], epochs: list[int]) -> None:
+    def append(self, records: list[int], epochs: list[int], batches: list[int] | None = None) -> None:
+        """batches: those of the records; None: they are one."""
         last = -1
+        self.batches = self.batches + ([self.end] if batches is None else batches)
         for number, epoch in enumerate(epochs, self.end):
             if epoch != last:
                 self.assign(epoch, number)
@@ -47,19 +50,20 @@ class Log:
 
     def prefix(self, end: int) -> Log:
         """A copy of what is below an offset."""
-        copy = Log(self.records, self.epochs, self.entries, self.start)
+        copy = Log(self.records, self.epochs, self.entries, self.start, self.batches)
         copy.cut(end)
         return copy
 
     def cut(self, end: int) -> None:
         """Truncate to an end offset; lines that begin there or later go."""
-        self.records, self.epochs = self.records[:end], self.epochs[:end]
+        self.lose(end)
         self.entries = [(e, s) for e, s in self.entries if s < end]
         self.start = min(self.start, self.end)
 
     def lose(self, end: int) -> None:
         """The disk loses records; the checkpoint file keeps its lines until the log is loaded."""
         self.records, self.epochs = self.records[:end], self.epochs[:end]
+        self.batches = [b for b in self.batches if b < end]
 
     def delete_before(self, start: int) -> None:
         """Retention: the first line moves up with the log's start."""
@@ -109,7 +113,8 @@ def follow(leader: Log, follower: Log, most: int = 1_000_000) -> None:
     if begin < leader.start:
         # Too far behind: it starts anew from the leader's log start (offset out of range).
         follower.records, follower.epochs = leader.records[: leader.start], leader.epochs[: leader.start]
-        follower.entries, follower.start, begin = [], leader.start, leader.start
+        follower.entries, follower.start, begin, follower.batches = [], leader.start, leader.start, []
         end = max(end, min(leader.end, begin + 1))
     if end > begin:
-        follower.append(leader.records[begin:end], leader.epochs[begin:end])
+        batches = sorted({begin, *(b for b in leader.batches if begin < b < end)})
+        follower.append(leader.records[begin:end], leader.epochs[begin:end], batches)

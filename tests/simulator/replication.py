@@ -27,6 +27,7 @@ class Replication(Lines):
             self.events.at(broker.lags_until_ms, self.deliver, broker, process)
             return
         process.read = self.controller.next_offset
+        process.active = frozenset(b for b in self.brokers if self.controller.active(b))
         state = self.controller.state
         process.min_isr = self.controller.min_isr
         if state is None or state is process.view:
@@ -177,7 +178,8 @@ class Replication(Lines):
         self._wake_followers(broker)
 
     def advance(self, broker: Broker) -> None:
-        """The high watermark: the least log end of the maximal ISR; it stands still below min ISR (C26)."""
+        """The high watermark: the least log end of the maximal ISR and of those who may soon join it; it stands still
+        below min ISR (C26)."""
         process = broker.process
         if process is None or process.leading is None:
             return
@@ -186,7 +188,10 @@ class Replication(Lines):
         if below and self.setup.hwm_stands_below_min_isr:
             return
         maximal = {*leading.isr, *(leading.pending or ())} - {broker.id}
-        mark = min([log.end, *(leading.log_ends.get(b, -1) for b in maximal)])
+        since_ms = self.events.now - self.setup.replica_lag_time_max_ms
+        joining = {b for b, at in leading.caught_up_ms.items() if at >= since_ms and b in process.active}
+        joining &= set(leading.replicas)
+        mark = min([log.end, *(leading.log_ends.get(b, -1) for b in maximal | joining)])
         begin = process.high_watermark
         if mark > begin:
             state = process.view

@@ -64,12 +64,12 @@ class Sessions(Replication):
         process.delivering = True
         self.deliver(broker, process)
 
-    def kill(self, broker: Broker, lost: int = 0, reboots: bool = False) -> None:
-        """SIGKILL; or the power fails (reboots), and so many records at the log's end were not flushed."""
+    def kill(self, broker: Broker, lost: int = 0, reboots: bool = False, amid: float | None = None) -> None:
+        """SIGKILL; or the power fails (reboots), and so many records at the log's end were not flushed. amid: how
+        likely a leader was appending; None: as is usual."""
         if broker.process is None:
             return
-        if not lost:
-            self._append_in_flight(broker, broker.process)
+        self._append_in_flight(broker, broker.process, (0.0 if lost else 0.3) if amid is None else amid)
         self._end_process(broker)
         self.note(f"broker {broker.id} dies at {broker.log.end} and loses {lost} records")
         if reboots:
@@ -81,11 +81,11 @@ class Sessions(Replication):
             broker.log.lose(max(broker.log.end - lost, broker.log.start))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
 
-    def _append_in_flight(self, broker: Broker, process: Process) -> None:
+    def _append_in_flight(self, broker: Broker, process: Process, share: float) -> None:
         """Request threads append under a read lock and move the high watermark afterwards: up to one batch a thread
-        (num.io.threads, 8) may be in the log of a killed leader above it (Kafka's Partition.appendRecordsToLeader)."""
-        if process.leading and process.leading.reign and not process.frozen and self.own_rng.random() < 0.3:
-            for _ in range(self.own_rng.randint(1, 8)):
+        (num.io.threads) may be in the log of a killed leader above it (Kafka's Partition.appendRecordsToLeader)."""
+        if process.leading and process.leading.reign and not process.frozen and self.own_rng.random() < share:
+            for _ in range(self.own_rng.randint(1, self.setup.request_threads)):
                 count = self.own_rng.randint(1, 3)
                 self.appended(broker, self.new_records(count), process.leading.epoch)
 

@@ -29,6 +29,7 @@ class Setup:
     ahead of true time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins,
     so that many lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
     appends_by_itself: the topic is a coordinator's, to which a broker writes before anybody reaches it.
+    request_threads: num.io.threads of every broker.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -46,6 +47,7 @@ class Setup:
     skews_ms: tuple[int, ...] = ()
     hidden_first_topic: bool = False
     appends_by_itself: bool = False
+    request_threads: int = 8
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"

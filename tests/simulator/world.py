@@ -81,6 +81,13 @@ class World(Captures):
     def _do_power_loss(self, broker: Broker, amount: int) -> None:
         self.kill(broker, lost=amount, reboots=True)
 
+    def _do_lose_leader(self, _: Broker, amount: int) -> None:
+        """The leader dies while clients write; an even amount: its machine, with so many of the last records."""
+        state = self.controller.live
+        if state is not None and state.leader >= 0:
+            lost, reboots = (0, False) if amount % 2 else (amount, True)
+            self.kill(self.brokers[state.leader], lost, reboots, amid=0.7)
+
     def _do_stop(self, broker: Broker, _: int) -> None:
         self.stop(broker)
 

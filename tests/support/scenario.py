@@ -13,7 +13,8 @@ dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so
 is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
 leader-epoch-checkpoint. A time of "?" is not known. "? b1 tail=90/2/7" is a log that the session with broker epoch 7
 left behind when it stopped cleanly: log end 90, last record of leader epoch 2. "rp=90" is a recovery point, "rp=90/7"
-one beside that session's .kafka_cleanshutdown. "isr=2 under=1 leo=90 proc=5" is an exporter's text of a process started
+one beside that session's .kafka_cleanshutdown. "heads=40,45:50/2" is a log with batches at 40 and 45 that ends at 50,
+its last one of leader epoch 2. "isr=2 under=1 leo=90 proc=5" is an exporter's text of a process started
 at second 5 that leads with two in sync, below min ISR.
 
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
@@ -169,6 +170,10 @@ def _value(word: str) -> Row:
     if name == "tail":
         names = ("log_end_offset", "last_written_leader_epoch", "broker_epoch")
         return {"source": "replica_segment", **dict(zip(names, map(int, value.split("/")), strict=True))}
+    if name == "heads":
+        batches, end, epoch = value.replace("/", ":").split(":")
+        values = {"log_end_offset": int(end), "last_written_leader_epoch": int(epoch)}
+        return {"source": "batch_heads", "last_batch_offsets": [int(b) for b in batches.split(",")], **values}
     if name == "rp":
         point, _, epoch = value.partition("/")
         values = {"recovery_point_offset": int(point), "broker_epoch": int(epoch) if epoch else None}

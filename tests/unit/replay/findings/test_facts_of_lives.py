@@ -164,6 +164,11 @@ def restarts_between(said: Said) -> list[BrokerState]:
     return [s for s in new if said.finding["start_timestamp_ms"] < s.timestamp_ms < said.finding["end_timestamp_ms"]]
 
 
+def first_reading_ms(said: Said) -> int:
+    """When the earlier log end was read: after the state in which the finding begins."""
+    return next(r["captured_at_ms"] for r in said.finding["evidence"] if r["role"] == "before")
+
+
 def led_around(said: Said, at_ms: int) -> set[int]:
     """Who led at about that time: a row's own time of reading is uncertain."""
     return {
@@ -275,7 +280,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "elections_between": lambda s: (s.at()["leader"], s.at()["leader_epoch"]) == (s.broker, s.leader_epoch),
     "election_before": lambda s: (s.at()["leader"], s.at()["leader_epoch"]) == (s.broker, s.leader_epoch),
     "restarted_between": lambda s: bool(s.registered(s.other("log_end_before").broker, s.offset - 1, s.offset)),
-    "not_restarted": lambda s: not restarts_between(s),
+    "not_restarted": lambda s: not [r for r in restarts_between(s) if r.timestamp_ms > first_reading_ms(s)],
     "led_before": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["start_timestamp_ms"]),
     "leads_after": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["end_timestamp_ms"]),
     "states_not_known": lambda s: s.rows.gaps[s.finding["topic_id"]] or was_read_after_the_log(s),

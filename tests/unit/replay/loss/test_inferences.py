@@ -85,6 +85,56 @@ def test_what_does_not_show_that_a_leader_was_alone(readings: tuple[str, ...], b
     assert "floor_leader_alone" not in said
 
 
+def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_high_watermark_back() -> None:
+    """It may have caught up; to fence it does not move the high watermark."""
+    brokers = sessions(*UP, "18 fence 3", "22 fence 2", "60 fence 1", "65 unfence 2")
+    history = (*ALONE_HISTORY[:2], "60 isr= leader=-1", "70 isr=2 leader=2 recovering", "90 isr=2,3 recovered")
+    readings = ("34 b1 isr=1 under=0 leo=150 proc=0", "37 b1 isr=1 under=0 leo=150 proc=0")
+    line = "80 b2 e0@0 e2@80"
+    *_, said = window(history, *readings, line, brokers=brokers, at=70)
+    assert "floor_leader_alone" not in said
+    brokers = sessions(*UP, "18 fence 3", "20 fence 2", "60 fence 1", "65 unfence 2")
+    *_, said = window(history, *readings, line, brokers=brokers, at=70)
+    assert "floor_leader_alone" in said
+
+
+# Broker 1 led alone from 20 on and died before 50; its log was read later, and has four batches from 130 on.
+LEFT = "70 b1 heads=120,130,135,140,145:150/0"
+FOUR = {1: 4}
+
+
+def test_the_log_of_a_lone_leader_shows_its_high_watermark_but_for_a_batch_a_thread() -> None:
+    verdict, least, _, said = window(ALONE_HISTORY, LEFT, LINE, brokers=ALONE, request_threads=FOUR)
+    assert (verdict, least, said["floor_lone_leaders_log"]["value"]) == ("proven", 50, 130)
+
+
+@pytest.mark.parametrize(
+    ("history", "read", "brokers", "known"),
+    [
+        # Nobody knows how many threads it had, or its log has fewer batches than threads.
+        (ALONE_HISTORY, LEFT, ALONE, {}),
+        (ALONE_HISTORY, LEFT, ALONE, {"request_threads": {1: 6}}),
+        # The log ends in an epoch that it did not lead, or is another broker's.
+        (ALONE_HISTORY, LEFT.replace("/0", "/7"), ALONE, {"request_threads": FOUR}),
+        (ALONE_HISTORY, LEFT.replace("b1", "b3"), ALONE, {"request_threads": FOUR | {3: 4}}),
+        # Min ISR was 2, or was the default of the controllers only.
+        (UNCLEAN, LEFT, ALONE, {"request_threads": FOUR}),
+        (("10 isr=1,2,3 min=1 source=default", *UNCLEAN[1:]), LEFT, ALONE, {"request_threads": FOUR}),
+        # A follower ran on; or it was not alone for long enough, and never said that it knew.
+        (ALONE_HISTORY, LEFT, sessions(*UP, "18 fence 2", "50 fence 1"), {"request_threads": FOUR}),
+        (("10 isr=1,2,3 min=1", "47 isr=1", *UNCLEAN[2:]), LEFT, ALONE, {"request_threads": FOUR}),
+        # Another process of it served, too, or brokers append to the topic by themselves.
+        (ALONE_HISTORY, LEFT, sessions(*UP, "18 fence 2", "18 fence 3", *REGISTERED_AGAIN), {"request_threads": FOUR}),
+        (ALONE_HISTORY, LEFT, ALONE, {"request_threads": FOUR, "topic": "__consumer_offsets"}),
+    ],
+)
+def test_what_does_not_show_a_lone_leaders_high_watermark(
+    history: tuple[str, ...], read: str, brokers: BrokerTimeline, known: Row
+) -> None:
+    *_, said = window(history, read, LINE, brokers=brokers, **known)
+    assert "floor_lone_leaders_log" not in said
+
+
 # Ceilings.
 
 
