@@ -66,6 +66,10 @@ class LoggedProcess:
         """Times until which no other process of the broker had logged a line, if all lines are there."""
         return [at for at in (self.quiet_until_ms, self.next_ms and self.next_ms[0]) if at is not None]
 
+    def had_ended_by(self, timestamp_ms: int) -> bool:
+        """Whether all lines of a process that had ended by then were read."""
+        return self.next_ms is not None or (self.quiet_until_ms is not None and timestamp_ms <= self.quiet_until_ms)
+
     def is_of_the_next(self, timestamp_ms: int) -> bool:
         """Whether the process after it, and no later one, wrote a line of that time."""
         return self.next_ms is not None and self.next_ms[0] <= timestamp_ms <= self.next_ms[1]

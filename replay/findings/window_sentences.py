@@ -168,6 +168,11 @@ WINDOW_SENTENCES: dict[str, tuple[str, str]] = {
         "The log of broker {brokers}, the previous leader, ended at {value} when the next process of the broker loaded "
         "it; no other one ran in between, and the machine did not start again.",
     ),
+    "ceiling_members_log_end": (
+        BOUND,
+        "As long as broker {brokers} was in the ISR the high watermark was at most its log's end, and after that it "
+        "could not advance; that log still ended at {value} before the broker followed the next leader.",
+    ),
     "ceiling_logged_below_min_isr": (
         BOUND,
         "While |ISR| < min ISR the high watermark does not advance; broker {brokers}, the leader, logged that it led "

@@ -20,6 +20,7 @@ from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
 from replay.loss.lone_leaders import alone_in_isr, logs_of_lone_leaders
+from replay.loss.member_ceilings import ceiling_by_members
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -240,6 +241,7 @@ class _Partition:
             doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
             logged=self.reader.bounds(row),
+            by_members=ceiling_by_members(self.reader, self.evidence, row),
         )
 
     def _led(self, row: int, term: LeaderTerm) -> tuple[int, int, int]:

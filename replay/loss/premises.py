@@ -74,7 +74,7 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
         premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
         return Membership(None, premises, taken_in=True)
-    before = _before(facts, row)
+    before = last_state(facts, row)
     joined = None if before is None else _joined(terms, broker, before)
     if before is None or joined is None:
         return NO_MEMBER
@@ -91,7 +91,7 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     return Membership(joined, premises)
 
 
-def _before(facts: StateFacts, row: int) -> int | None:
+def last_state(facts: StateFacts, row: int) -> int | None:
     """The last row before the batch of an election; None if it is not known."""
     before = row - 1
     while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
@@ -110,14 +110,10 @@ def _joined(terms: LeaderTerms, broker: int, row: int) -> int | None:
 def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     """What a replica kept that was a member once: since it left, the high watermark could not advance, and its log is
     the one that it had, although the controller may have struck it off for a restart. None if that is not known."""
-    facts = terms.facts
-    before = _before(facts, row)
-    last = None if before is None else terms.last_membership(broker, before)
-    joined = None if last is None else _joined(terms, broker, last)
-    if before is None or last is None or joined is None or facts.anchored[joined]:
+    facts, found = terms.facts, _once(terms, broker, row)
+    if found is None:
         return None
-    if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, before + 1):
-        return None
+    joined, last, before = found
     session, now = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined, row))
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
     one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
@@ -135,8 +131,34 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
         _leaders(terms, broker, joined, row),
         *_log_ends(terms, joined, row),
     ]
-    found = Membership(None, premises, kept_since=joined)
-    return found if found.holds else None
+    kept = Membership(None, premises, kept_since=joined)
+    return kept if kept.holds else None
+
+
+def had_everything(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int] | None:
+    """(first, last) row of a replica's last membership before an election, if it had everything below the high
+    watermark then, and the high watermark could not advance since; None if that is not known. Whether it kept that is
+    another question."""
+    found = _once(terms, broker, row)
+    if found is None:
+        return None
+    joined, last, _ = found
+    premises = [*_of_joining(terms, broker, joined), _leaders(terms, broker, joined, row), *_log_ends(terms, joined, row)]
+    return (joined, last) if all(p.holds for p in premises) else None
+
+
+def _once(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int, int] | None:
+    """(first row of a replica's last membership, last row of it, last row before an election), if the high watermark
+    could not advance since then and the broker was a replica all that time."""
+    facts = terms.facts
+    before = last_state(facts, row)
+    last = None if before is None else terms.last_membership(broker, before)
+    joined = None if last is None else _joined(terms, broker, last)
+    if before is None or last is None or joined is None or facts.anchored[joined]:
+        return None
+    if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, before + 1):
+        return None
+    return joined, last, before
 
 
 def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:

@@ -46,7 +46,7 @@ class Election:
     unbroken_term: (leader, begin, end) of that term, up to the election or the leader's restart; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
-    logged: what brokers' own log lines say of it.
+    logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.
     """
 
     leader: int
@@ -64,6 +64,7 @@ class Election:
     doubts: tuple[Premise, ...] = ()
     likely_floor: Bound = OPEN
     logged: LineBounds = field(default_factory=LineBounds)
+    by_members: Bound = OPEN
 
     @property
     def elected_clean(self) -> bool:
@@ -138,6 +139,7 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `shared_log`.
     """
     ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
+    ceiling = lower(ceiling, election.by_members)
     if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
         ceiling = OPEN  # it contradicts the floor, so it bounds nothing
     log_end_max = election.logged.log_end  # exact: an upper bound adds nothing to it

@@ -11,7 +11,7 @@ from replay.bucket import detect
 from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
-from tests.support.scenario import elr_levels, evidence, ms, offsets_table, sessions, states
+from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states
 
 Row = dict[str, Any]
 
@@ -151,11 +151,6 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
 # Its min ISR is a default, which other brokers need not share; so only its own word counts.
 DEFAULTS = ("10 isr=1,2,3 source=default", *UNCLEAN[1:])
 OWN_WORD = ("30 b1 isr=1 under=1 leo=79 proc=0", "33 b1 isr=1 under=1 leo=80 proc=0")
-
-
-def newer(timeline: BrokerTimeline) -> BrokerTimeline:
-    """The same brokers, of 3.7 or later."""
-    return BrokerTimeline({b: [replace(s, newest_level=15) for s in own] for b, own in timeline.states.items()})
 
 
 def test_a_leader_that_says_itself_that_it_is_below_min_isr_bounds_the_high_watermark() -> None:

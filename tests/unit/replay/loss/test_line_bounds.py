@@ -13,7 +13,7 @@ from replay.cluster.boots import BootReading, LoggedProcess
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
-from tests.support.scenario import elr_levels, evidence, ms, offsets_table, sessions, states
+from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states
 
 Row = dict[str, Any]
 
@@ -521,6 +521,124 @@ def test_contiguous_bytes_show_which_process_was_elected(
 ) -> None:
     found = window(logged(), SILENT, history=HANDED_OVER, machines=machines, processes={(2, 2): logged_process})
     assert ("premise_alive" in codes(found)) == alive
+
+
+# E7: what a member of the ISR kept bounds the high watermark.
+
+# Broker 3 left at 20, and the leader, below min ISR, knew that; broker 2 was never in the ISR.
+MEMBER_LEFT = ("10 isr=1,3", "20 isr=1", *UNCLEAN[2:])
+LEADER_GONE = newer(sessions(*UP, "20 fence 3", "50 fence 1", "55 register 3 j3", "90 register 1 j1"))
+# Its process wrote its last line at 19; the next one began at 54 and loaded the log. Read later; its machine ran on.
+ENDED = {(3, 3): LoggedProcess(ms(19), (ms(54), ms(90)))}
+LOADED_BY_NEXT = "b3 loads t=55 utc=55 at=80"
+MEMBER = "ceiling_members_log_end"
+
+
+def test_the_log_that_a_member_kept_is_a_ceiling() -> None:
+    found = window(logged(WON, LOADED_BY_NEXT), LEADER_GONE, history=MEMBER_LEFT, machines=SAME, processes=ENDED)
+    assert (found["verdict"], found["loss_max"]) == ("excluded", 0)
+    assert {s["code"]: s for s in found["reason"]}[MEMBER]["brokers"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("history", "brokers", "loads", "machines", "processes"),
+    [
+        # The leader alone could acknowledge, or its release does not wait for min ISR.
+        (tuple(f"{line} min=1" for line in MEMBER_LEFT), LEADER_GONE, LOADED_BY_NEXT, SAME, ENDED),
+        (MEMBER_LEFT, KILLED, LOADED_BY_NEXT, SAME, ENDED),
+        # It was no member, or no replica for a while, so that its log was deleted.
+        (("10 isr=1", *MEMBER_LEFT[1:]), LEADER_GONE, LOADED_BY_NEXT, SAME, ENDED),
+        (
+            (*MEMBER_LEFT[:2], "30 isr=1 replicas=1,2", "40 isr=1 replicas=1,2,3", *MEMBER_LEFT[2:]),
+            LEADER_GONE,
+            LOADED_BY_NEXT,
+            SAME,
+            ENDED,
+        ),
+        # Its machine may have started again; its process may have followed the winner.
+        (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, {}, ENDED),
+        (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, SAME, {(3, 3): LoggedProcess(ms(61), (ms(62), ms(90)))}),
+        # The next process may have followed the last leader, which may have counted it as a member.
+        (
+            MEMBER_LEFT,
+            LEADER_GONE,
+            LOADED_BY_NEXT.replace("55", "45"),
+            SAME,
+            {(3, 3): LoggedProcess(ms(19), (ms(44), ms(90)))},
+        ),
+        # Nothing shows that the leader ever led: the one before it may have gone on.
+        (MEMBER_LEFT, newer(sessions(*UP, "10 fence 1")), LOADED_BY_NEXT, SAME, ENDED),
+    ],
+)
+def test_what_a_replica_loaded_is_no_ceiling(
+    history: tuple[str, ...],
+    brokers: BrokerTimeline,
+    loads: str,
+    machines: dict[int, list[BootReading]],
+    processes: dict[tuple[int, int], LoggedProcess],
+) -> None:
+    found = window(logged(WON, loads), brokers, history=history, machines=machines, processes=processes)
+    assert (found["verdict"] == "excluded", MEMBER in codes(found)) == (False, False)
+
+
+MEMBER_STOPPED = newer(sessions(*UP, "20 shutdown 3", "21 fence 3", "50 fence 1", "90 register 1 j1"))
+# The file of its clean stop was found twice.
+STOP_FILES = ("40 b3 rp=80/3", "45 b3 rp=80/3")
+
+
+def test_the_log_end_of_a_member_that_stopped_cleanly_is_a_ceiling() -> None:
+    """The leader certainly knew by 25 that it was no member: what a later process fetches does not count."""
+    found = window(logged(WON), MEMBER_STOPPED, *STOP_FILES, history=MEMBER_LEFT)
+    assert (found["verdict"], found["loss_max"], MEMBER in codes(found)) == ("excluded", 0, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "processes", "is_ceiling"),
+    [
+        # Read when the leader may still have counted it as a member.
+        (("21.5 b3 rp=80/3", "23 b3 rp=80/3"), {}, False),
+        # Read after the election: it may have followed the winner before it stopped, unless all of its lines say no.
+        (("70 b3 rp=80/3", "75 b3 rp=80/3"), {}, False),
+        (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(72))}, False),
+        (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(80))}, True),
+        (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(61), None, ms(80))}, False),
+        # Of another session; or two log ends.
+        (("40 b3 rp=80/7", "45 b3 rp=80/7"), {}, False),
+        (("40 b3 rp=80/3", "45 b3 rp=80/3", "46 b3 rp=70/3"), {}, False),
+    ],
+)
+def test_which_files_of_a_clean_stop_are_a_ceiling(
+    files: tuple[str, ...], processes: dict[tuple[int, int], LoggedProcess], is_ceiling: bool
+) -> None:
+    found = window(logged(WON), MEMBER_STOPPED, *files, history=MEMBER_LEFT, processes=processes)
+    assert (found["verdict"] == "excluded", MEMBER in codes(found)) == (is_ceiling, is_ceiling)
+
+
+# Broker 3 was cut off and fenced, and learns at 85 that broker 2 leads; the leader's next process began at 58.
+CUT_OFF = newer(sessions(*UP, "20 fence 3", "50 fence 1", "58 register 1 j1"))
+LEARNED = "b3 follows 2 e2 p3 at=80 hw=70 from=1/0 t=85 utc=85"
+RAN_ON = {(3, 3): LoggedProcess(ms(95))}
+
+
+@pytest.mark.parametrize(
+    ("line", "brokers", "is_ceiling"),
+    [
+        (LEARNED, CUT_OFF, True),
+        # The leader may still have run: the line is printed before the fetcher is removed.
+        (LEARNED, newer(sessions(*UP, "20 fence 3", "50 fence 1")), False),
+        (LEARNED.replace("85", "57"), CUT_OFF, False),
+        # Of a process that had followed somebody else, or nobody.
+        (LEARNED.replace("from=1/0", "from=-1/1"), CUT_OFF, False),
+        (LEARNED.replace(" from=1/0", ""), CUT_OFF, False),
+        # When it was logged is not known.
+        (LEARNED.replace(" utc=85", ""), CUT_OFF, False),
+    ],
+)
+def test_a_member_that_learns_late_of_the_next_leader_says_where_its_log_ended(
+    line: str, brokers: BrokerTimeline, is_ceiling: bool
+) -> None:
+    found = window(logged(WON, line), brokers, history=MEMBER_LEFT, processes=RAN_ON)
+    assert (found["verdict"] == "excluded", MEMBER in codes(found)) == (is_ceiling, is_ceiling)
 
 
 # H10: which log ends a leader counted.
