@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ class Pipeline:
             if is_checked and not is_known:
                 prepare()
             if not is_known:
-                pool.submit(start_early, self._most_rows(), self.settings)
+                pool.submit(copy_context().run, start_early, self._most_rows(), self.settings)
             for source in self.captures:
                 began = time.monotonic()
                 done.append(found := ingest(self.lake, source, self.settings, describe))
@@ -149,13 +150,13 @@ class Pipeline:
                 self.record.ingested(found.cluster_id, found.capture, digest, found.added)
                 self.record.took("ingest", found.cluster_id, time.monotonic() - began)
                 _report_ingested(found)
-                self._stage_ended()
+                self._stage_ended(found.cluster_id)
                 advance()
         return done
 
-    def _stage_ended(self) -> None:
+    def _stage_ended(self, cluster: str) -> None:
         release()
-        self.record.engine = engine(self.settings)
+        self.record.stage_ended(cluster, engine(self.settings))
 
     def _most_rows(self) -> int:
         """How many records the captures can hold at most, by their size."""
@@ -176,7 +177,7 @@ class Pipeline:
         with self.record.timed("replay", cluster) as known:
             done = replay(self.lake, cluster, self.settings, describe, start)
             known["counts"]["partition_history"] = done.rows
-        self._stage_ended()
+        self._stage_ended(cluster)
         _report_replayed(done)
 
     def detect(self, verdict: Path | None = None) -> Outcome:
@@ -216,7 +217,7 @@ class Pipeline:
                 found = run_detect(self.lake, cluster, self.settings, describe)
                 known["counts"]["findings"] = self.lake.count("findings", cluster)
             _report_detected(found)
-            self._stage_ended()
+            self._stage_ended(cluster)
         except LogConflictError:
             self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
@@ -248,7 +249,7 @@ class Pipeline:
         with self.record.timed("quality", cluster) as known:
             checked = run_quality(self.lake, cluster, self.settings, describe)
             known["quality_failed"] = len(checked.failed)
-        self._stage_ended()
+        self._stage_ended(cluster)
         return checked
 
     def _clusters(self) -> list[str]:

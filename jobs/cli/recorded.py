@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 def recorded(command: str, root: Location) -> Iterator[Run]:
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
     from jobs.provenance.runs import DONE, FAILED, STOPPED, Run
+    from jobs.provenance.task_figures import measured
 
     run, error = Run(command), None
     outcome, exit_code = DONE, 0
     try:
-        yield run
+        with measured(run.jobs):
+            yield run
     except BaseException as raised:
         if isinstance(raised, typer.Exit):
             exit_code = raised.exit_code

@@ -100,7 +100,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     with Scratch(lake.storage, len(wanted)) as scratch:
         write_evidence(lake, cluster, scratch, lines, lifetimes)
         items = [BucketItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
-        results = run_tasks(task, items, rows, settings, f"detect: {len(items)} buckets of {cluster}")
+        results = run_tasks(task, items, rows, settings, f"detect: {len(items)} buckets of {cluster}", BucketItem.size)
     mismatches = [row for r in results for row in r.mismatches]
     compared, contradicted = _printed(cluster, results)
     problems = [*state.problems, *_orphans(results), *rival_snapshots(state.shape.snapshots)]

@@ -31,6 +31,7 @@ from jobs.lake.row_groups import slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
+from jobs.provenance.task_figures import Size
 from jobs.spark.tasks import cores, run_tasks
 
 Row = dict[str, Any]
@@ -122,7 +123,7 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     items += [list(of_file) for _, of_file in groupby(text, lambda w: w.sha256)]
     rows = sum(s.batches[-1].last_offset + 1 for s in scanned.snapshots if s.batches)
     task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows), key_file=settings.secrets.key_file)
-    results = run_tasks(task, items, rows, settings, f"ingest: snapshots of {capture}")
+    results = run_tasks(task, items, rows, settings, f"ingest: snapshots of {capture}", _bytes_of)
     damage = [row for result in results for row in result.damage]
     broken = {row["sha256"] for row in damage if _is_loss(row)}
     files = []
@@ -205,7 +206,7 @@ def decode_records(
     key = settings.secrets.key_file
     task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key)
     items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
-    results = run_tasks(task, items, plan.rows, settings, f"ingest: metadata log of {capture}")
+    results = run_tasks(task, items, plan.rows, settings, f"ingest: metadata log of {capture}", _bytes_of)
     if plan.doubtful:
         known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
@@ -219,6 +220,14 @@ def decode_records(
 
 def _size(batches: Iterable[DistinctBatch]) -> int:
     return sum(d.batch.end - d.batch.position for d in batches)
+
+
+def _bytes_of(ranges: Sequence[ByteRange]) -> Size:
+    return Size(None, sum(work.end - work.start for work in ranges))
+
+
+def _size_of_file(file: DataFile) -> Size:
+    return Size(file.rows, file.size_bytes)
 
 
 def _packed(ranges: Iterable[ByteRange], most_bytes: int) -> Iterator[list[ByteRange]]:
@@ -265,4 +274,4 @@ def _corrected(
     columns = TABLES[RECORDS].file_schema.names
     rows = sum(file.rows for file in old)
     task = CorrectionTask(lake.storage, states.changed, columns)
-    return old, run_tasks(task, old, rows, settings, f"ingest: commit states of {cluster}")
+    return old, run_tasks(task, old, rows, settings, f"ingest: commit states of {cluster}", _size_of_file)

@@ -95,11 +95,13 @@ class SlicedFile:
 @dataclass(frozen=True, slots=True)
 class FilePart:
     """The part of a file that may have rows of a bucket. row_groups: None for all. sure: whether all of its rows
-    are the bucket's."""
+    are the bucket's. rows, size_bytes: of the part, before compression."""
 
     name: str
     row_groups: tuple[int, ...] | None
     sure: bool
+    rows: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +126,34 @@ class Slices:
         return [part for name, footer in self._of.items() if (part := _part(name, footer, bucket)) is not None]
 
 
-def _footer(storage: Storage, name: str) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """rows, size_bytes: of each row group. sliced: its number of slices and the slice of each row group; None if it has
+    none."""
+
+    rows: list[int]
+    size_bytes: list[int]
+    sliced: dict[str, Any] | None
+
+
+def _footer(storage: Storage, name: str) -> _Footer:
     with storage.open(name) as file:
-        text = (pq.read_metadata(file).metadata or {}).get(_KEY)
-    return json.loads(text) if text else None
+        read = pq.read_metadata(file)
+    text = (read.metadata or {}).get(_KEY)
+    groups = [read.row_group(number) for number in range(read.num_row_groups)]
+    sliced = json.loads(text) if text else None
+    return _Footer([g.num_rows for g in groups], [g.total_byte_size for g in groups], sliced)
 
 
-def _part(name: str, footer: dict[str, Any] | None, bucket: Bucket) -> FilePart | None:
-    if footer is None:
-        return FilePart(name, None, False)
+def _part(name: str, footer: _Footer, bucket: Bucket) -> FilePart | None:
+    if footer.sliced is None:
+        return FilePart(name, None, False, sum(footer.rows), sum(footer.size_bytes))
     # Both numbers are powers of two, so a slice is part of one bucket, or holds several buckets.
-    common = min(footer["count"], bucket.count) - 1
-    groups = [place for place, number in enumerate(footer["groups"]) if _is_of(number, bucket.number, common)]
-    return FilePart(name, tuple(groups), footer["count"] >= bucket.count) if groups else None
+    count = footer.sliced["count"]
+    common = min(count, bucket.count) - 1
+    groups = [place for place, number in enumerate(footer.sliced["groups"]) if _is_of(number, bucket.number, common)]
+    rows, sizes = (sum(values[place] for place in groups) for values in (footer.rows, footer.size_bytes))
+    return FilePart(name, tuple(groups), count >= bucket.count, rows, sizes) if groups else None
 
 
 def _is_of(number: int, bucket: int, common: int) -> bool:
@@ -149,16 +166,16 @@ def pieces_of(storage: Storage, name: str, most: int) -> Iterator[FilePart]:
     """A file as pieces of at most so many rows, and at least one row group."""
     with storage.open(name) as file:
         footer = pq.read_metadata(file)
-    found, rows = [], 0
-    for number in range(footer.num_row_groups):
-        more = footer.row_group(number).num_rows
-        if found and rows + more > most:
-            yield FilePart(name, tuple(found), True)
-            found, rows = [], 0
+    found, rows, size = [], 0, 0
+    for number, group in ((number, footer.row_group(number)) for number in range(footer.num_row_groups)):
+        if found and rows + group.num_rows > most:
+            yield FilePart(name, tuple(found), True, rows, size)
+            found, rows, size = [], 0, 0
         found.append(number)
-        rows += more
+        rows += group.num_rows
+        size += group.total_byte_size
     if found:
-        yield FilePart(name, tuple(found), True)
+        yield FilePart(name, tuple(found), True, rows, size)
 
 
 def read_bucket(

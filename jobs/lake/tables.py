@@ -97,6 +97,11 @@ RUNS = pa.schema(
         evidence.column("counts", pa.string(), "rows that it added or made, by table, JSON"),
         evidence.column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
         evidence.column(
+            "tasks",
+            pa.string(),
+            "by job the number of tasks, the slowest and the largest: rows, bytes, seconds and memory, JSON",
+        ),
+        evidence.column(
             "engine", pa.string(), "what ran its tasks: Spark, its version and master, or local; null: none"
         ),
         evidence.column("program", pa.string(), "version of this program"),

@@ -22,6 +22,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, RUNS
 from jobs.lake.versions import NewerLakeError
 from jobs.provenance.fingerprint import CODE_VERSION
+from jobs.provenance.task_figures import Jobs
 from replay.loss.verdict import RULE_VERSION
 
 Row = dict[str, Any]
@@ -31,18 +32,22 @@ UNKNOWN = "unknown"  # the cluster of a run that ended before it knew one
 
 
 class Run:
-    """A run of a command. captures: names of those that it was given. engine: what ran its tasks."""
+    """A run of a command. captures: names of those that it was given. engine: what ran its tasks. jobs: what these took
+    since they were last noted."""
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.captures: list[str] = []
         self.run_id, self.started_ms = uuid4().hex[:16], _now_ms()
         self.engine: str | None = None
+        self.jobs = Jobs(self.run_id)
         self._of: dict[str, Row] = {}
 
     def of(self, cluster: str) -> Row:
-        """What is known of a cluster, to be changed: columns of the table. counts, durations_ms: dicts."""
-        return self._of.setdefault(cluster, {"counts": {}, "durations_ms": {}, "captures": [], "capture_digests": []})
+        """What is known of a cluster, to be changed: columns of the table. counts, durations_ms, tasks: dicts."""
+        return self._of.setdefault(
+            cluster, {"counts": {}, "durations_ms": {}, "tasks": {}, "captures": [], "capture_digests": []}
+        )
 
     def ingested(self, cluster: str, capture: str, digest: str | None, counts: Mapping[str, int]) -> None:
         """Note that a capture was ingested. digest: of its list of files (jobs/ingest/receipt.py)."""
@@ -51,6 +56,11 @@ class Run:
         of["capture_digests"].append(digest)
         for name, count in counts.items():
             of["counts"][name] = of["counts"].get(name, 0) + count
+
+    def stage_ended(self, cluster: str, engine: str | None) -> None:
+        """Note what ran a stage's tasks, and what they took."""
+        self.engine = engine
+        self.of(cluster)["tasks"] |= self.jobs.taken()
 
     @contextmanager
     def timed(self, stage: str, cluster: str) -> Iterator[Row]:
@@ -96,6 +106,7 @@ class Run:
             "evidence": evidence.id if evidence.version else None,
             "counts": json.dumps(known.get("counts", {})),
             "durations_ms": json.dumps(known.get("durations_ms", {})),
+            "tasks": json.dumps(known.get("tasks", {})),
             "engine": self.engine,
             "program": tool_version(),
             "code_version": CODE_VERSION,

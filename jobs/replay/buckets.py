@@ -16,6 +16,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Bucket, FilePart, Slices, power_of_two, read_bucket
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
+from jobs.provenance.task_figures import Size
 from jobs.spark.tasks import cores
 from replay.arrow.schemas import CHANGES, PARTITION_HISTORY, PROVENANCE_NAMES
 from replay.cluster.state import ClusterState, changes_that_count
@@ -23,18 +24,21 @@ from replay.cluster.state import ClusterState, changes_that_count
 HISTORY = "partition_history"
 KEY = ["topic_id", "partition", "offset"]
 _COLUMNS = ("offset", "batch_base_offset", "epoch", "timestamp_ms", "type", "partition_change", *PROVENANCE_NAMES)
+_LEAST_ROWS = 50_000  # of a bucket that is made only to keep cores busy
 _CREATED = pc.field("type") == "PARTITION_RECORD"
 
 
 def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, rows: int) -> list[Bucket]:
     """As many buckets as keep the average one within `partitions_per_bucket` and `rows_per_bucket`; more if cores would
-    otherwise be idle. rows: how many all buckets together have."""
+    otherwise be idle, and twice as many as cores if there are enough rows, so that cores that come late or are fast
+    get more of them. rows: how many all buckets together have."""
     limits = settings.replay
     partitions = lake.count(RECORDS, cluster, _CREATED)
     for sha256 in state.bases.values():
         partitions += lake.count(SNAPSHOTS, cluster, _CREATED & (pc.field("sha256") == sha256))
-    least = max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, cores(rows, settings))
-    count = power_of_two(least)
+    at_once = cores(rows, settings)
+    at_once *= 2 if rows >= 2 * at_once * _LEAST_ROWS else 1
+    count = power_of_two(max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, at_once))
     return [Bucket(number, count) for number in range(count)]
 
 
@@ -44,6 +48,11 @@ class BucketItem:
 
     bucket: Bucket
     parts: dict[str, list[FilePart]]
+
+    def size(self) -> Size:
+        """What a task reads for it."""
+        parts = [part for of_table in self.parts.values() for part in of_table]
+        return Size(sum(part.rows for part in parts), sum(part.size_bytes for part in parts))
 
 
 class BucketFiles:

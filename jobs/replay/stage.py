@@ -162,7 +162,7 @@ def _partitions(
     rewrites = any(count > 1 for count in read.values())
     registered, most = registrations(state.records), settings.limits.topic_rows
     task = ReplayTask(lake.storage, state.for_tasks(), course, registered, from_offset, rewrites, most)
-    results = run_tasks(task, items, rows, settings, f"replay: {len(items)} buckets of {cluster}")
+    results = run_tasks(task, items, rows, settings, f"replay: {len(items)} buckets of {cluster}", BucketItem.size)
     replaced = {p.name for i, r in zip(items, results, strict=True) if r.is_replaced for p in i.parts[HISTORY]}
     about: dict[str, object] = {**rules, "resume": asdict(point) if point else None}
     removed = [f for f in old.files[HISTORY] if from_offset is None or f"{HISTORY}/{f.path}" in replaced]

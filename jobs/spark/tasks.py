@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -19,8 +20,10 @@ import pyarrow as pa
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
+from jobs.console.log import DEBUG, log
 from jobs.console.progress import progress_tasks
-from jobs.spark.memory import release
+from jobs.provenance.task_figures import Size, TaskFigures, current
+from jobs.spark.memory import forget_peak, peak_bytes, release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -30,6 +33,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Show = Callable[[int], None]
 _POLLED_SECONDS = 0.5
+_ATTEMPTS, _PAUSE_SECONDS = 3, 0.5
+_NO_RUN = "kraft-forensics"  # the job group of what is no part of a run
 _OUTCOMES = pa.schema([("index", pa.int64()), ("outcome", pa.binary())])
 
 
@@ -71,7 +76,9 @@ class Context:
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
     ) -> list[Result | KraftForensicsError]:
-        self.context.setJobDescription(name)
+        jobs = current()
+        # Also what the block before it began, if that was of another run.
+        self.context.setJobGroup(jobs.run_id if jobs else _NO_RUN, name)
         with _polled(self.context, show):
             return self.context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
 
@@ -152,19 +159,55 @@ def engine(settings: Settings) -> str | None:
 
 
 def run_tasks(
-    function: Callable[[Item], Result], items: Sequence[Item], rows: int, settings: Settings, name: str
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    rows: int,
+    settings: Settings,
+    name: str,
+    size_of: Callable[[Item], Size] | None = None,
 ) -> list[Result]:
     """The result for each item, in order. Items and results are pickled and should be small: tasks read and write files
     themselves.
 
-    rows: how many rows all tasks together read. name: of the Spark job, as its UI and event log show it. A task may run
-    more than once, also at the same time (when an executor is lost, or with speculation). Only the result that comes
-    back counts.
+    rows: how many rows all tasks together read. name: of the Spark job, as its UI and event log show it. size_of: what
+    a task reads; the largest begin first. A task may run more than once, also at the same time (when an executor is
+    lost, with speculation, or after an error of the storage). Only the result that comes back counts.
     """
     if not items:
         return []
+    sizes = [None if size_of is None else size_of(item) for item in items]
+    order = sorted(range(len(items)), key=lambda n: -(size.size_bytes if (size := sizes[n]) else 0))
     with progress_tasks(len(items)) as show:
-        return [_raised(result) for result in runner(rows, settings).run(function, items, name, show)]
+        ended = runner(rows, settings).run(partial(_measured, function), [items[n] for n in order], name, show)
+    results = dict(zip(order, map(_raised, ended), strict=True))
+    figures = [TaskFigures(sizes[n], seconds, peak) for n, (_, seconds, peak) in results.items()]
+    log(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
+    if (jobs := current()) is not None:
+        jobs.figures.setdefault(name, []).extend(figures)
+    return [results[n][0] for n in range(len(items))]
+
+
+def _measured(function: Callable[[Item], Result], item: Item) -> tuple[Result, float, int | None]:
+    """The result, the seconds that it took, and the most memory of this process meanwhile."""
+    forget_peak()
+    began = time.monotonic()
+    result = _again(function, item)
+    return result, time.monotonic() - began, peak_bytes()
+
+
+def _again(function: Callable[[Item], Result], item: Item) -> Result:
+    """The result, after a pause and from the beginning if the storage fails: the same for every engine, where Spark
+    would try again on a cluster only."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return function(item)
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError:
+            if not left:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+    raise AssertionError  # the last attempt returns or raises
 
 
 @contextmanager
@@ -181,8 +224,11 @@ def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[Non
         if show is not None:
             show(sum(stage.num_completed_tasks for stage in stages or ()))
 
+    jobs = current()
     tag = name.replace(",", ";")
-    session.addTag(tag)
+    tags = [tag, *([jobs.run_id] if jobs else [])]
+    for each in tags:
+        session.addTag(each)
     session.registerProgressHandler(report)
     try:
         yield
@@ -192,7 +238,8 @@ def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[Non
         raise
     finally:
         session.removeProgressHandler(report)
-        session.removeTag(tag)
+        for each in tags:
+            session.removeTag(each)
 
 
 @contextmanager

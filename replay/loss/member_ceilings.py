@@ -87,9 +87,7 @@ class _Member:
         if session is None or now is None or logged is None or not self._was_gone(now):
             return
         loads = [
-            load
-            for load in self.reader.lines.loads
-            if load.broker == self.broker and logged.is_of_the_next(load.at_ms)
+            load for load in self.reader.lines.loads if load.broker == self.broker and logged.is_of_the_next(load.at_ms)
         ]
         if len({load.log_end for load in loads}) == 1:
             late = all(load.at_ms - self.error_ms >= self.term.end_ms + PROPAGATION_MS for load in loads)

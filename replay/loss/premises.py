@@ -143,7 +143,11 @@ def had_everything(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int]
     if found is None:
         return None
     joined, last, _ = found
-    premises = [*_of_joining(terms, broker, joined), _leaders(terms, broker, joined, row), *_log_ends(terms, joined, row)]
+    premises = [
+        *_of_joining(terms, broker, joined),
+        _leaders(terms, broker, joined, row),
+        *_log_ends(terms, joined, row),
+    ]
     return (joined, last) if all(p.holds for p in premises) else None
 
 

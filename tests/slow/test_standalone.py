@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -118,7 +119,9 @@ def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
     cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
 ) -> None:
     folder, whole = expected
-    process = submitted(cluster, wheel, folder / "cluster")
+    (events := folder / "events").mkdir()
+    logged = ("spark.eventLog.enabled=true", "spark.eventLog.compress=false", f"spark.eventLog.dir={events.as_uri()}")
+    process = submitted(cluster, wheel, folder / "cluster", *logged)
     places = set()
     while process.poll() is None:
         places |= set(cluster.work.glob("*/app-*/*/kf/jobs/ingest/records.py"))
@@ -127,6 +130,20 @@ def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
     assert digests(Lake(lake)) == whole
     # One executor on each worker unpacked the wheel.
     assert len({place.relative_to(cluster.work).parts[0] for place in places}) == 2
+    # Spark knows each job by what it does, and by the run.
+    (run,) = Lake(lake).read("runs", None).to_pylist()
+    names, jobs = {f"{run['run_id']} {name}" for name in json.loads(run["tasks"])}, set(_jobs_in(events))
+    assert len(names) >= 5
+    assert names <= jobs
+
+
+def _jobs_in(events: Path) -> Iterator[str]:
+    """The group and the description of each job of an event log."""
+    for file in (file for file in events.rglob("*") if file.is_file()):
+        for line in file.read_text().splitlines():
+            if '"SparkListenerJobStart"' in line:
+                properties = json.loads(line)["Properties"]
+                yield f"{properties['spark.jobGroup.id']} {properties['spark.job.description']}"
 
 
 def test_a_killed_executor_and_speculative_tasks_change_nothing(

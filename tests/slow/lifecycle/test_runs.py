@@ -77,6 +77,12 @@ def test_a_row_says_what_went_in_and_what_came_out(lake: Lake, capture: Path) ->
     assert [set(json.loads(row["durations_ms"])) for row in (ingested, replayed, detected)] == (
         [{"ingest"}, {"replay"}, {"detect"}]
     )
+    jobs = [json.loads(row["tasks"]) for row in (ingested, replayed, detected)]
+    assert [{name.partition(":")[0] for name in of_run} for of_run in jobs] == [{"ingest"}, {"replay"}, {"detect"}]
+    (replaying,) = jobs[1].values()
+    assert (
+        {"rows", "bytes", "seconds", "peak_memory_bytes"} == replaying["slowest"].keys() == replaying["largest"].keys()
+    )
     assert [row["valid"] is None for row in (ingested, replayed, detected)] == [True, True, False]
     assert {row["evidence"] for row in (ingested, replayed, detected)} == {lake.head("evidence_files", cluster).id}
     assert failed["error"].startswith(f"{capture / 'none'}: no such file or folder")

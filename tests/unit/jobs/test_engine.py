@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.config.settings import SettingsError, default_values, load_settings
+from jobs.provenance.task_figures import Jobs, Size, measured
 from jobs.spark.session import SessionError
 from jobs.spark.tasks import engine, run_tasks, runs_here
 from tests.support.paths import ROOT, capture
@@ -58,6 +59,77 @@ def test_without_tasks_spark_does_not_start() -> None:
     assert run_tasks(str, [], 0, load_settings("spark"), "nothing") == []
     assert engine(load_settings("spark")) is None
     assert engine(load_settings("local")) == "local"
+
+
+_MIB = 1 << 20
+
+
+def took(mib: int) -> int:
+    return len(bytearray(b"x" * (mib * _MIB)))
+
+
+def test_a_run_knows_the_slowest_and_the_largest_task_of_each_job() -> None:
+    jobs = Jobs("r1")
+    with measured(jobs):
+        found = run_tasks(took, [1, 200, 3], 3, load_settings("local"), "take", lambda mib: Size(10 * mib, mib))
+        run_tasks(took, [1], 1, load_settings("local"), "take again")
+    assert found == [_MIB, 200 * _MIB, 3 * _MIB]
+    taken, again = jobs.taken()["take"], jobs.taken()
+    assert (taken["tasks"], taken["largest"]["rows"], taken["largest"]["bytes"]) == (3, 2000, 200)
+    assert taken["slowest"]["seconds"] >= 0
+    # Of its own: what the process took before does not count.
+    assert 200 * _MIB < taken["peak_memory_bytes"] == taken["largest"]["peak_memory_bytes"]
+    assert again == {}
+    run_tasks(took, [1], 1, load_settings("local"), "take")
+    assert jobs.taken() == {}
+
+
+def test_the_largest_task_begins_first(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+
+    def noted(number: int) -> int:
+        with begun.open("a") as file:
+            file.write(f"{number} ")
+        return number
+
+    given = [3, 1, 9, 2]
+    assert run_tasks(noted, given, 4, load_settings("local"), "note", lambda n: Size(None, n)) == given
+    assert begun.read_text().split() == ["9", "3", "2", "1"]
+
+
+@pytest.mark.parametrize(("fails", "error"), [(2, None), (3, OSError)])
+def test_a_task_begins_again_if_the_storage_fails(tmp_path: Path, fails: int, error: type[OSError] | None) -> None:
+    tries = tmp_path / "tries"
+
+    def read(number: int) -> int:
+        with tries.open("a") as file:
+            file.write(".")
+        if len(tries.read_text()) <= fails:
+            raise OSError("the store did not answer")
+        return number
+
+    def run() -> list[int]:
+        return run_tasks(read, [7], 1, load_settings("local"), "read")
+
+    if error is None:
+        assert run() == [7]
+    else:
+        with pytest.raises(error, match="did not answer"):
+            run()
+    assert len(tries.read_text()) == 3
+
+
+def test_a_missing_file_is_not_asked_for_again(tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+
+    def read(number: int) -> None:
+        with tries.open("a") as file:
+            file.write(".")
+        (tmp_path / "none").read_text()
+
+    with pytest.raises(FileNotFoundError):
+        run_tasks(read, [1], 1, load_settings("local"), "read")
+    assert tries.read_text() == "."
 
 
 def test_the_engine_while_another_thread_starts_spark() -> None:

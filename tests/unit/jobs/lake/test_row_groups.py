@@ -95,16 +95,20 @@ def test_a_bucket_reads_only_its_row_groups(tmp_path: Path) -> None:
     write(storage, "a", table(rows, FLAT), FLAT, 16)
     slices = Slices(storage, ["a"])
     for count in (1, 4, 16, 64):
-        read_groups = []
+        read_groups, read_rows, read_bytes = [], 0, 0
         for number in range(count):
             (part,) = slices.parts(Bucket(number, count)) or [None]
             if part is not None:
                 assert part.row_groups is not None
                 read_groups += part.row_groups
+                read_rows += part.rows
+                read_bytes += part.size_bytes
                 # Only where a slice holds several buckets must its rows be looked at.
                 assert part.sure is (count <= 16)
-        groups = pq.read_metadata(tmp_path / "a").num_row_groups
-        assert Counter(read_groups) == Counter(list(range(groups)) * max(1, count // 16))
+        footer, times = pq.read_metadata(tmp_path / "a"), max(1, count // 16)
+        assert Counter(read_groups) == Counter(list(range(footer.num_row_groups)) * times)
+        sizes = [footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)]
+        assert (read_rows, read_bytes) == (100 * times, sum(sizes) * times)
 
 
 def test_a_file_of_which_a_bucket_needs_nothing_is_not_read(tmp_path: Path) -> None:
