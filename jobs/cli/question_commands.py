@@ -177,7 +177,7 @@ def sql(
         from jobs.views.in_spark import definitions, quoted
 
         typer.echo(f"create database if not exists {quoted(ddl)};")
-        for statement in definitions(lake_to_show(lake), database=ddl, external_tables=True):
+        for statement in definitions([lake_to_show(lake)], database=ddl, external_tables=True):
             typer.echo(f"{statement};")
         return
     from jobs.views.sql import ReadOnlySql, prompt

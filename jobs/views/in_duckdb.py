@@ -1,10 +1,12 @@
-"""The lake's tables and views in DuckDB, which reads them through Arrow. Needs the package duckdb, and no Spark."""
+"""The tables and views of lakes in DuckDB, which reads them through Arrow. Needs the package duckdb, and no Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
+from pyarrow.dataset import dataset
 
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
@@ -19,10 +21,10 @@ _MACROS = ("array_size(list) as len(list)", "explode(list) as unnest(list)")
 _TIMESTAMP = "make_timestamptz({ms} * 1000)"
 
 
-def connect(lake: Lake, cluster: str | None = None) -> DuckDBPyConnection:
-    """A connection to an in-memory database with the lake's tables and views, as of now; times are shown in UTC.
+def connect(lakes: Sequence[Lake], cluster: str | None = None) -> DuckDBPyConnection:
+    """A connection to an in-memory database with the tables and views of some lakes, as of now; times are shown in UTC.
 
-    lake: one that is there (`Lake.require`). cluster: with the rows of that one alone.
+    lakes: that are there (`Lake.require`). cluster: with the rows of that one alone.
 
     Errors: KraftForensicsError without the package duckdb.
     """
@@ -35,7 +37,7 @@ def connect(lake: Lake, cluster: str | None = None) -> DuckDBPyConnection:
     for macro in _MACROS:
         connection.execute(f"create macro {macro}")
     for table in TABLES.values():
-        rows = lake.dataset(table.name)
+        rows = dataset([lake.dataset(table.name) for lake in lakes], schema=table.schema)
         connection.register(table.name, rows if cluster is None else rows.filter(pc.field("cluster_id") == cluster))
     for view in views().values():
         connection.execute(f"create temporary view {view.name} as\n{view.query(_TIMESTAMP)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -23,13 +23,13 @@ class ExternalTableError(KraftForensicsError):
 
 def define_views(
     spark: SparkSession,
-    lake: Lake,
+    lakes: Sequence[Lake],
     names: Collection[str] | None = None,
     database: str | None = None,
     cluster: str | None = None,
     external_tables: bool = False,
 ) -> None:
-    """Give the lake's tables and views their names in a session: what `definitions` says.
+    """Give the lakes' tables and views their names in a session: what `definitions` says.
 
     database: it is made if it is missing. Errors: ExternalTableError.
     """
@@ -39,40 +39,41 @@ def define_views(
             spark.sql(f"create database {quoted(database)}")
         spark.catalog.setCurrentDatabase(database)
     try:
-        for statement in definitions(lake, names, database, cluster, external_tables):
+        for statement in definitions(lakes, names, database, cluster, external_tables):
             spark.sql(statement)
         if external_tables:
-            _require_locations(spark, lake)
+            _require_locations(spark, lakes[0])
     finally:
         spark.catalog.setCurrentDatabase(before)
 
 
 def definitions(
-    lake: Lake,
+    lakes: Sequence[Lake],
     names: Collection[str] | None = None,
     database: str | None = None,
     cluster: str | None = None,
     external_tables: bool = False,
 ) -> Iterator[str]:
-    """Statements of Spark SQL, in order, that give the lake's tables and views their names; they need Delta.
+    """Statements of Spark SQL, in order, that give tables and views with the rows of some lakes their names; they need
+    Delta.
 
     names: which (default: all; other names are ignored); what a view reads must have its name, too. database: None:
     temporary views, which end with the session and have comments of columns only; a name: views of that database, which
     is the current one, with comments (`describe table extended`). They read the newest version of a table. cluster:
     with the rows of that one alone. external_tables: tables are no views but Delta tables at the lake's places, which
-    need no more than Delta to be read; one that is there already stays as it is. Then cluster is None, and database a
-    name.
+    need no more than Delta to be read; one that is there already stays as it is. Then there is one lake, cluster is
+    None, and database a name.
     """
     wanted = TABLES.keys() | views().keys() if names is None else set(names)
     kind = "temporary view" if database is None else "view"
     where = "" if cluster is None else f" where cluster_id = {literal(cluster)}"
     for table in TABLES.values():
         if table.name in wanted and external_tables:
-            place = f"using delta location {literal(lake.storage.url(table.name))}"
+            place = f"using delta location {literal(lakes[0].storage.url(table.name))}"
             yield f"create table if not exists {_full(table.name, database)} {place}"
         elif table.name in wanted:
             comments = {field.name: field.metadata["comment"] for field in spark_schema(table.schema)}
-            query = table_query(lake, table.name) + where
+            query = " union all ".join(table_query(lake, table.name) + where for lake in lakes)
             yield _definition(kind, quoted(table.name), table.comment, comments, query)
     for view in views().values():
         if view.name in wanted:

@@ -83,7 +83,7 @@ class ReadOnlySql:
             named = tables_of(self.spark, statement)
             wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
             if wanted:
-                define_views(self.spark, self.lake, wanted, self._database, self.cluster)
+                define_views(self.spark, [self.lake], wanted, self._database, self.cluster)
                 self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 import kraft_forensics
 from jobs.cli import app
+from jobs.lake.lake import Lake
+from jobs.lake.storage import LakeError
 from jobs.lake.tables import TABLES
 from jobs.queries.flagged_windows import flagged_windows
 from jobs.report.totals import policy_totals
@@ -97,6 +99,25 @@ def test_a_table_at_another_place_is_not_taken_for_the_lakes(spark: SparkSession
         kraft_forensics.open(spark, copy, database="taken", external_tables=True)
     with pytest.raises(ValueError, match="external tables need a database"):
         kraft_forensics.open(spark, copy, external_tables=True)
+
+
+def test_several_lakes_are_asked_together(spark: SparkSession, job: Job, tmp_path: Path) -> None:
+    other = Lake(tmp_path / "other")
+    other.create()
+    for name in ("evidence_files", "findings"):
+        other.put(name, "other", job.pipeline.lake.read(name, None).drop_columns("cluster_id"))
+    rows = other.count("findings", "other")
+    session = spark.newSession()
+    kraft_forensics.open(session, [job.pipeline.root, other.root])
+    query = "select cluster_id, count(*) as n from findings group by 1 order by 1"
+    in_spark = [tuple(row) for row in session.sql(query).collect()]
+    assert dict(in_spark)["other"] == rows == sum(n for _, n in in_spark) - rows
+    with kraft_forensics.duckdb([job.pipeline.root, other.root]) as connection:
+        assert connection.sql(query).fetchall() == in_spark
+    with pytest.raises(LakeError, match=r"cluster other is in .* and in .*: its rows would count twice"):
+        kraft_forensics.open(session, [other.root, other.root])
+    with pytest.raises(ValueError, match="of one lake"):
+        kraft_forensics.open(session, [job.pipeline.root, other.root], database="many", external_tables=True)
 
 
 def test_temporary_names_end_with_the_session(spark: SparkSession, job: Job) -> None:
