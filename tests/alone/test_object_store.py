@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -84,6 +85,38 @@ def test_spark_tasks_read_ranges_of_segments_where_they_are(store: s3.Store, tmp
     pipeline.settings = pipeline.settings.model_copy(update={"spark": spark})
     pipeline.ingest()
     assert digests(pipeline.lake) == expected
+
+
+_RAW = """
+import sys
+from jobs.config.settings import load_settings
+from jobs.spark.session import build_session
+session = build_session(load_settings().spark)
+for place in sys.argv[1:]:
+    rows = session.read.format("kraft").load(place.split()).where("offset >= 50")
+    print(sorted((row.offset, row.type, row.payload) for row in rows.collect()))
+"""
+
+
+def test_spark_reads_raw_logs_where_they_are(store: s3.Store, tmp_path: Path) -> None:
+    folder = controllers("unclean", tmp_path)
+    store.bucket("raw", {})
+    store.upload(folder, "raw", "tuesday")
+    logs = [file.relative_to(folder) for file in folder.rglob("__cluster_metadata-0/0*.log")]
+    listed = [" ".join(f"{place}/{log}" for log in logs) for place in (folder, "s3a://raw/tuesday")]
+    done = _raw_rows(tmp_path, str(folder), "s3://raw/tuesday", *listed)
+    assert done.returncode == 0, done.stderr[-3000:]
+    on_disk, in_store, of_logs, of_stored_logs = done.stdout.splitlines()
+    assert (on_disk, of_logs) == (in_store, of_stored_logs)
+    assert on_disk.count("PARTITION_CHANGE_RECORD") >= of_logs.count("PARTITION_CHANGE_RECORD") > 100
+    assert "s3://raw/none: no such object or folder" in _raw_rows(tmp_path, "s3://raw/none").stderr
+
+
+def _raw_rows(folder: Path, *places: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: Spark's workers have the environment in which it was started."""
+    (script := folder / "raw.py").write_text(_RAW)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, str(script), *places], env=environment, capture_output=True, text=True)
 
 
 def copied(place: Path | str) -> set[str]:
