@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
+from evidence.capture.held import Local
 from evidence.limits import DEFAULT_LIMITS
 
 CHUNK_BYTES = 8 << 20
@@ -23,7 +23,7 @@ class TextStream:
     file: broken_at is the position in the file from which on it cannot be unpacked (to some KiB), with the reason; None
     where it is whole."""
 
-    path: Path
+    path: Local
     chunk_bytes: int = CHUNK_BYTES
     ratio: int = DEFAULT_LIMITS.compression_ratio
     codec: str | None = None
@@ -93,7 +93,9 @@ def codec_of(start: bytes) -> str | None:
     return "gzip" if start[:2] == _GZIP else "zstd" if start[:4] == _ZSTD else None
 
 
-def lines_at(path: Path, positions: Iterable[int], most_bytes: int, chunk_bytes: int = CHUNK_BYTES) -> dict[int, bytes]:
+def lines_at(
+    path: Local, positions: Iterable[int], most_bytes: int, chunk_bytes: int = CHUNK_BYTES
+) -> dict[int, bytes]:
     """The line that begins at each position of a log's text, without its end: its first most_bytes bytes. Positions
     after the text are left out."""
     wanted, result = sorted(set(positions)), dict[int, bytes]()

@@ -1,12 +1,15 @@
-"""Unpack an archive of evidence into a private folder, one member at a time, within limits.
+"""Unpack an archive of evidence, one member at a time and in its order, within limits.
 
-An archive may come from anyone. No member is written outside the folder, only regular files are created, and output
-bytes are counted while they are written, because the sizes in the headers cannot be trusted.
+Small members stay in memory. Others, and what tasks read, become numbered files of a private folder: thousands of
+folders and files would take longer to make and to remove than to read. An archive may come from anyone. Only regular
+files are taken, no member's name is used for a file, and bytes are counted while they are unpacked, because the sizes
+in the headers cannot be trusted.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import lzma
 import re
@@ -23,7 +26,9 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from evidence import kinds
 from evidence.capture.clock_bounds import Modified, of_seconds
+from evidence.capture.held import Held, Local
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, MAX_TIME_MS, Limits
 
@@ -39,6 +44,11 @@ _MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 1 << 20
 # A smaller archive counts as this long when the ratio is checked.
 _LEAST_BYTES = 1 << 20
+# A member is kept in memory up to this size, and as long as all of them together have no more bytes than that.
+_SMALL_BYTES = 1 << 16
+_HELD_BYTES = 256 << 20
+# Tasks read these, maybe in other processes.
+_READ_BY_TASKS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
 _UNREADABLE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -58,16 +68,27 @@ def is_archive(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpacked:
-    """refused: (member, reason) of each member left out. modified: by unpacked path, when the archive says the file was
-    last written; files for which the archive has no time are missing."""
+class Member:
+    """A regular file of an archive. path: its name there. sha256: hex. modified: when the archive says that it was last
+    written; None if it does not."""
 
+    path: PurePosixPath
+    local: Local
+    sha256: str
+    modified: Modified | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """members: in the archive's order. refused: (member, reason) of each one left out."""
+
+    members: list[Member]
     refused: list[tuple[str, str]]
-    modified: dict[Path, Modified]
 
 
 def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: str | None = None) -> Unpacked:
-    """Write the archive's regular files into `folder`. An archive inside the archive is one of them: it is not opened.
+    """The archive's regular files, in memory or in `folder`, an empty one. An archive inside the archive is one of
+    them: it is not opened.
 
     named: the archive's name in messages; None: its path.
     Errors: CaptureError when the archive is damaged, cut off, or has more than `limits` allow.
@@ -81,11 +102,11 @@ def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: 
             work.unpack_tar()
     except _UNREADABLE as error:
         raise CaptureError(f"{named}: the archive cannot be read: {error}. Copy it again from its source.") from error
-    return Unpacked(work.names.refused, work.modified)
+    return Unpacked(work.found, work.names.refused)
 
 
 class Names:
-    """The names taken in a private folder; refused: (name, reason) of the others. inside: 'archive' or 'capture', for
+    """The names taken in a capture; refused: (name, reason) of the others. inside: 'archive' or 'capture', for
     the reasons."""
 
     def __init__(self, inside: str) -> None:
@@ -145,7 +166,8 @@ class _Unpacking:
         self.named = named
         self.members = 0
         self.names = Names("archive")
-        self.modified: dict[Path, Modified] = {}
+        self.found: list[Member] = []
+        self.held_bytes = 0
 
     def spend(self, count: int) -> None:
         self.bytes += count
@@ -173,7 +195,7 @@ class _Unpacking:
                         continue
                     source = tar.extractfile(member)
                     if source is not None:
-                        self._write(member.name, source, _tar_time(member))
+                        self._take(member.name, source, _tar_time(member))
                 while counted.read():
                     pass
                 # Every tar ends with blocks of zeros. One that ends with a member was cut off.
@@ -188,16 +210,25 @@ class _Unpacking:
                 if info.filename.endswith("/") or not self.names.take(info.filename, _zip_refusal(info)):
                     continue
                 with zipped.open(info) as source:
-                    self._write(info.filename, _Counted(source, self), _zip_time(info))
+                    self._take(info.filename, _Counted(source, self), _zip_time(info))
 
-    def _write(self, name: str, source: _Source, modified: Modified | None) -> None:
-        target = self.folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
+    def _take(self, name: str, source: _Source, modified: Modified | None) -> None:
+        path, start = PurePosixPath(name), b""
+        while len(start) <= _SMALL_BYTES and (chunk := source.read(_SMALL_BYTES + 1 - len(start))):
+            start += chunk
+        digest, local = hashlib.sha256(start), Held(f"{self.named}: {spelled_out(name)}", start)
+        fits = len(start) <= _SMALL_BYTES and self.held_bytes + len(start) <= _HELD_BYTES
+        if fits and kinds.classify(path) not in _READ_BY_TASKS:
+            self.held_bytes += len(start)
+            self.found.append(Member(path, local, digest.hexdigest(), modified))
+            return
+        target = self.folder / str(len(self.found))
         with target.open("xb") as out:
+            out.write(start)
             while chunk := source.read(_CHUNK_BYTES):
+                digest.update(chunk)
                 out.write(chunk)
-        if modified is not None:
-            self.modified[target] = modified
+        self.found.append(Member(path, target, digest.hexdigest(), modified))
 
 
 def _tar_time(member: tarfile.TarInfo) -> Modified | None:

@@ -1,7 +1,7 @@
 """Open a capture read-only: a folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a single file.
 
-An archive is unpacked into a new private folder within limits (evidence/capture/archive.py). Members that must not be
-unpacked, and links, are reported and not followed. What a URL names is copied into such a folder first,
+An archive is unpacked into memory and a new private folder, within limits (evidence/capture/archive.py). Members that
+must not be unpacked, and links, are reported and not followed. What a URL names is copied into such a folder first,
 except what can be read where it is (evidence/capture/remote.py). Nothing is ever written to a capture.
 """
 
@@ -20,6 +20,7 @@ from typing import BinaryIO
 from evidence import kinds
 from evidence.capture import archive, remote
 from evidence.capture.clock_bounds import Modified, round_ms
+from evidence.capture.held import Local
 from evidence.capture.manifest import NAMES, Manifest, read_manifest
 from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
@@ -56,9 +57,9 @@ class EvidenceFile:
     scan: Scan | None = None
 
     @property
-    def local(self) -> Path:
+    def local(self) -> Local:
         """The file on this machine. Errors: TypeError for an object that was not copied: a part of the metadata log."""
-        if isinstance(self.source, Path):
+        if not isinstance(self.source, StoredFile):
             return self.source
         raise TypeError(f"{self.source}: not on this machine")
 
@@ -186,6 +187,18 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
         yield capture
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file of a capture. path: its name inside it. local: where it is, or would be if it had been copied. sha256:
+    None: not known yet. modified: as in EvidenceFile. framed: an object that is read where it is."""
+
+    path: PurePosixPath
+    local: Local
+    sha256: str | None = None
+    modified: Modified | None = None
+    framed: Framed | None = None
+
+
 @contextmanager
 def _opened(
     local: Path,
@@ -195,16 +208,19 @@ def _opened(
     limits: Limits,
 ) -> Iterator[Capture]:
     """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
-    if local in in_place:
-        yield _single_file(location, local, in_place, limits)
-    elif local.is_dir():
-        yield _register(location, local, refused, {}, in_place, limits)
-    elif archive.is_archive(local):
+    if local not in in_place and local.is_dir():
+        copied, special = _walk(local, location, limits.capture_files)
+        found = [
+            _Found(PurePosixPath(each.relative_to(local).as_posix()), each, framed=in_place.get(each))
+            for each in (*copied, *in_place)
+        ]
+        yield _register(location, found, [*refused, *special], limits)
+    elif local not in in_place and archive.is_archive(local):
         with _private_folder() as folder:
             unpacked = archive.unpack(local, folder, limits, str(location))
-            yield _register(location, _strip_single_folder(folder), unpacked.refused, unpacked.modified, {}, limits)
+            yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits)
     else:
-        yield _single_file(location, local, in_place, limits)
+        yield _single_file(location, _Found(PurePosixPath(local.name), local, framed=in_place.get(local)), limits)
 
 
 @contextmanager
@@ -216,13 +232,14 @@ def _private_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _single_file(location: Location, local: Path, in_place: Mapping[Path, Framed], limits: Limits) -> Capture:
-    kind = _kind(PurePosixPath(*local.parts[-3:]), local)
+def _single_file(location: Location, found: _Found, limits: Limits) -> Capture:
+    # A log is classified by its folder's name.
+    kind = _kind(PurePosixPath(*Path(str(found.local)).parts[-3:]), found.local)
     kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(local, local.name, kind, in_place)], limits=limits)
+    return Capture(capture_name(location), None, [_entry(found, kind)], limits=limits)
 
 
-def _kind(path: PurePosixPath, local: Path) -> str:
+def _kind(path: PurePosixPath, local: Local) -> str:
     """The kind of a file, from its name and folder, else from its first bytes: a tool's output may have any name."""
     kind = kinds.classify(path)
     if kind != kinds.OTHER or kinds.is_unfinished(path):
@@ -231,20 +248,24 @@ def _kind(path: PurePosixPath, local: Path) -> str:
         return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
 
 
-def _entry(local: Path, path: str, kind: str, in_place: Mapping[Path, Framed]) -> EvidenceFile:
-    if framed := in_place.get(local):
-        size, sha256 = framed.file.size_bytes, framed.sha256
-        return EvidenceFile(framed.file, spelled_out(path), kind, size, sha256, None, None, scan=framed.scan)
+def _entry(found: _Found, kind: str) -> EvidenceFile:
+    path, local = spelled_out(str(found.path)), found.local
+    if framed := found.framed:
+        return EvidenceFile(
+            framed.file, path, kind, framed.file.size_bytes, framed.sha256, None, None, scan=framed.scan
+        )
     with _readable(local):
         before = local.stat()
-        sha256 = sha256_of(local)
+        sha256 = found.sha256 or sha256_of(local)
         after = local.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise _changed(local)
-    return EvidenceFile(local, spelled_out(path), kind, before.st_size, sha256, None, None, before.st_mtime_ns)
+    return EvidenceFile(
+        local, path, kind, before.st_size, sha256, None, None, before.st_mtime_ns, modified=found.modified
+    )
 
 
-def _changed(local: Path) -> CaptureError:
+def _changed(local: Local) -> CaptureError:
     return CaptureError(
         f"{local}: the file changed while it was read. Evidence must not change: copy the node's files first, "
         "then name the copy."
@@ -252,7 +273,7 @@ def _changed(local: Path) -> CaptureError:
 
 
 @contextmanager
-def _readable(local: Location) -> Iterator[None]:
+def _readable(local: Location | Local) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -261,42 +282,35 @@ def _readable(local: Location) -> Iterator[None]:
         ) from error
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: Local) -> str:
     """SHA-256 of a file, hex."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _strip_single_folder(folder: Path) -> Path:
-    """The only folder in an archive, else the archive's root, so that paths are the same packed and unpacked."""
-    entries = list(folder.iterdir())
-    return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+def _without_single_folder(members: list[archive.Member]) -> list[_Found]:
+    """An archive's files; without the folder that all of them are in, so that paths are the same packed and
+    unpacked."""
+    is_single = len({each.path.parts[0] for each in members}) == 1 and all(len(each.path.parts) > 1 for each in members)
+    return [
+        _Found(PurePosixPath(*each.path.parts[is_single:]), each.local, each.sha256, each.modified) for each in members
+    ]
 
 
-def _register(
-    location: Location,
-    root: Path,
-    refused: list[tuple[str, str]],
-    modified: Mapping[Path, Modified],
-    in_place: Mapping[Path, Framed],
-    limits: Limits,
-) -> Capture:
-    copied, special = _walk(root, location, limits.capture_files)
-    found = sorted([*copied, *in_place])
-    if not found:
+def _register(location: Location, files: list[_Found], refused: list[tuple[str, str]], limits: Limits) -> Capture:
+    if not files:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
-    manifest = _manifest(root, location)
-    nodes, clusters = _identities(root, copied, limits.text_file_bytes)
+    files = sorted(files, key=lambda found: found.path)
+    manifest = _manifest(files, location)
+    nodes, clusters = _identities(files, limits.text_file_bytes)
     if manifest and manifest.cluster_id:
         clusters.add(manifest.cluster_id)
     cluster = the_cluster(clusters, str(location))
     entries = []
-    for local in found:
-        path = PurePosixPath(local.relative_to(root).as_posix())
-        entry = _entry(local, str(path), _kind(path, local), in_place)
-        placed = _placed(entry, path, nodes, manifest or Manifest())
-        entries.append(replace(placed, modified=modified.get(local)))
-    return Capture(capture_name(location), cluster, entries, [*refused, *special], manifest, limits)
+    for found in files:
+        entry = _entry(found, _kind(found.path, found.local))
+        entries.append(_placed(entry, found.path, nodes, manifest or Manifest()))
+    return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
 
 def the_cluster(named: set[str], capture: str) -> str | None:
@@ -332,12 +346,12 @@ def _placed(
     )
 
 
-def _manifest(root: Path, location: Location) -> Manifest | None:
-    found = [name for name in NAMES if (root / name).is_file()]
+def _manifest(files: list[_Found], location: Location) -> Manifest | None:
+    found = [each for each in files if str(each.path) in NAMES]
     if len(found) > 1:
         raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}. Keep one.")
     with _readable(location):
-        return read_manifest((root / found[0]).read_bytes(), f"{location}/{found[0]}") if found else None
+        return read_manifest(found[0].local.read_bytes(), f"{location}/{found[0].path}") if found else None
 
 
 def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[tuple[str, str]]]:
@@ -367,13 +381,12 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
     return found, sorted(special)
 
 
-def _identities(root: Path, found: list[Path], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
+def _identities(files: list[_Found], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
     """Node ids by folder, from meta.properties and server.properties, and each cluster id they name. Errors:
     CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}
     clusters: set[str] = set()
-    for local in found:
-        path = PurePosixPath(local.relative_to(root).as_posix())
+    for path, local in ((each.path, each.local) for each in files):
         if kinds.classify(path) not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
             continue
         with _readable(local):

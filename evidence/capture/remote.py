@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evidence import kinds
 from evidence.capture.archive import Names
 from evidence.capture.blocks import Blocks
+from evidence.capture.held import Local
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits
 
@@ -131,7 +132,7 @@ class StoredFile:
 
 
 # Where a captured file's bytes are.
-Source = Path | StoredFile
+Source = Local | StoredFile
 
 
 @dataclass(frozen=True, slots=True)

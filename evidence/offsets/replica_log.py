@@ -14,10 +14,10 @@ import re
 import struct
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 
 import google_crc32c
 
+from evidence.capture.held import Held, Local
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
@@ -75,13 +75,15 @@ class _Torn:
     note: str
 
 
-def read_tail(path: Path, base_offset: int) -> Tail:
+def read_tail(path: Local, base_offset: int) -> Tail:
     """The end of the segment `path`, whose name gives `base_offset`. The CRC of each batch is checked.
 
     Nothing after damage is read. A broker that recovers would truncate the log there, one that keeps running would not,
     so log_end_offset is None.
     Errors: OSError if the file cannot be read; none for its content.
     """
+    if isinstance(path, Held):
+        return _Segment(path.data, base_offset).tail()
     with path.open("rb") as file:
         if not file.seek(0, 2):
             return _Segment(b"", base_offset).tail()

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from evidence.capture.archive import unpack
 from evidence.capture.files import Capture, capture_name, open_capture
+from evidence.capture.held import Held
 from evidence.errors import CaptureError
 from evidence.limits import Limits
 from tests.support import paths, writer
@@ -302,9 +303,31 @@ def test_the_private_copy_is_private_and_gone_afterwards(tmp_path: Path, own_tem
     with open_capture(archive) as capture:
         (folder,) = own_temp.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert all(f.local.is_relative_to(folder) for f in capture.files)
+        on_disk = [f.local for f in capture.files if isinstance(f.local, Path)]
+        assert {path.parent for path in on_disk} == {folder}
     with pytest.raises(RuntimeError, match="the user's own"), open_capture(archive):
         raise RuntimeError("the user's own")
+
+
+@pytest.mark.parametrize("suffix", PACKINGS)
+def test_large_members_and_what_tasks_read_are_files_and_the_rest_is_in_memory(
+    suffix: str, tmp_path: Path, own_temp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {SEGMENT: LOG, "b/small": b"x" * 100, "b/large": b"y" * (1 << 16), "b/larger": b"z" * ((1 << 16) + 1)}
+    archive = pack(write(tmp_path / "capture", files), suffix)
+    for most, count in ((1 << 20, 2), (1 << 16, 1), (50, 0)):
+        monkeypatch.setattr("evidence.capture.archive._HELD_BYTES", most)
+        with open_capture(archive) as capture:
+            found = {file.path: file for file in capture.files}
+            assert {path: file.read() for path, file in found.items()} == files
+            hashes = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
+            assert {path: file.sha256 for path, file in found.items()} == hashes
+            in_memory = {path for path, file in found.items() if isinstance(file.local, Held)}
+            assert in_memory <= {"b/small", "b/large"}
+            assert len(in_memory) == count
+            with found["b/small"].slices() as data:
+                assert (len(data), data[98:200]) == (100, b"xx")
+        assert list(own_temp.iterdir()) == []
 
 
 def bomb(path: Path, name: str) -> Path:
