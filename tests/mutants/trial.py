@@ -1,6 +1,6 @@
 """What the sources of the current folder get wrong, and which windows of the captures they decide:
 
-python -m tests.mutants.trial --lives 2000
+python -m tests.mutants.trial --lives 2000 --after 1000
 
 Prints JSON: `wrong`, the first wrong claim that is not known, and `decided`, the windows; with
 --all: every wrong claim, and `stale`, the cases that do not count.
@@ -67,20 +67,20 @@ def wrong_cases() -> Iterator[str]:
             yield f"`{name}`"
 
 
-def wrong_lives(lives: int) -> Iterator[str]:
-    """The lives of all kinds of fault in turn."""
-    each = -(-lives // len(FAULTS))
-    for first in range(0, each, SHARED):
+def wrong_lives(lives: int, after: int = 0) -> Iterator[str]:
+    """The lives of all kinds of fault in turn. after: how many were tried before, and are left out."""
+    begin, end = after // len(FAULTS), -(-(after + lives) // len(FAULTS))
+    for first in range(begin, end, SHARED):
         for fault in FAULTS:
-            tally = judged(life(fault, seed) for seed in range(first, min(first + SHARED, each)))
+            tally = judged(life(fault, seed) for seed in range(first, min(first + SHARED, end)))
             yield from (f"{w.fault}, seed {w.seed}: {w.kind}" for w in tally.wrong)
 
 
-def trial(lives: int, known: Sequence[str], most: int | None) -> dict[str, Any]:
+def trial(lives: int, after: int, known: Sequence[str], most: int | None) -> dict[str, Any]:
     archives = [*Path("tests/captures").glob("*.tar.xz"), *Path("examples").glob("*.tar.xz")]
     found = {path.name.removesuffix(".tar.xz"): of_capture(path) for path in sorted(archives)}
     captures = (f"capture {name}" for name, own in found.items() if any(is_wrong(name, window) for window in own))
-    wrong = (claim for claim in chain(captures, wrong_cases(), wrong_lives(lives)) if claim not in known)
+    wrong = (claim for claim in chain(captures, wrong_cases(), wrong_lives(lives, after)) if claim not in known)
     decided = [
         [name, window["topic"], window["partition"], window["election_offset"]]
         for name, own in found.items()
@@ -94,12 +94,13 @@ def trial(lives: int, known: Sequence[str], most: int | None) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.trial", description=__doc__)
     parser.add_argument("--lives", type=int, required=True)
+    parser.add_argument("--after", type=int, default=0, help="leave out as many lives, which were tried before")
     parser.add_argument("--known", action="append", default=[], help="a claim that is wrong anyway")
     parser.add_argument("--all", action="store_true", help="do not stop at the first wrong claim")
     options = parser.parse_args()
     if not Path(replay.__file__).is_relative_to(Path.cwd()):
         parser.error(f"{replay.__file__} is not of this folder")
-    print(json.dumps(trial(options.lives, options.known, None if options.all else 1)))
+    print(json.dumps(trial(options.lives, options.after, options.known, None if options.all else 1)))
 
 
 if __name__ == "__main__":
