@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from tests.mutants.__main__ import NOTHING, read
 from tests.mutants.conditions import Condition, conditions
 from tests.support.paths import ROOT
 
@@ -22,6 +23,13 @@ def test_each_condition_is_listed_once() -> None:
     listed = conditions()
     assert [key for key, n in Counter((c.rule, c.text) for c in listed).items() if n > 1] == []
     assert [key for key, n in Counter((c.file, c.old, c.new) for c in listed).items() if n > 1] == []
+
+
+def test_the_page_has_a_row_of_each_condition() -> None:
+    found = read(ROOT / "docs" / "mutants.md")
+    assert set(found) == {(c.rule, c.text) for c in conditions()}
+    assert {str(row) for row in found.values()} < set((ROOT / "docs" / "mutants.md").read_text("utf-8").splitlines())
+    assert {row.caught == NOTHING for row in found.values() if row.test} == {True}
 
 
 @pytest.mark.parametrize("source", ["nothing of it", "if a and b: if a and b:"])
