@@ -139,10 +139,10 @@ class Pipeline:
         captures of all these names. is_checked: quality follows, so what it needs is imported meanwhile, too."""
         done, is_known = [], self._all_known()
         with ThreadPoolExecutor(1) as pool:
-            if is_checked and not is_known:
-                prepare()
             if not is_known:
                 pool.submit(copy_context().run, start_early, self._most_rows(), self.settings)
+            if is_checked and not is_known:
+                prepare()
             for source in self.captures:
                 began = time.monotonic()
                 done.append(found := ingest(self.lake, source, self.settings, describe))
