@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,7 @@ from evidence.metadata_log.rows import LOG, SNAPSHOT, read_byte_range, work_of
 from evidence.metadata_log.scan import Scanned, scan_files
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
+from evidence.wire.batches import Batches
 
 Row = dict[str, Any]
 Partition = tuple[str, int]
@@ -134,13 +136,21 @@ def read_facts(
 def _log_facts(facts: Facts, scanned: Scanned) -> None:
     held: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for log in scanned.logs:
-        held[log.file.node_id] += [(batch.base_offset, batch.last_offset + 1) for batch in log.batches]
+        held[log.file.node_id] += _ranges(log.batches)
     facts.logs = {node: merged(ranges) for node, ranges in held.items() if ranges}
     whole = merged([part for ranges in facts.logs.values() for part in ranges])
     facts.has_log = bool(whole)
     facts.log_start = whole[0][0] if whole else 0
     facts.gaps = [(left[1], right[0]) for left, right in pairwise(whole)]
     facts.snapshot_ends = sorted({s.end_offset for s in scanned.snapshots if s.end_offset is not None})
+
+
+def _ranges(batches: Batches) -> list[tuple[int, int]]:
+    """The offsets [start, end) of stretches of batches without a gap."""
+    starts, ends = batches.heads["base_offset"], batches.heads["last_offset"] + 1
+    breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+    firsts, lasts = np.append(0, breaks), np.append(breaks, len(starts)) - 1
+    return list(zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True)) if len(starts) else []
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from heapq import merge
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -116,7 +117,7 @@ def _of_bytes(data: bytes, show_secrets: bool) -> Iterator[_Item]:
 
 def _of_text(data: bytes, show_secrets: bool) -> Iterator[_Item]:
     scan = scan_dump(data)
-    for item in _in_order([b for log in scan.logs for b in log.batches], scan.damage):
+    for item in _in_order((b for log in scan.logs for b in log.batches), scan.damage):
         if isinstance(item, Damage):
             yield item
         else:
@@ -125,9 +126,9 @@ def _of_text(data: bytes, show_secrets: bool) -> Iterator[_Item]:
         yield from read_unplaced(data, *scan.unplaced, show_secrets)
 
 
-def _in_order(batches: list[Batch], damage: list[Damage]) -> list[Batch | Damage]:
-    items: list[Batch | Damage] = [*batches, *damage]
-    return sorted(items, key=lambda item: item.position)
+def _in_order(batches: Iterable[Batch], damage: list[Damage]) -> Iterator[Batch | Damage]:
+    """The items of a file, each kind of which is in the order of the file."""
+    return merge(batches, damage, key=lambda item: item.position)
 
 
 def _line(path: Path, item: _Item) -> bytes:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any
+
+import numpy as np
 
 from evidence import kinds
 from evidence.capture.remote import Source, StoredFile
 from evidence.dump_log.records import batches_in, read_dumped, read_unplaced
 from evidence.errors import CaptureError, Damage, DecodeError
-from evidence.metadata_log.scan import DistinctBatch, Scanned
+from evidence.metadata_log.scan import DistinctBatches, Scanned, batches_of
 from evidence.wire.batches import Batch, read_head
 from evidence.wire.records import Record, read_records
 
@@ -48,7 +51,7 @@ def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]
     for snapshot in (s for s in scanned.snapshots if s.file.sha256 not in done):
         done.add(snapshot.file.sha256)
         end, epoch = snapshot.end_offset, snapshot.epoch
-        ranges = byte_ranges([DistinctBatch(b, snapshot.file) for b in snapshot.batches], split_bytes)
+        ranges = byte_ranges(batches_of(snapshot.file, snapshot.batches), split_bytes)
         work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
     for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in done):
         done.add(file.sha256)
@@ -56,18 +59,22 @@ def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]
     return work
 
 
-def byte_ranges(batches: list[DistinctBatch], split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
+def byte_ranges(batches: DistinctBatches, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
     """The distinct batches as contiguous ranges of at most about `split_bytes` each."""
-    ranges: list[ByteRange] = []
-    ordered = sorted(batches, key=lambda d: (d.file.path, d.batch.position))
-    for entry in ordered:
-        begin, end = entry.batch.position, entry.batch.end
-        last = ranges[-1] if ranges else None
-        if last and last.path == entry.file.path and last.end == begin and end - last.start <= split_bytes:
-            ranges[-1] = replace(last, end=end)
-        else:
-            file = entry.file
+    paths = [file.path for file in batches.files]
+    rank = np.unique(paths, return_inverse=True)[1] if paths else np.zeros(0, dtype=np.int64)
+    order = np.lexsort((batches.heads["position"], rank[batches.file]))
+    begins, ends, files = batches.heads["position"][order], batches.ends[order], batches.file[order]
+    breaks = np.flatnonzero((begins[1:] != ends[:-1]) | (rank[files][1:] != rank[files][:-1])) + 1
+    ranges = []
+    for first, last in pairwise([0, *breaks.tolist(), len(order)]):
+        while first < last:
+            # As many batches as fit, and at least one.
+            after = max(first + 1, first + int(np.searchsorted(ends[first:last], begins[first] + split_bytes, "right")))
+            file = batches.files[files[first]]
+            begin, end = int(begins[first]), int(ends[after - 1])
             ranges.append(ByteRange(file.source, file.path, file.sha256, file.kind, begin, end))
+            first = after
     return ranges
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
+import numpy as np
 import pyarrow as pa
 
 from evidence import kinds, tables
-from evidence.capture.accounts import Account, last_of_each_folder, provenance
+from evidence.capture.accounts import Account, last_of_each_folder
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
-from evidence.wire.batches import Batch, Bytes, Scan, check_continuity, scan_batches
+from evidence.wire.batches import CODECS, HEADS, Array, Batches, Bytes, Scan, check_continuity, scan_batches
 from evidence.wire.records import Record, read_records
 
 
@@ -28,7 +29,7 @@ class Log:
     """The batches of one log in a file. lacks: what is missing from the file (kafka-dump-log's text), or None."""
 
     file: EvidenceFile
-    batches: list[Batch]
+    batches: Batches
     lacks: str | None = None
 
 
@@ -38,7 +39,7 @@ class Snapshot:
     which the first controller writes into an empty log."""
 
     file: EvidenceFile
-    batches: list[Batch]
+    batches: Batches
     end_offset: int | None
     epoch: int | None
 
@@ -62,18 +63,54 @@ class Scanned:
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @cached_property
-    def batches(self) -> list[DistinctBatch]:
+    def batches(self) -> DistinctBatches:
         """Each distinct batch. If several files hold it, the fullest is used: bytes, then the text that lacks least."""
         return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctBatch:
-    """A batch, the file that its rows refer to, and each node that holds it."""
+class DistinctBatches:
+    """Batches as columns. heads: of dtype wire.batches.HEADS. file: int64, for each batch the place in `files` of the
+    file that its rows refer to. holders: int64, the place in `nodes` of the nodes that hold it, ascending."""
 
-    batch: Batch
-    file: EvidenceFile
-    nodes: set[int] = field(default_factory=set)
+    heads: Array
+    files: Sequence[EvidenceFile]
+    file: Array
+    nodes: Sequence[tuple[int, ...]]
+    holders: Array
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def take(self, rows: Array) -> DistinctBatches:
+        """Those of a mask, or of row numbers."""
+        return replace(self, heads=self.heads[rows], file=self.file[rows], holders=self.holders[rows])
+
+    @property
+    def ends(self) -> Array:
+        """int64 byte position after each batch in its file."""
+        return Batches(self.heads).ends
+
+    @property
+    def are_control(self) -> Array:
+        """Mask of the control batches."""
+        return Batches(self.heads).are_control
+
+    @property
+    def record_count(self) -> int:
+        """How many records they have together."""
+        return int(self.heads["record_count"].sum(dtype=np.int64))
+
+    @property
+    def size_bytes(self) -> int:
+        """How long they are together in their files."""
+        return int((self.ends - self.heads["position"]).sum())
+
+
+def batches_of(file: EvidenceFile, batches: Batches) -> DistinctBatches:
+    """The batches of one file, of no node."""
+    zeros = np.zeros(len(batches), dtype=np.int64)
+    return DistinctBatches(batches.heads, [file], zeros, [()], zeros)
 
 
 def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
@@ -115,7 +152,7 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None
     scanned.logs.append(Log(file, scan.batches))
 
 
-def _other_frame(data: Bytes, batches: list[Batch]) -> str | None:
+def _other_frame(data: Bytes, batches: Batches) -> str | None:
     """The message that refuses the whole file for its records' frame version, or None. It is decided by the first
     record that is not a control record."""
     first = next((b for b in batches if not b.is_control), None)
@@ -146,7 +183,7 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
 
 
-def _snapshot_problem(data: Bytes, batches: list[Batch]) -> str | None:
+def _snapshot_problem(data: Bytes, batches: Batches) -> str | None:
     if not batches:
         return "it has no batch"
     first = next(iter(read_records(data, batches[0])), None)
@@ -168,12 +205,13 @@ def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
         lacks.append("bare payloads: no offsets, epochs or times; the records cannot be placed in the log")
     flipped: list[Damage] = []
     for log in scan.logs:
+        batches = Batches.of(log.batches)
         if log.snapshot is None:
-            good, damage = check_continuity(log.batches)
+            good, damage = check_continuity(batches)
             flipped += damage
             scanned.logs.append(Log(file, good, log.lacks))
-        elif log.batches:
-            scanned.snapshots.append(Snapshot(file, log.batches, *log.snapshot))
+        elif batches:
+            scanned.snapshots.append(Snapshot(file, batches, *log.snapshot))
     note = "; ".join([*([scan.note] if scan.note else []), *lacks]) or None
     damage = _with_flipped(scan.damage, flipped, file.size_bytes - scan.trailing_bytes)
     quarantined = sum(d.length_bytes for d in damage)
@@ -200,37 +238,56 @@ def _account(scan: Scan, damage: Sequence[Damage]) -> Account:
     return Account(scan.parsed_bytes, scan.quarantined_bytes, scan.trailing_bytes, note, damage)
 
 
-def distinct_batches(logs: Iterable[Log]) -> list[DistinctBatch]:
-    """Each batch once, in (epoch, base offset) order, with its holders. The first log that holds it is used."""
-    found: dict[tuple[int, int, int], DistinctBatch] = {}
-    for log in logs:
-        for batch in log.batches:
-            entry = found.setdefault(batch.key, DistinctBatch(batch, log.file))
-            if log.file.node_id is not None:
-                entry.nodes.add(log.file.node_id)
-    return [found[key] for key in sorted(found)]
+def distinct_batches(logs: Iterable[Log]) -> DistinctBatches:
+    """Each batch once, in order of epoch, base offset and CRC, with its holders. The first log that holds it is
+    used."""
+    logs = list(logs)
+    heads = np.concatenate([np.empty(0, HEADS), *(log.batches.heads for log in logs)])
+    counts = [len(log.batches) for log in logs]
+    of_log = np.repeat(np.arange(len(logs)), counts)
+    order = np.lexsort((heads["crc"], heads["base_offset"], heads["epoch"]))  # stable: the first log stays the first
+    ordered = heads[order]
+    new = np.zeros(len(heads), dtype=bool)
+    new[:1] = True
+    for name in ("epoch", "base_offset", "crc"):
+        new[1:] |= ordered[name][1:] != ordered[name][:-1]
+    which = np.empty(len(heads), dtype=np.int64)
+    which[order] = np.cumsum(new) - 1
+    nodes, holders = _holders(logs, np.split(which, np.cumsum(counts)), int(new.sum()))
+    return DistinctBatches(ordered[new], [log.file for log in logs], of_log[order][new], nodes, holders)
 
 
-def batch_table(capture: str, batches: list[DistinctBatch]) -> pa.Table:
+def _holders(logs: list[Log], which: list[Array], count: int) -> tuple[list[tuple[int, ...]], Array]:
+    """(sets of nodes, for each distinct batch the place of its set). which: for each log the numbers of its batches; it
+    may be longer."""
+    sets: dict[tuple[int, ...], int] = {(): 0}
+    holders = np.zeros(count, dtype=np.int64)
+    for log, own in zip(logs, which, strict=False):
+        if log.file.node_id is None:
+            continue
+        before, known = holders[own], list(sets)
+        for place in np.unique(before).tolist():
+            joined = tuple(sorted({*known[place], log.file.node_id}))
+            holders[own[before == place]] = sets.setdefault(joined, len(sets))
+    return list(sets), holders
+
+
+def batch_table(capture: str, batches: DistinctBatches) -> pa.Table:
     """tables.LOG_BATCHES, one row per distinct batch."""
-    rows = [
-        {
-            "base_offset": d.batch.base_offset,
-            "last_offset": d.batch.last_offset,
-            "epoch": d.batch.epoch,
-            "base_timestamp_ms": d.batch.base_timestamp_ms,
-            "max_timestamp_ms": d.batch.max_timestamp_ms,
-            "crc": d.batch.crc,
-            "record_count": d.batch.record_count,
-            "is_control": d.batch.is_control,
-            "codec": d.batch.codec,
-            "size_bytes": d.batch.size_bytes,
-            "nodes": sorted(d.nodes),
-            **provenance(capture, d.file, d.batch.position),
-        }
-        for d in batches
-    ]
-    return pa.Table.from_pylist(rows, schema=tables.LOG_BATCHES)
+    heads, files = batches.heads, pa.array(batches.file)
+    names = ("base_offset", "last_offset", "epoch", "base_timestamp_ms", "max_timestamp_ms", "crc", "record_count")
+    columns = {
+        **{name: heads[name] for name in names},
+        "is_control": batches.are_control,
+        "codec": pa.array(CODECS).take(pa.array(heads["attributes"] & 0x07)),
+        "size_bytes": heads["size_bytes"],
+        "nodes": pa.array(batches.nodes, tables.INT32_LIST).take(pa.array(batches.holders)),
+        "capture": pa.repeat(pa.scalar(capture), len(heads)),
+        "path": pa.array([file.path for file in batches.files], pa.string()).take(files),
+        "sha256": pa.array([file.sha256 for file in batches.files], pa.string()).take(files),
+        "position": heads["position"],
+    }
+    return pa.table({name: pa.array(columns[name]) for name in tables.LOG_BATCHES.names}).cast(tables.LOG_BATCHES)
 
 
 def file_row(
@@ -242,7 +299,7 @@ def file_row(
     how long a round of copying took if nothing else gives it.
     """
     account = account or Account(0, trailing_bytes=file.size_bytes, is_read=False)
-    batches = [b for log in logs for b in (log.batches[:1] + log.batches[-1:])]
+    batches = [log.batches[place] for log in logs if log.batches for place in (0, -1)]
     return {
         "capture": capture,
         "path": file.path,
@@ -252,7 +309,9 @@ def file_row(
         "node_id": file.node_id,
         "captured_at_ms": file.captured_at_ms,
         "uncertainty_ms": file.read_within_ms(assumed_ms),
-        "last_timestamp_ms": max((b.max_timestamp_ms for log in logs for b in log.batches), default=None),
+        "last_timestamp_ms": max(
+            (int(log.batches.heads["max_timestamp_ms"].max()) for log in logs if log.batches), default=None
+        ),
         "base_offset": min((b.base_offset for b in batches), default=None),
         "end_offset": max((b.last_offset + 1 for b in batches), default=None),
         "status": _status(account),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Protocol
+from operator import attrgetter
+from typing import Any, Protocol, overload
 
 import google_crc32c
+import numpy as np
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT64, MAX_TIME_MS
@@ -73,7 +73,7 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & 0x20)
+        return bool(self.attributes & _CONTROL)
 
     @property
     def codec(self) -> str:
@@ -89,11 +89,88 @@ class Batch:
         return (self.epoch, self.base_offset, self.crc)
 
 
+Array = np.ndarray[Any, Any]
+# Batch, as columns.
+HEADS = np.dtype(
+    [
+        ("position", "<i8"),
+        ("size_bytes", "<i4"),
+        ("base_offset", "<i8"),
+        ("last_offset", "<i8"),
+        ("epoch", "<i4"),
+        ("crc", "<u4"),
+        ("attributes", "<i2"),
+        ("base_timestamp_ms", "<i8"),
+        ("max_timestamp_ms", "<i8"),
+        ("record_count", "<i4"),
+        ("extent_bytes", "<i8"),
+    ]
+)
+_FIELDS = attrgetter(*HEADS.names or ())
+_CONTROL = 0x20
+_AT_ONCE = 4096
+
+
+class Batches(Sequence[Batch]):
+    """The heads of batches as columns, 66 bytes each. A Batch is made when it is asked for. heads: of dtype HEADS."""
+
+    __slots__ = ("heads",)
+
+    def __init__(self, heads: Array) -> None:
+        self.heads = heads
+
+    @classmethod
+    def of(cls, batches: Iterable[Batch]) -> Batches:
+        heads, some = [np.empty(0, HEADS)], list[tuple[int, ...]]()
+        for batch in batches:
+            some.append(_FIELDS(batch))
+            if len(some) == _AT_ONCE:
+                heads.append(np.array(some, HEADS))
+                some = []
+        return cls(np.concatenate([*heads, np.array(some, HEADS)]))
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    @overload
+    def __getitem__(self, where: int, /) -> Batch: ...
+
+    @overload
+    def __getitem__(self, where: slice, /) -> Batches: ...
+
+    def __getitem__(self, where: int | slice, /) -> Batch | Batches:
+        if isinstance(where, slice):
+            return Batches(self.heads[where])
+        return Batch(*self.heads[where].item())
+
+    def __iter__(self) -> Iterator[Batch]:
+        for first in range(0, len(self.heads), _AT_ONCE):
+            yield from (Batch(*head) for head in self.heads[first : first + _AT_ONCE].tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batches) and bool(np.array_equal(self.heads, other.heads))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def ends(self) -> Array:
+        """int64 byte position after each batch in its file."""
+        heads = self.heads
+        sizes: Array = np.where(heads["extent_bytes"] != 0, heads["extent_bytes"], heads["size_bytes"])
+        return heads["position"] + sizes
+
+    @property
+    def are_control(self) -> Array:
+        """Mask of the control batches."""
+        found: Array = (self.heads["attributes"] & _CONTROL) != 0
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The content of a segment or checkpoint: parsed + quarantined + trailing bytes = the file's length."""
 
-    batches: list[Batch]
+    batches: Batches
     damage: list[Damage]
     parsed_bytes: int
     quarantined_bytes: int
@@ -211,38 +288,50 @@ def scan_batches(data: Bytes) -> Scan:
 
     Errors: none, for any bytes. Damage is returned, and the three byte counts add up to len(data).
     """
-    batches: list[Batch] = []
-    damage: list[Damage] = []
-    position, end, trailing = 0, len(data), 0
-    zeros_from = _zeros_from(data)
-    search = _Search(data)
-    note = None if end else "empty file: legal for an active segment"
-    while position < end:
-        if position >= zeros_from:
-            trailing = end - position
-            note = f"{trailing} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
-            break
-        head = read_head(data, position)
-        if isinstance(head, Batch):
-            batches.append(head)
-            position += head.size_bytes
-            continue
-        following = search.position_after(head)
-        reason, message = head.reason, head.message
-        if search.no_batch_ahead and not batches:
-            following, reason, message = end, "not_a_segment", f"no good record batch in this file ({message})"
-        elif following == end and reason == "torn_batch" and not search.given_up:
-            trailing, note = end - position, f"torn batch of {end - position} bytes at the end"
-        elif reason == "torn_batch":
-            reason = "bad_length"
-        if search.given_up:
-            message += "; too much damage: the search for later batches was stopped"
-        damage.append(Damage(position, following - position, head.offset, reason, message))
-        position = following
-    good, flipped = check_continuity(batches)
-    damage = _with_offsets(sorted([*damage, *flipped], key=lambda d: d.position), good)
-    parsed = sum(b.size_bytes for b in good)
-    return Scan(good, damage, parsed, end - parsed - trailing, trailing, note)
+    framing = _Framing(data)
+    good, flipped = check_continuity(Batches.of(framing.batches()))
+    damage = _with_offsets(sorted([*framing.damage, *flipped], key=lambda d: d.position), good)
+    parsed, trailing = int(good.heads["size_bytes"].sum(dtype=np.int64)), framing.trailing_bytes
+    return Scan(good, damage, parsed, len(data) - parsed - trailing, trailing, framing.note)
+
+
+class _Framing:
+    """Frames a file once. Afterwards damage, trailing_bytes and note say what is no batch."""
+
+    def __init__(self, data: Bytes) -> None:
+        self.data = data
+        self.damage: list[Damage] = []
+        self.trailing_bytes = 0
+        self.note = None if len(data) else "empty file: legal for an active segment"
+
+    def batches(self) -> Iterator[Batch]:
+        position, end, found = 0, len(self.data), False
+        zeros_from, search = _zeros_from(self.data), _Search(self.data)
+        while position < end:
+            if position >= zeros_from:
+                self.trailing_bytes = end - position
+                where = "after the last batch" if position else "and nothing else"
+                self.note = f"{self.trailing_bytes} zero bytes {where}: preallocated"
+                break
+            head = read_head(self.data, position)
+            if isinstance(head, Batch):
+                found = True
+                yield head
+                position += head.size_bytes
+                continue
+            following = search.position_after(head)
+            reason, message = head.reason, head.message
+            if search.no_batch_ahead and not found:
+                following, reason, message = end, "not_a_segment", f"no good record batch in this file ({message})"
+            elif following == end and reason == "torn_batch" and not search.given_up:
+                self.trailing_bytes = end - position
+                self.note = f"torn batch of {self.trailing_bytes} bytes at the end"
+            elif reason == "torn_batch":
+                reason = "bad_length"
+            if search.given_up:
+                message += "; too much damage: the search for later batches was stopped"
+            self.damage.append(Damage(position, following - position, head.offset, reason, message))
+            position = following
 
 
 def _zeros_from(data: Bytes) -> int:
@@ -256,32 +345,25 @@ def _zeros_from(data: Bytes) -> int:
     return 0
 
 
-def _with_offsets(damage: list[Damage], good: list[Batch]) -> list[Damage]:
+def _with_offsets(damage: list[Damage], good: Batches) -> list[Damage]:
     """The damage with the offset after the last good batch before it: offsets in damaged bytes are not trusted."""
-    positions = [b.position for b in good]
+    before = np.searchsorted(good.heads["position"], [item.position for item in damage]).tolist()
     placed = []
-    for item in damage:
-        index = bisect_left(positions, item.position)
+    for item, index in zip(damage, before, strict=True):
         claimed = item.offset if item.offset is not None and item.offset >= 0 else None
-        offset = good[index - 1].last_offset + 1 if index else claimed
+        offset = int(good.heads["last_offset"][index - 1]) + 1 if index else claimed
         placed.append(Damage(item.position, item.length_bytes, offset, item.reason, item.message))
     return placed
 
 
-def _continues(before: Batch, batch: Batch) -> bool:
-    """Whether `batch` may directly follow `before`: offsets are dense, and an epoch begins with a LeaderChange."""
-    in_epoch = batch.epoch == before.epoch or (batch.epoch > before.epoch and batch.is_control)
-    return batch.base_offset == before.last_offset + 1 and in_epoch
-
-
-def check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
+def check_continuity(batches: Batches) -> tuple[Batches, list[Damage]]:
     """Remove batches whose base offset or epoch, which the CRC does not cover, contradicts the other batches.
 
     Facts: a Raft log is dense (KafkaRaftClient), its epochs never decrease, and each begins with a LeaderChange control
     batch (KIP-595). A value that contradicts most of the file, or that alone contradicts the adjacent batches, was
     flipped.
     """
-    if all(_continues(a, b) for a, b in pairwise(batches)):
+    if _is_continuous(batches):
         return batches, []
     damage: list[Damage] = []
     for reason, find in (("offset_flip", _wrong_offsets), ("epoch_flip", _wrong_epochs)):
@@ -292,54 +374,91 @@ def check_continuity(batches: list[Batch]) -> tuple[list[Batch], list[Damage]]:
             touched = following and following.position == batch.end and index + 1 not in wrong
             offset = following.base_offset - batch.record_count if following and touched else None
             damage.append(Damage(batch.position, batch.end - batch.position, offset, reason, message))
-        batches = [b for i, b in enumerate(batches) if i not in wrong]
+        batches = Batches(np.delete(batches.heads, list(wrong))) if wrong else batches
     return batches, damage
 
 
-def _wrong_offsets(batches: list[Batch]) -> dict[int, str]:
-    wrong: dict[int, str] = {}
-    for run in _runs(batches):
-        # All batches of a dense run have the same anchor: base offset minus the number of records before it in the run.
-        before = accumulate((batches[i].record_count for i in run[:-1]), initial=0)
-        anchors = [batches[i].base_offset - n for i, n in zip(run, before, strict=True)]
-        votes = Counter(anchors)
-        for index, anchor in zip(run, anchors, strict=True):
-            if votes[anchor] == 1 and max(votes.values()) > 1:
-                wrong[index] = f"base offset {batches[index].base_offset} does not continue the adjacent batches"
-    rest = [i for i in range(len(batches)) if i not in wrong]
-    rising = longest_rising([batches[i].base_offset for i in rest], strictly=True)
-    for place in set(range(len(rest))) - rising:
-        offset = batches[rest[place]].base_offset
-        wrong[rest[place]] = f"base offset {offset} is out of order: offsets only increase in a log"
+def _is_continuous(batches: Batches) -> bool:
+    """Whether each batch may directly follow the one before it: offsets are dense, and an epoch begins with a
+    LeaderChange."""
+    before, after = batches.heads[:-1], batches.heads[1:]
+    begins = (after["epoch"] > before["epoch"]) & batches.are_control[1:]
+    in_epoch = (after["epoch"] == before["epoch"]) | begins
+    return bool(((after["base_offset"] == before["last_offset"] + 1) & in_epoch).all())
+
+
+def _wrong_offsets(batches: Batches) -> dict[int, str]:
+    base, run = batches.heads["base_offset"], _runs(batches)
+    # All batches of a dense run have the same anchor: base offset minus the number of records before it in the run.
+    counts = batches.heads["record_count"].astype(np.int64)
+    votes = _votes(run, base - (np.cumsum(counts) - counts - _first_of_run(np.cumsum(counts) - counts, run)))
+    wrong = {
+        index: f"base offset {base[index]} does not continue the adjacent batches"
+        for index in np.flatnonzero((votes == 1) & (_most_in_run(votes, run) > 1)).tolist()
+    }
+    rest = np.delete(np.arange(len(base)), list(wrong))
+    for index in _falling(base[rest], rest, strictly=True):
+        wrong[index] = f"base offset {base[index]} is out of order: offsets only increase in a log"
     return wrong
 
 
-def _wrong_epochs(batches: list[Batch]) -> dict[int, str]:
+def _wrong_epochs(batches: Batches) -> dict[int, str]:
+    epoch, run, control = batches.heads["epoch"], _runs(batches), batches.are_control
+    votes = _votes(run, epoch)
     wrong: dict[int, str] = {}
-    for run in _runs(batches):
-        votes = Counter(batches[i].epoch for i in run)
-        for before, index, after in zip([None, *run[:-1]], run, [*run[1:], None], strict=True):
-            begins_well = before is None or batches[index].is_control or votes[batches[before].epoch] == 1
-            ends_well = after is None or batches[after].is_control or votes[batches[after].epoch] == 1
-            if votes[batches[index].epoch] == 1 and not (begins_well and ends_well):
-                wrong[index] = f"epoch {batches[index].epoch} without the LeaderChange that begins each epoch"
-    rest = [i for i in range(len(batches)) if i not in wrong]
-    rising = longest_rising([batches[i].epoch for i in rest], strictly=False)
-    for place in set(range(len(rest))) - rising:
-        wrong[rest[place]] = f"epoch {batches[rest[place]].epoch} is out of order: epochs never decrease in a log"
+    for index in np.flatnonzero(votes == 1).tolist():
+        before, after = index - 1, index + 1
+        is_first = index == 0 or run[before] != run[index]
+        is_last = after == len(run) or run[after] != run[index]
+        begins_well = is_first or control[index] or votes[before] == 1
+        ends_well = is_last or control[after] or votes[after] == 1
+        if not (begins_well and ends_well):
+            wrong[index] = f"epoch {epoch[index]} without the LeaderChange that begins each epoch"
+    rest = np.delete(np.arange(len(epoch)), list(wrong))
+    for index in _falling(epoch[rest], rest, strictly=False):
+        wrong[index] = f"epoch {epoch[index]} is out of order: epochs never decrease in a log"
     return wrong
 
 
-def _runs(batches: list[Batch]) -> list[list[int]]:
-    """The indexes, grouped into runs of batches that are adjacent in the file."""
-    runs: list[list[int]] = []
-    for index, batch in enumerate(batches):
-        last = batches[index - 1] if runs else None
-        if last and last.end == batch.position:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return runs
+def _runs(batches: Batches) -> Array:
+    """For each batch the number of its run: batches that are adjacent in the file."""
+    begins = np.append(True, batches.heads["position"][1:] != batches.ends[:-1])
+    return np.cumsum(begins[: len(batches)])
+
+
+def _first_of_run(values: Array, run: Array) -> Array:
+    """For each batch the value of its run's first one."""
+    firsts = np.flatnonzero(np.append(True, run[1:] != run[:-1])[: len(run)])
+    first: Array = values[firsts][run - 1]
+    return first
+
+
+def _votes(run: Array, values: Array) -> Array:
+    """For each batch how many of its run have its value."""
+    if not len(run):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((values, run))
+    new = np.append(True, (np.diff(run[order]) != 0) | (np.diff(values[order]) != 0))
+    group = np.cumsum(new) - 1
+    votes = np.empty(len(run), dtype=np.int64)
+    votes[order] = np.bincount(group)[group]
+    return votes
+
+
+def _most_in_run(votes: Array, run: Array) -> Array:
+    """For each batch the most votes in its run."""
+    most = np.zeros(int(run[-1]) + 1 if len(run) else 1, dtype=np.int64)
+    np.maximum.at(most, run, votes)
+    return most[run]
+
+
+def _falling(values: Array, places: Array, strictly: bool) -> list[int]:
+    """The places of the values that are in no longest increasing subsequence; of equal ones see `longest_rising`."""
+    steps = np.diff(values.astype(np.int64))
+    if (steps > 0).all() or (not strictly and (steps >= 0).all()):
+        return []
+    rising = longest_rising(values.tolist(), strictly)
+    return [place for number, place in enumerate(places.tolist()) if number not in rising]
 
 
 def longest_rising(values: Sequence[int], strictly: bool) -> set[int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.capture.files import Capture
-from evidence.metadata_log.scan import DistinctBatch, batch_table
+from evidence.metadata_log.scan import DistinctBatches, batch_table
+from evidence.tables import INT32_LIST
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from replay.arrow.ragged import Array
-from replay.cluster.branches import Point, commit_states
+from replay.cluster.branches import COMMIT_STATES, Holders, Point, commit_states
 
 Row = dict[str, Any]
 BatchKey = tuple[int, int, int]  # epoch, base offset, CRC
 
+_AT_ONCE = 1 << 16
 # Records that name the quorum's voters.
 VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")
 _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
@@ -40,39 +41,100 @@ class CommitStates:
     since: int
 
 
+Keys = tuple[Array, Array, Array]  # epochs, base offsets and CRCs of batches, as int64
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBatches:
+    """The batches that the lake has records of. counts: of the records. states: the place of their commit state in
+    COMMIT_STATES; -1: they differ."""
+
+    keys: Keys
+    counts: Array
+    states: Array
+
+
+def keys_of(batches: Array | pa.Table) -> Keys:
+    """The keys of batches, as columns epoch, base_offset and crc."""
+    epoch, base, crc = (np.asarray(batches[name]).astype(np.int64) for name in ("epoch", "base_offset", "crc"))
+    return epoch, base, crc
+
+
+def places_of(keys: Keys, among: Keys) -> Array:
+    """For each key its place among others, which are distinct; -1: it is none of them."""
+    columns = [np.concatenate(pair) for pair in zip(keys, among, strict=True)]
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(len(order), dtype=bool)
+    for column in columns:
+        new[1:] |= column[order][1:] != column[order][:-1]
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new)
+    place = np.full(len(order) + 1, -1, dtype=np.int64)
+    place[group[len(keys[0]) :]] = np.arange(len(among[0]))
+    return place[group[: len(keys[0])]]
+
+
 def merged_batches(
-    lake: Lake,
-    capture: Capture,
-    cluster: str,
-    batches: list[DistinctBatch],
-    control: pa.Table,
-    held: Mapping[BatchKey, str | None],
+    lake: Lake, capture: Capture, cluster: str, batches: DistinctBatches, control: pa.Table, held: HeldBatches
 ) -> CommitStates:
     """Merge a capture's batches with log_batches and judge all of them. control: DECODED rows of its control records.
-    held: the commit state of each batch's records in the lake; None: they differ. The capture's snapshots and quorum
-    reports must already be in the lake.
+    held: the batches that the lake has records of. The capture's snapshots and quorum reports must already be in the
+    lake.
 
     The result depends on the evidence, not on the order in which it was ingested.
     """
     schema, since = TABLES["log_batches"].file_schema, lake.cluster_version("log_batches", cluster)
-    known = sorted(lake.rows("log_batches", cluster, schema.names), key=_key)
-    old = {_key(r): r for r in known}
-    merged = dict(old)
-    for row in batch_table(capture.name, batches).to_pylist():
-        before = old.get(_key(row))
-        merged[_key(row)] = {**before, "nodes": sorted({*row["nodes"], *before["nodes"]})} if before else row
-    rows = [merged[key] for key in sorted(merged)]
-    found = _judge(lake, cluster, capture, rows, control)
-    rows = [{**row, "commit_state": state} for row, state in zip(rows, found, strict=True)]
-    states = {_key(row): row["commit_state"] for row in rows}
-    usual = Counter(found).most_common(1)[0][0] if found else ""
+    known = _in_order(lake.read("log_batches", cluster, schema.names))
+    rows, holders = _merged(known.drop_columns("commit_state"), batch_table(capture.name, batches))
+    found = _judge(lake, cluster, capture, rows, holders, control)
+    states = np.array([COMMIT_STATES.index(state) for state in found], dtype=np.int64)
+    usual = int(np.bincount(states).argmax()) if len(states) else -1
+    rows = rows.append_column("commit_state", pa.array(found, pa.string())).select(schema.names).cast(schema)
+    keys = keys_of(rows)
+    at = places_of(held.keys, keys)
+    changed = (at >= 0) & (np.append(states, -1)[at] != held.states)
     return CommitStates(
-        usual,
-        {key: state for key, state in states.items() if state != usual},
-        {key: states[key] for key, state in held.items() if key in states and state != states[key]},
-        pa.Table.from_pylist(rows, schema=schema) if rows != known else None,
+        COMMIT_STATES[usual] if usual >= 0 else "",
+        _states_of(keys, states, states != usual),
+        _states_of(held.keys, np.append(states, -1)[at], changed),
+        rows if not rows.equals(known.cast(schema)) else None,
         since,
     )
+
+
+def _states_of(keys: Keys, states: Array, mask: Array) -> dict[BatchKey, str]:
+    chosen = zip(*(column[mask].tolist() for column in keys), states[mask].tolist(), strict=True)
+    return {(epoch, base, crc): COMMIT_STATES[state] for epoch, base, crc, state in chosen}
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(np.lexsort(keys_of(rows)[::-1])))
+
+
+def _merged(known: pa.Table, current: pa.Table) -> tuple[pa.Table, Holders]:
+    """The batches of both tables, in order, and who holds them. A batch of both has the place of the known one."""
+    at = places_of(keys_of(current), keys_of(known))
+    rows = pa.concat_tables([known, current.filter(pa.array(at < 0)).select(known.column_names).cast(known.schema)])
+    holders = Holders.of_rows(_each(rows["nodes"]))
+    more = Holders.of_rows(_each(current.filter(pa.array(at >= 0))["nodes"]))
+    sets = {nodes: place for place, nodes in enumerate(holders.sets)}
+    places, of = at[at >= 0], holders.of.copy()
+    # Few pairs of sets are distinct.
+    pairs, which = np.unique(np.stack([of[places], more.of]), axis=1, return_inverse=True)
+    joined = [tuple(sorted({*holders.sets[a], *more.sets[b]})) for a, b in pairs.T.tolist()]
+    of[places] = np.array([sets.setdefault(nodes, len(sets)) for nodes in joined], dtype=np.int64)[which.reshape(-1)]
+    order = np.lexsort(keys_of(rows)[::-1])
+    nodes = pa.array(list(sets), INT32_LIST).take(pa.array(of[order]))
+    rows = rows.take(pa.array(order))
+    return rows.set_column(rows.schema.get_field_index("nodes"), rows.schema.field("nodes"), nodes), Holders(
+        list(sets), of[order]
+    )
+
+
+def _each(column: pa.ChunkedArray) -> Iterator[list[int]]:
+    """The values, some at a time."""
+    for first in range(0, len(column), _AT_ONCE):
+        yield from column.slice(first, _AT_ONCE).to_pylist()
 
 
 def commit_column(records: pa.Table, usual: str, others: Mapping[BatchKey, str]) -> pa.Array:
@@ -99,18 +161,13 @@ def _by_batch(records: pa.Table, state_of: Callable[[BatchKey, int], str]) -> pa
     return states.take(pa.array(np.cumsum(first) - 1))
 
 
-def _key(row: Row) -> BatchKey:
-    return row["epoch"], row["base_offset"], row["crc"]
-
-
-def _judge(lake: Lake, cluster: str, capture: Capture, rows: list[Row], control: pa.Table) -> list[str]:
-    names = ("epoch", "base_offset", "last_offset")
-    epoch, base, last = (np.array([r[n] for r in rows], dtype=np.int64) for n in names)
+def _judge(
+    lake: Lake, cluster: str, capture: Capture, rows: pa.Table, holders: Holders, control: pa.Table
+) -> list[str]:
+    epoch, base, last = (rows[name].to_numpy().astype(np.int64) for name in ("epoch", "base_offset", "last_offset"))
     reports = lake.rows("quorum_reports", cluster)
     points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]
-    return commit_states(
-        epoch, base, last, [r["nodes"] for r in rows], _voters(lake, cluster, control, reports), points
-    )
+    return commit_states(epoch, base, last, holders, _voters(lake, cluster, control, reports), points)
 
 
 def _voters(lake: Lake, cluster: str, control: pa.Table, reports: list[Row]) -> frozenset[int]:

@@ -7,12 +7,12 @@ the lake holds only some records, are decoded by the driver, which compares each
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,11 +20,18 @@ import pyarrow.parquet as pq
 from evidence import kinds
 from evidence.metadata_log.columns import DECODED, decode_arrow
 from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_ranges, bytes_of, work_of
-from evidence.metadata_log.scan import DistinctBatch, Scanned
+from evidence.metadata_log.scan import DistinctBatches, Scanned
 from evidence.redaction import digests_by
-from evidence.wire.batches import Batch
 from jobs.config.settings import Settings
-from jobs.ingest.log_batches import BatchKey, CommitStates, commit_column, updated_column
+from jobs.ingest.log_batches import (
+    BatchKey,
+    CommitStates,
+    HeldBatches,
+    commit_column,
+    keys_of,
+    places_of,
+    updated_column,
+)
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import slice_count
@@ -33,6 +40,8 @@ from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
 from jobs.provenance.task_figures import Size
 from jobs.spark.tasks import cores, run_tasks
+from replay.arrow.ragged import INT64_MAX, Array
+from replay.cluster.branches import COMMIT_STATES
 
 Row = dict[str, Any]
 
@@ -143,58 +152,77 @@ def _is_loss(damage: Row) -> bool:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to decode of the log. new: batches that the lake does not hold. doubtful: batches whose records have to be
-    compared with those of the lake and with each other. unplaced: ranges of records without offsets. held: the commit
-    state of each batch's records in the lake; None: they differ. since: as in Lake.commit."""
+    compared with those of the lake and with each other. unplaced: ranges of records without offsets. held: the batches
+    that the lake has records of. since: as in Lake.commit."""
 
-    new: list[DistinctBatch]
-    doubtful: list[DistinctBatch]
+    new: DistinctBatches
+    doubtful: DistinctBatches
     unplaced: list[ByteRange]
-    held: dict[BatchKey, str | None]
+    held: HeldBatches
     since: int
 
     @property
     def rows(self) -> int:
-        return sum(d.batch.record_count for d in (*self.new, *self.doubtful))
+        return self.new.record_count + self.doubtful.record_count
 
 
 def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
     """Compare the capture's batches with what the lake holds."""
-    since = lake.cluster_version(RECORDS, cluster)
-    held: dict[BatchKey, int] = {}
-    states: dict[BatchKey, str | None] = {}
-    for part in lake.parts(RECORDS, cluster, [*_BATCH, _STATE], _PLACED):
-        for row in part.group_by([*_BATCH, _STATE]).aggregate([([], "count_all")]).to_pylist():
-            key = tuple(row[name] for name in _BATCH)
-            held[key] = held.get(key, 0) + row["count_all"]
-            states[key] = row[_STATE] if states.get(key, row[_STATE]) == row[_STATE] else None
-    damaged = sorted(r["offset"] for r in lake.rows("quarantine", cluster, ["offset"], _PLACED))
-    missing = [d for d in scanned.batches if held.get(d.batch.key) != d.batch.record_count or _any(damaged, d.batch)]
-    new = [d for d in missing if d.batch.key not in held]
-    places = [(epoch, crc, base, base + count - 1) for (epoch, base, crc), count in held.items()]
-    if overlap([*places, *((d.batch.epoch, d.batch.crc, d.batch.base_offset, d.batch.last_offset) for d in new)]):
-        new = []
-    fresh = {id(d) for d in new}
+    since, batches = lake.cluster_version(RECORDS, cluster), scanned.batches
+    held = _held(lake, cluster)
+    at = places_of(keys_of(batches.heads), held.keys)
+    damaged = np.sort(np.array([r["offset"] for r in lake.rows("quarantine", cluster, ["offset"], _PLACED)], np.int64))
+    missing = np.append(held.counts, -1)[at] != batches.heads["record_count"]
+    missing |= _any(damaged, batches.heads["base_offset"], batches.heads["last_offset"])
+    new = missing & (at < 0)
+    epoch, base, crc = (
+        np.concatenate([of_held, of_new[new]])
+        for of_held, of_new in zip(held.keys, keys_of(batches.heads), strict=True)
+    )
+    counts = np.concatenate([held.counts, batches.heads["record_count"][new]])
+    if overlap(epoch, crc, base, base + counts - 1):
+        new[:] = False
     done = set(lake.read(RECORDS, cluster, ["sha256"], ~_PLACED)["sha256"].unique().to_pylist())
     unplaced = [w for w in work_of(scanned) if w.holds == PAYLOADS and w.sha256 not in done]
-    return Plan(new, [d for d in missing if id(d) not in fresh], unplaced, states, since)
+    return Plan(batches.take(new), batches.take(missing & ~new), unplaced, held, since)
 
 
-def _any(offsets: Sequence[int], batch: Batch) -> bool:
-    """Whether any of the offsets, which are sorted, is in a batch."""
-    at = bisect_left(offsets, batch.base_offset)
-    return at < len(offsets) and offsets[at] <= batch.last_offset
+def _held(lake: Lake, cluster: str) -> HeldBatches:
+    """The batches that the lake has records of."""
+    parts = [pa.table({name: pa.array([], pa.int64()) for name in (*_BATCH, _STATE, "count_all")})]
+    for part in lake.parts(RECORDS, cluster, [*_BATCH, _STATE], _PLACED):
+        counted = part.group_by([*_BATCH, _STATE]).aggregate([([], "count_all")])
+        state = pc.index_in(counted[_STATE], pa.array(COMMIT_STATES)).cast(pa.int64())
+        whole = counted.set_column(counted.schema.get_field_index(_STATE), _STATE, state)
+        parts.append(whole.select([*_BATCH, _STATE, "count_all"]).cast(parts[0].schema))
+    wanted = [("count_all", "sum"), (_STATE, "min"), (_STATE, "max")]
+    found = pa.concat_tables(parts).group_by(_BATCH).aggregate(wanted)
+    epoch, base, crc, counts, least, most = (
+        found[name].to_numpy() for name in (*_BATCH, "count_all_sum", f"{_STATE}_min", f"{_STATE}_max")
+    )
+    return HeldBatches((epoch, base, crc), counts, np.where(least == most, least, -1))
 
 
-def overlap(batches: Iterable[tuple[int, int, int, int]]) -> bool:
-    """Whether two batches, as (epoch, CRC, first offset, last offset), have an offset in common and the same epoch and
-    CRC. A CRC does not cover the offset."""
-    return any(a[:2] == b[:2] and b[2] <= a[3] for a, b in pairwise(sorted(batches)))
+def _any(offsets: Array, first: Array, last: Array) -> Array:
+    """Mask of the batches in which any of the offsets, which are sorted, is. first, last: offsets of each batch."""
+    at = np.searchsorted(offsets, first)
+    found: Array = np.append(offsets, INT64_MAX)[at] <= last
+    return found
+
+
+def overlap(epoch: Array, crc: Array, first: Array, last: Array) -> bool:
+    """Whether two batches, as epoch, CRC, first and last offset, have an offset in common and the same epoch and CRC. A
+    CRC does not cover the offset."""
+    order = np.lexsort((last, first, crc, epoch))
+    epoch, crc, first, last = epoch[order], crc[order], first[order], last[order]
+    same = (epoch[1:] == epoch[:-1]) & (crc[1:] == crc[:-1])
+    return bool((same & (first[1:] <= last[:-1])).any())
 
 
 def control_rows(plan: Plan, capture: str) -> pa.Table:
     """DECODED control records of new batches, damage left out."""
-    control = [d for d in (*plan.new, *plan.doubtful) if d.batch.is_control]
-    return decoded(byte_ranges(control), capture, lambda batch: pc.is_valid(batch["type"]))
+    control = [byte_ranges(each.take(each.are_control)) for each in (plan.new, plan.doubtful)]
+    return decoded(chain(*control), capture, lambda batch: pc.is_valid(batch["type"]))
 
 
 def decode_records(
@@ -202,12 +230,12 @@ def decode_records(
 ) -> Decodings:
     """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
     slices = slice_count(plan.rows)
-    split_bytes = min(max(_size(plan.new) // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
+    split_bytes = min(max(plan.new.size_bytes // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
     key = settings.secrets.key_file
     task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key)
     items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
     results = run_tasks(task, items, plan.rows, settings, f"ingest: metadata log of {capture}", _bytes_of)
-    if plan.doubtful:
+    if len(plan.doubtful):
         known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
     unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown", key_file=key)
@@ -216,10 +244,6 @@ def decode_records(
     removed, corrected = _corrected(lake, cluster, states, settings)
     damage = [row for result in results for row in result.damage]
     return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
-
-
-def _size(batches: Iterable[DistinctBatch]) -> int:
-    return sum(d.batch.end - d.batch.position for d in batches)
 
 
 def _bytes_of(ranges: Sequence[ByteRange]) -> Size:

@@ -6,7 +6,6 @@ replicated an entry of its own epoch), KIP-630 (a snapshot holds only committed 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, Array
 
-COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
+COMMIT_STATES = (COMMITTED, UNCOMMITTED, UNKNOWN) = ("committed", "uncommitted", "unknown")
 
 
 def surviving(epoch: Array, base_offset: Array) -> Array:
@@ -29,6 +28,33 @@ def surviving(epoch: Array, base_offset: Array) -> Array:
     later_start = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
     kept: Array = base_offset < later_start[which]
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The nodes that hold each batch. sets: distinct sets of nodes. of: int64, for each batch the place of its set."""
+
+    sets: Sequence[tuple[int, ...]]
+    of: Array
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[int]]) -> Holders:
+        """From the nodes of each batch."""
+        sets: dict[tuple[int, ...], int] = {}
+        places = [sets.setdefault(tuple(nodes), len(sets)) for nodes in rows]
+        return cls(list(sets), np.array(places, dtype=np.int64))
+
+    def nodes(self, row: int) -> tuple[int, ...]:
+        return self.sets[int(self.of[row])]
+
+    def where(self, chosen: Iterable[bool]) -> Array:
+        """Mask of the batches whose set is chosen. chosen: for each set."""
+        found: Array = np.array([*chosen, False], dtype=bool)[self.of]
+        return found
+
+    @property
+    def all_nodes(self) -> set[int]:
+        return {node for place in np.unique(self.of).tolist() for node in self.sets[place]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +74,13 @@ def commit_states(
     epoch: Array,
     base_offset: Array,
     last_offset: Array,
-    holders: Sequence[Sequence[int]],
+    holders: Holders,
     voters: frozenset[int],
     points: Iterable[Point] = (),
 ) -> list[str]:
     """COMMITTED, UNCOMMITTED or UNKNOWN for each batch.
 
-    holders: the nodes that hold each batch. voters: the quorum; empty if the log does not name it. A batch is committed
+    voters: the quorum; empty if the log does not name it. A batch is committed
     if one node's log leads from it without a gap to a committed point (Raft's log matching): a batch that a majority
     holds, or one of `points`. If the log in between is missing, another branch may have been committed there: UNKNOWN.
     """
@@ -78,32 +104,31 @@ def _leads_to(point: Point, node: int, end: int, top_epoch: int) -> bool:
     return end >= point.end_offset and (top_epoch >= point.epoch or node in point.nodes)
 
 
-def _logs(base_offset: Array, kept: Array, holders: Sequence[Sequence[int]]) -> dict[int, Array]:
+def _logs(base_offset: Array, kept: Array, holders: Holders) -> dict[int, Array]:
     """The surviving batches of each node, by offset."""
-    rows: dict[int, list[int]] = defaultdict(list)
-    for index in np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")].tolist():
-        for node in holders[index]:
-            rows[node].append(index)
-    return {node: np.array(indexes) for node, indexes in rows.items()}
+    rows = np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")]
+    held = ((node, holders.where(node in nodes for nodes in holders.sets)) for node in sorted(holders.all_nodes))
+    logs = {node: rows[mask[rows]] for node, mask in held}
+    return {node: log for node, log in logs.items() if len(log)}
 
 
 def _majority_points(
-    epoch: Array, last_offset: Array, kept: Array, holders: Sequence[Sequence[int]], voters: frozenset[int]
+    epoch: Array, last_offset: Array, kept: Array, holders: Holders, voters: frozenset[int]
 ) -> list[Point]:
     """The highest point that a majority of the voters holds and that is thereby committed; at most one."""
-    latest = int(epoch[kept].max()) if kept.any() else -1
+    if not voters:
+        return []
     majority = len(voters) // 2 + 1
+    counts = kept & holders.where(len(voters & frozenset(nodes)) >= majority for nodes in holders.sets)
     # A majority makes an entry of an earlier epoch safe only if no voter's log could still replace it. If every voter's
     # log was captured, such a log would have truncated the entry; otherwise only entries of the latest epoch count.
-    everyone = bool(voters) and voters <= frozenset(node for nodes in holders for node in nodes)
-    best: Point | None = None
-    for index in np.flatnonzero(kept).tolist() if voters else []:
-        counts = everyone or int(epoch[index]) == latest
-        if counts and len(voters & frozenset(holders[index])) >= majority:
-            end = int(last_offset[index]) + 1
-            if best is None or end > best.end_offset:
-                best = Point(end, int(epoch[index]), frozenset(holders[index]))
-    return [best] if best else []
+    if kept.any() and not voters <= holders.all_nodes:
+        counts &= epoch == epoch[kept].max()
+    rows = np.flatnonzero(counts)
+    if not len(rows):
+        return []
+    best = int(rows[np.argmax(last_offset[rows])])
+    return [Point(int(last_offset[best]) + 1, int(epoch[best]), frozenset(holders.nodes(best)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +148,7 @@ class Branch:
     replaced_by: int | None
 
 
-def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Sequence[Sequence[int]]) -> list[Branch]:
+def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Holders) -> list[Branch]:
     """Find every truncated suffix, by offset."""
     kept = surviving(epoch, base_offset)
     live = np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")]
@@ -134,7 +159,7 @@ def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Sequ
         joins = (
             last is not None
             and base_offset[index] == last_offset[last] + 1
-            and set(holders[index]) & set(holders[last])
+            and set(holders.nodes(index)) & set(holders.nodes(last))
         )
         if joins:
             suffixes[-1].append(index)
@@ -146,6 +171,6 @@ def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Sequ
         place = int(np.searchsorted(starts, offset, side="left"))
         shared = place > 0 and last_offset[live[place - 1]] + 1 == offset
         follows = int(live[place]) if place < len(live) and starts[place] == offset else None
-        nodes = sorted({node for row in rows for node in holders[row]})
+        nodes = sorted({node for row in rows for node in holders.nodes(row)})
         found.append(Branch(int(epoch[live[place - 1]]) if shared else -1, offset, tuple(nodes), tuple(rows), follows))
     return sorted(found, key=lambda b: (b.offset, b.nodes))

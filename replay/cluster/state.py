@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import TOPIC_EVENTS
-from replay.cluster.branches import Branch, branches, surviving
+from replay.cluster.branches import Branch, Holders, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.cluster.configs import (
     MIN_ISR,
@@ -142,7 +142,7 @@ def log_shape(
     runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
     runs = newest_run(runs, snapshots) if from_newest else runs
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
-    found = branches(epoch, base, last, [b["nodes"] for b in batches])
+    found = branches(epoch, base, last, Holders.of_rows(b["nodes"] for b in batches))
     log_end = int(last[kept].max()) + 1 if kept.any() else 0
     return LogShape(batches, runs, truncated, found, list(snapshots), log_end, problems)
 

@@ -211,7 +211,7 @@ def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
 
 def test_an_empty_file_is_legal() -> None:
     scan = accounted(b"")
-    assert (scan.batches, scan.damage, scan.note) == ([], [], "empty file: legal for an active segment")
+    assert (list(scan.batches), scan.damage, scan.note) == ([], [], "empty file: legal for an active segment")
 
 
 def test_a_preallocated_tail_is_trailing() -> None:
@@ -222,7 +222,7 @@ def test_a_preallocated_tail_is_trailing() -> None:
 
 def test_a_file_of_zeros_is_trailing_as_a_whole() -> None:
     scan = accounted(bytes(1000))
-    assert (scan.batches, scan.damage, scan.trailing_bytes) == ([], [], 1000)
+    assert (list(scan.batches), scan.damage, scan.trailing_bytes) == ([], [], 1000)
     assert scan.note == "1000 zero bytes and nothing else: preallocated"
 
 
@@ -232,7 +232,7 @@ def test_garbage_is_no_segment(size: int) -> None:
     scan = accounted(data)
     (damage,) = scan.damage
     assert (damage.reason, damage.position, damage.length_bytes) == ("not_a_segment", 0, size)
-    assert (scan.batches, scan.quarantined_bytes) == ([], size)
+    assert (list(scan.batches), scan.quarantined_bytes) == ([], size)
 
 
 @pytest.mark.parametrize("size", [1, 100])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replay.cluster.branches import commit_states
+from replay.cluster.branches import Holders, commit_states
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.log import Hole, clip_validity
 from replay.cluster.state import ConflictError, log_shape
@@ -231,5 +231,5 @@ def test_an_unknown_record_ends_what_is_known_up_to_the_next_snapshot(whole: Dec
 
 def test_every_record_of_the_majority_is_committed(whole: Decoded) -> None:
     columns = [np.array([b[n] for b in whole.batches]) for n in ("epoch", "base_offset", "last_offset")]
-    found = commit_states(*columns, [b["nodes"] for b in whole.batches], frozenset({3000, 3001, 3002}))
+    found = commit_states(*columns, Holders.of_rows(b["nodes"] for b in whole.batches), frozenset({3000, 3001, 3002}))
     assert set(found) == {"committed"}
