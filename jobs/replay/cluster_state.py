@@ -7,16 +7,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.ingest.captures import named_releases
+from jobs.ingest.log_batches import keys_of, places_of
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles
 from replay.arrow.schemas import PROVENANCE_NAMES
+from replay.cluster.batches import LogBatches
 from replay.cluster.log import Hole, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
 
@@ -69,7 +72,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
     Errors: LogConflictError if captures contradict each other.
     """
-    batches = lake.rows("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES))
+    batches = LogBatches(lake.read("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES)))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
     snapshot = _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
@@ -136,7 +139,7 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
     }
 
 
-def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole]:
+def _holes(lake: Lake, cluster: str, batches: LogBatches) -> list[Hole]:
     """Records of the log after which partition state is unknown."""
     columns = ("offset", "epoch", "type", "version")
     unknown = _of_cluster(lake, "metadata_records", cluster, columns, _PLACED & _carries_state())
@@ -155,20 +158,19 @@ def _holes(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[Hole
     ]
 
 
-def _unread(lake: Lake, cluster: str, batches: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def _unread(lake: Lake, cluster: str, batches: LogBatches) -> list[tuple[int, int]]:
     """(offset, epoch) inside captured batches that have no record."""
     if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
         return []
     key = ["epoch", "batch_base_offset", "batch_crc"]
     records = lake.read("metadata_records", cluster, [*key, "offset"], _PLACED)
     distinct = records.group_by([*key, "offset"]).aggregate([])
-    counts = distinct.group_by(key).aggregate([([], "count_all")]).to_pylist()
-    read = {tuple(row[k] for k in key): row["count_all"] for row in counts}
-    short = {
-        batch: range(b["base_offset"], b["last_offset"] + 1)
-        for b in batches
-        if not b["is_control"] and read.get(batch := (b["epoch"], b["base_offset"], b["crc"]), 0) != b["record_count"]
-    }
+    counted = distinct.group_by(key).aggregate([([], "count_all")]).rename_columns(["epoch", "base_offset", "crc", "n"])
+    at = places_of(keys_of(batches.table), keys_of(counted))
+    counts = np.append(counted["n"].to_numpy(), 0)[at]
+    lacking = ~batches.column("is_control") & (counts != batches.column("record_count"))
+    rows = [batches[row] for row in np.flatnonzero(lacking).tolist()]
+    short = {(b["epoch"], b["base_offset"], b["crc"]): range(b["base_offset"], b["last_offset"] + 1) for b in rows}
     if not short:
         return []
     wanted = pa.Table.from_pylist([dict(zip(key, batch, strict=True)) for batch in short]).cast(

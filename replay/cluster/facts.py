@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -232,15 +231,7 @@ def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int
 
 def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:
     """(last batch's time of one controller's epoch, first batch's time of the next), in ms, for the surviving log."""
-    truncated = set(shape.truncated)
-    live = [b for b in shape.batches if (b["epoch"], b["base_offset"]) not in truncated]
-    times: dict[int, tuple[int, int]] = {}
-    for batch in sorted(live, key=_offset):
-        first, _ = times.get(batch["epoch"], (batch["base_timestamp_ms"], 0))
-        times[batch["epoch"]] = first, batch["base_timestamp_ms"]
-    epochs = sorted(times)
-    return tuple((times[before][1], times[after][0]) for before, after in pairwise(epochs))
-
-
-def _offset(batch: Row) -> int:
-    return int(batch["base_offset"])
+    epoch, at_ms = (shape.batches.column(name)[shape.live] for name in ("epoch", "base_timestamp_ms"))
+    first = np.unique(epoch, return_index=True)[1]
+    last = len(epoch) - 1 - np.unique(epoch[::-1], return_index=True)[1]
+    return tuple(zip(at_ms[last[:-1]].tolist(), at_ms[first[1:]].tolist(), strict=True))

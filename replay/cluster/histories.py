@@ -62,8 +62,7 @@ def quorum_history(records: Sequence[Row], shape: LogShape) -> pa.Table:
 
 def _replaced(shape: LogShape) -> dict[int, list[Row]]:
     """The replaced branches by the epoch that replaced them: the next epoch of the surviving log."""
-    truncated = set(shape.truncated)
-    live = sorted({b["epoch"] for b in shape.batches if (b["epoch"], b["base_offset"]) not in truncated})
+    live = np.unique(shape.batches.column("epoch")[shape.live]).tolist()
     found: dict[int, list[Row]] = defaultdict(list)
     for branch in shape.branches:
         batches = [shape.batches[i] for i in branch.batches]

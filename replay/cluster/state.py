@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array
 from replay.arrow.schemas import TOPIC_EVENTS
-from replay.cluster.branches import Branch, Holders, branches, surviving
+from replay.cluster.batches import LogBatches
+from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.cluster.configs import (
     MIN_ISR,
@@ -70,11 +71,13 @@ class ConflictError(ValueError):
 class LogShape:
     """Which batches count and which ranges of the log can be replayed.
 
-    batches: as given. truncated: (epoch, base offset) of truncated batches. branches: the suffixes that these form, as
+    batches: as given. live: the row numbers of those that no later epoch truncated, by offset. truncated: (epoch, base
+    offset) of the others. branches: the suffixes that these form, as
     indexes into `batches`. snapshots: (end offset, epoch) of the complete ones. log_end: exclusive.
     """
 
-    batches: Sequence[Row]
+    batches: LogBatches
+    live: Array
     runs: list[Run]
     truncated: list[tuple[int, int]]
     branches: list[Branch]
@@ -105,7 +108,9 @@ class ClusterState:
 
     def for_tasks(self) -> ClusterState:
         """A copy for Spark tasks, without what only the driver needs."""
-        return replace(self, shape=replace(self.shape, batches=[], branches=[]), records=[], problems=[])
+        none = LogBatches.of([])
+        shape = replace(self.shape, batches=none, live=none.column("epoch"), branches=[])
+        return replace(self, shape=shape, records=[], problems=[])
 
     @property
     def cleared(self) -> Array:
@@ -132,19 +137,18 @@ def log_shape(
 
     Errors: ConflictError when one epoch has different bytes at one offset.
     """
-    _refuse_conflicts(batches)
-    epoch = np.array([b["epoch"] for b in batches], dtype=np.int64)
-    base = np.array([b["base_offset"] for b in batches], dtype=np.int64)
-    last = np.array([b["last_offset"] for b in batches], dtype=np.int64)
+    log = LogBatches.of(batches)
+    _refuse_conflicts(log)
+    epoch, base, last = (log.column(name) for name in ("epoch", "base_offset", "last_offset"))
     kept = surviving(epoch, base)
-    order = np.argsort(base[kept])
-    live = {"base": base[kept][order], "last": last[kept][order], "epoch": epoch[kept][order]}
+    rows = np.flatnonzero(kept)[np.argsort(base[kept], kind="stable")]
+    live = {"base": base[rows], "last": last[rows], "epoch": epoch[rows]}
     runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
     runs = newest_run(runs, snapshots) if from_newest else runs
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
-    found = branches(epoch, base, last, Holders.of_rows(b["nodes"] for b in batches))
+    found = branches(epoch, base, last, log.holders) if len(truncated) else []
     log_end = int(last[kept].max()) + 1 if kept.any() else 0
-    return LogShape(batches, runs, truncated, found, list(snapshots), log_end, problems)
+    return LogShape(log, rows, runs, truncated, found, list(snapshots), log_end, problems)
 
 
 def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
@@ -153,17 +157,23 @@ def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
     return index >= 0 and hole.offset <= live["last"][index] and hole.epoch == live["epoch"][index]
 
 
-def _refuse_conflicts(batches: Sequence[Row]) -> None:
-    known: dict[tuple[int, int], Row] = {}
-    for batch in batches:
-        other = known.setdefault((batch["epoch"], batch["base_offset"]), batch)
-        if other["crc"] != batch["crc"]:
-            raise ConflictError(
-                f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
-                f"{batch['path']}. Raft never writes that: the files are from different clusters, or one was altered. "
-                "Nothing is replayed; ingest the captures into separate lakes.",
-                (other, batch),
-            )
+def _refuse_conflicts(batches: LogBatches) -> None:
+    epoch, base, crc = (batches.column(name) for name in ("epoch", "base_offset", "crc"))
+    order = np.lexsort((base, epoch))  # stable: of each place the first row comes first
+    same = (epoch[order][1:] == epoch[order][:-1]) & (base[order][1:] == base[order][:-1])
+    begins = ~np.append(False, same)[: len(order)]
+    first = order[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
+    differs: list[int] = np.flatnonzero(crc[order] != crc[first]).tolist()
+    if not differs:
+        return
+    place = min(differs, key=lambda row: int(order[row]))
+    other, batch = batches[int(first[place])], batches[int(order[place])]
+    raise ConflictError(
+        f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
+        f"{batch['path']}. Raft never writes that: the files are from different clusters, or one was altered. "
+        "Nothing is replayed; ingest the captures into separate lakes.",
+        (other, batch),
+    )
 
 
 def resolve_cluster(
@@ -366,12 +376,11 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
         for r in logged
         if r["type"] == "LEADER_CHANGE" and (r["epoch"], r["batch_base_offset"]) not in truncated
     }
-    begins: dict[int, int] = {}
-    for batch in shape.batches:
-        epoch, base = batch["epoch"], batch["base_offset"]
-        if (epoch, base) not in truncated:
-            begins[epoch] = min(begins.get(epoch, base), base)
-    return sorted(((base, leaders.get(epoch)) for epoch, base in begins.items()), key=lambda begin: begin[0])
+    # In order of offset, so the first batch of each epoch is its begin.
+    epochs, first = np.unique(shape.batches.column("epoch")[shape.live], return_index=True)
+    bases = shape.batches.column("base_offset")[shape.live][first]
+    begins = zip(bases.tolist(), epochs.tolist(), strict=True)
+    return sorted(((base, leaders.get(epoch)) for base, epoch in begins), key=lambda begin: begin[0])
 
 
 def _election_configs(

@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from replay.arrow.ragged import Array
 from replay.arrow.schemas import PROVENANCE_NAMES
+from replay.cluster.batches import LogBatches
 from replay.cluster.state import LogShape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
 
@@ -32,11 +34,9 @@ def quorum_violations(shape: LogShape, control: Sequence[Row]) -> pa.Table:
     control: the captured control records, including those of replaced branches: rows with offset, epoch, type, data.
     shape.batches also need is_control, base_timestamp_ms and provenance.
     """
-    truncated = set(shape.truncated)
-    live = sorted((b for b in shape.batches if _place(b) not in truncated), key=lambda b: b["base_offset"])
     leaders = _leader_changes(shape.batches, control)
-    rows = [*_overlaps(live), *_falling(shape.batches), *_unopened(live, control), *_rivals(leaders, live)]
-    rows += [*_strangers(leaders, live), *_lost(shape, live, leaders)]
+    rows = [*_overlaps(shape), *_falling(shape.batches), *_unopened(shape, control), *_rivals(leaders, shape)]
+    rows += [*_strangers(leaders, shape), *_lost(shape, leaders)]
     return pa.Table.from_pylist(rows, schema=INVARIANT_VIOLATIONS)
 
 
@@ -61,15 +61,13 @@ def _violation(name: str, batches: Sequence[Row], end: int | None, brokers: Iter
     }
 
 
-def _leader_changes(batches: Sequence[Row], control: Iterable[Row]) -> list[tuple[Row, Row]]:
+def _leader_changes(batches: LogBatches, control: Iterable[Row]) -> list[tuple[Row, Row]]:
     """(batch, data) of every LeaderChangeMessage, by epoch and offset."""
-    by_place = {_place(b): b for b in batches}
-    found = {
-        (r["epoch"], r["offset"]): r["data"]
-        for r in control
-        if r["type"] == _LEADER_CHANGE and (r["epoch"], r["offset"]) in by_place
-    }
-    return [(by_place[place], found[place]) for place in sorted(found)]
+    named = {(r["epoch"], r["offset"]): r["data"] for r in control if r["type"] == _LEADER_CHANGE}
+    offsets = np.array([offset for _, offset in named], dtype=np.int64)
+    near = np.flatnonzero(np.isin(batches.column("base_offset"), offsets)).tolist()
+    by_place = {_place(batch): batch for batch in (batches[row] for row in near)}
+    return [(by_place[place], named[place]) for place in sorted(named) if place in by_place]
 
 
 def _nodes(*batches: Row) -> set[int]:
@@ -80,73 +78,86 @@ def _text(batch: Row) -> str:
     return f"{batch['base_offset']} to {batch['last_offset']} of epoch {batch['epoch']}"
 
 
-def _overlaps(live: Sequence[Row]) -> list[Row]:
+def _overlaps(shape: LogShape) -> list[Row]:
+    base, last = (shape.batches.column(name)[shape.live] for name in ("base_offset", "last_offset"))
+    reaching = _highest_so_far(last, or_equal=False)[:-1]
     found = []
-    for reaching, batch in zip(accumulate(live, _reaching), live[1:], strict=False):
-        if batch["base_offset"] <= reaching["last_offset"]:
-            end = min(batch["last_offset"], reaching["last_offset"]) + 1
-            detail, both = f"offsets {_text(reaching)} and {_text(batch)}", [batch, reaching]
-            found.append(_violation("log_offsets_dense", both, end, _nodes(*both), detail))
+    for number in (np.flatnonzero(base[1:] <= last[reaching]) + 1).tolist():
+        both = [shape.batches[int(shape.live[row])] for row in (number, reaching[number - 1])]
+        end = min(batch["last_offset"] for batch in both) + 1
+        detail = f"offsets {_text(both[1])} and {_text(both[0])}"
+        found.append(_violation("log_offsets_dense", both, end, _nodes(*both), detail))
     return found
 
 
-def _reaching(a: Row, b: Row) -> Row:
-    return b if b["last_offset"] > a["last_offset"] else a
+def _highest_so_far(values: Array, or_equal: bool) -> Array:
+    """For each value the place of the highest one up to it: of equal ones the last, or the first."""
+    before = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(values)[:-1])[: len(values)]
+    rises = values >= before if or_equal else values > before
+    found: Array = np.maximum.accumulate(np.where(rises, np.arange(len(values)), 0))
+    return found
 
 
-def _newest(a: Row, b: Row) -> Row:
-    return b if b["epoch"] >= a["epoch"] else a
-
-
-def _falling(batches: Sequence[Row]) -> list[Row]:
+def _falling(batches: LogBatches) -> list[Row]:
     """Batches with a lower epoch than an earlier batch in the same folder of the same capture.
 
     Such a folder is the log of one node at one time, if it was copied at once.
     """
-    folders: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for batch in batches:
-        folder, _, name = batch["path"].rpartition("/")
-        if _SEGMENT.fullmatch(name):
-            folders[batch["capture"], folder].append(batch)
+    base, epoch = batches.column("base_offset"), batches.column("epoch")
     found = []
-    for _, log in sorted(folders.items()):
-        log.sort(key=lambda b: (b["base_offset"], b["epoch"]))
-        highest = list(accumulate(log, _newest))
+    for _, log in sorted(_folders(batches).items()):
+        log = log[np.lexsort((epoch[log], base[log]))]
+        top = _highest_so_far(epoch[log], or_equal=True)
         # True for a batch of a lower epoch after the last one of the highest.
-        low = [b["epoch"] < top["epoch"] for b, top in zip(log, highest, strict=True)]
-        for falls, numbers in groupby(range(len(log)), key=low.__getitem__):
-            if falls:
-                rows = list(numbers)
-                run, top = [log[i] for i in rows], highest[rows[0]]
-                detail = f"offsets {_text(run[0])} after {_text(top)}"
-                nodes = set.intersection(*(set(b["nodes"]) for b in [*run, top]))
-                end = run[-1]["last_offset"] + 1
-                found.append(_violation("log_epochs_never_decrease", run, end, nodes, detail))
+        low = np.append(False, epoch[log] < epoch[log][top])
+        for begin, end in np.flatnonzero(np.diff(np.append(low, False))).reshape(-1, 2).tolist():
+            run = [batches[row] for row in log[begin:end].tolist()]
+            highest = batches[int(log[top[begin]])]
+            detail = f"offsets {_text(run[0])} after {_text(highest)}"
+            nodes = set.intersection(*(set(b["nodes"]) for b in [*run, highest]))
+            found.append(_violation("log_epochs_never_decrease", run, run[-1]["last_offset"] + 1, nodes, detail))
     return found
 
 
-def _unopened(live: Sequence[Row], control: Iterable[Row]) -> list[Row]:
+def _folders(batches: LogBatches) -> dict[tuple[str, str], Array]:
+    """The row numbers of the batches in segments, by capture and folder."""
+    found: dict[tuple[str, str], list[Array]] = defaultdict(list)
+    if not len(batches):
+        return {}
+    files = batches.table.select(["capture", "path"]).append_column("row", pa.array(np.arange(len(batches))))
+    for file in files.group_by(["capture", "path"], use_threads=False).aggregate([("row", "list")]).to_batches():
+        rows = file["row_list"]
+        for place, (capture, path) in enumerate(zip(*(file[n].to_pylist() for n in ("capture", "path")), strict=True)):
+            folder, _, name = path.rpartition("/")
+            if _SEGMENT.fullmatch(name):
+                found[capture, folder].append(rows[place].values.to_numpy())
+    return {key: np.concatenate(parts) for key, parts in found.items()}
+
+
+def _unopened(shape: LogShape, control: Iterable[Row]) -> list[Row]:
+    base, last, epoch = (shape.batches.column(n)[shape.live] for n in ("base_offset", "last_offset", "epoch"))
     types = {(r["epoch"], r["offset"]): r["type"] for r in control}
+    follows = base == np.append(0, last[:-1] + 1)[: len(base)]
+    begins_epoch = np.append(True, epoch[1:] != epoch[:-1])[: len(base)]
     found = []
-    for before, batch in zip([None, *live], live, strict=False):
-        follows = before["last_offset"] + 1 == batch["base_offset"] if before else batch["base_offset"] == 0
-        if not follows or (before and before["epoch"] == batch["epoch"]):
-            continue
+    for row in shape.live[follows & begins_epoch].tolist():
+        batch = shape.batches[row]
         # A control batch whose record could not be read may be a LeaderChangeMessage.
         begins = types.get(_place(batch), _LEADER_CHANGE) if batch["is_control"] else "a metadata record"
         if begins != _LEADER_CHANGE:
             detail = f"epoch {batch['epoch']} begins with {begins}"
-            end = _next_epoch(live, batch)
+            end = _next_epoch(shape, batch)
             found.append(_violation("epoch_begins_with_leader_change", [batch], end, batch["nodes"], detail))
     return found
 
 
-def _next_epoch(live: Sequence[Row], batch: Row) -> int | None:
+def _next_epoch(shape: LogShape, batch: Row) -> int | None:
     """The offset at which the next epoch of the surviving log begins; None if there is none."""
-    return next((b["base_offset"] for b in live if b["epoch"] > batch["epoch"]), None)
+    later = shape.live[shape.batches.column("epoch")[shape.live] > batch["epoch"]]
+    return int(shape.batches.column("base_offset")[later[0]]) if len(later) else None
 
 
-def _rivals(leaders: Sequence[tuple[Row, Row]], live: Sequence[Row]) -> list[Row]:
+def _rivals(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> list[Row]:
     epochs: dict[int, list[tuple[Row, Row]]] = defaultdict(list)
     for batch, data in leaders:
         epochs[batch["epoch"]].append((batch, data))
@@ -156,32 +167,32 @@ def _rivals(leaders: Sequence[tuple[Row, Row]], live: Sequence[Row]) -> list[Row
         if len(ids) > 1:
             batches = [batch for batch, _ in named]
             detail = f"epoch {epoch} has the leaders {', '.join(map(str, ids))}"
-            end = _next_epoch(live, batches[0])
+            end = _next_epoch(shape, batches[0])
             found.append(_violation("one_leader_per_epoch", batches, end, ids, detail))
     return found
 
 
-def _strangers(leaders: Sequence[tuple[Row, Row]], live: Sequence[Row]) -> list[Row]:
+def _strangers(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> list[Row]:
     found = []
     for batch, data in leaders:
         voters = sorted(v["voterId"] for v in data.get("voters") or [])
         if voters and data["leaderId"] not in voters:
-            end = _next_epoch(live, batch)
+            end = _next_epoch(shape, batch)
             detail = f"leader {data['leaderId']}, voters {', '.join(map(str, voters))}"
             found.append(_violation("leader_is_voter", [batch], end, [data["leaderId"]], detail))
     return found
 
 
-def _lost(shape: LogShape, live: Sequence[Row], leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
+def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
     """Entries that were committed and then replaced.
 
     Committed are entries below a snapshot's end, and entries that a majority of the voters of their epoch held: every
     later leader needs the vote of a node that holds them.
     """
     voters = {b["epoch"]: {v["voterId"] for v in data.get("voters") or []} for b, data in leaders}
-    begins: dict[int, Row] = {}
-    for batch in live:
-        begins.setdefault(batch["epoch"], batch)
+    epochs, first = np.unique(shape.batches.column("epoch")[shape.live], return_index=True)
+    firsts = shape.live[first].tolist()
+    begins = {epoch: shape.batches[row] for epoch, row in zip(epochs.tolist(), firsts, strict=True)}
     found = []
     for end, epoch in sorted(shape.snapshots):
         by = min((b for e, b in begins.items() if e > epoch), key=lambda b: int(b["base_offset"]), default=None)

@@ -51,13 +51,10 @@ def goes_on_from(state: ClusterState, static: Mapping[int, Mapping[str, str]], p
 
 
 def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset: int) -> str:
-    truncated = set(state.shape.truncated)
-    kept = sorted(
-        (b["base_offset"], b["epoch"], b["crc"])
-        for b in state.shape.batches
-        if b["base_offset"] < offset and (b["epoch"], b["base_offset"]) not in truncated
-    )
-    batches = sha256(np.array(kept, dtype=np.int64).tobytes()).hexdigest()
+    columns = (state.shape.batches.column(name)[state.shape.live] for name in ("base_offset", "epoch", "crc"))
+    kept = np.stack(list(columns), axis=1)
+    kept = kept[kept[:, 0] < offset]
+    batches = sha256(kept[np.lexsort(kept.T[::-1])].tobytes()).hexdigest()
     runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
     dropped = [(start, min(end, offset)) for start, end in state.transactions.dropped if start < offset]
     bases = sorted((*place, sha256_of) for place, sha256_of in state.bases.items() if place[0] < offset)
