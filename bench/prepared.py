@@ -29,9 +29,10 @@ from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.columns import decode_arrow
 from evidence.metadata_log.rows import LOG, ByteRange, work_of
-from evidence.metadata_log.scan import Scanned, scan_files
+from evidence.metadata_log.scan import Scanned, batch_table, scan_files
 from jobs.config.settings import load_settings
 from replay.arrow.schemas import CHANGES
+from replay.cluster.batches import LogBatches
 from replay.cluster.log import clip_validity
 from replay.cluster.state import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
@@ -108,8 +109,7 @@ def prepare(source: Path, folder: Path) -> None:
     with open_capture(source) as capture:
         scanned = scan_files(capture.files)
     folder.mkdir(parents=True, exist_ok=True)
-    records = sum(d.batch.record_count for d in scanned.batches)
-    writer = _Buckets(folder, math.ceil(records / load_settings().replay.rows_per_bucket))
+    writer = _Buckets(folder, math.ceil(scanned.batches.record_count / load_settings().replay.rows_per_bucket))
     cluster_records: list[dict[str, Any]] = []
     with ExitStack() as stack:
         stack.callback(writer.close)
@@ -135,11 +135,7 @@ def _ranges(scanned: Scanned) -> Iterator[tuple[Any, ByteRange]]:
 
 
 def _resolved(scanned: Scanned, records: list[dict[str, Any]]) -> ClusterState:
-    batches = [
-        {"epoch": d.batch.epoch, "base_offset": d.batch.base_offset, "last_offset": d.batch.last_offset}
-        | {"base_timestamp_ms": d.batch.base_timestamp_ms, "crc": d.batch.crc, "path": d.file.path, "nodes": [1]}
-        for d in scanned.batches
-    ]
+    batches = LogBatches(batch_table(CAPTURE, scanned.batches))
     logged = [{**row, "data": json.loads(row["payload"])} for row in records if row["holds"] == LOG]
     return resolve_cluster(log_shape(batches, []), logged, [], {})
 

@@ -28,7 +28,7 @@ from evidence.metadata_log.inspect import print_file
 from evidence.metadata_log.rows import ByteRange
 from evidence.metadata_log.scan import scan_files
 from evidence.offsets.read import read_offsets
-from evidence.wire.batches import Batch, scan_batches
+from evidence.wire.batches import Batches, scan_batches
 from jobs.config.settings import load_settings
 from jobs.report.page import render_report
 from replay.arrow.ragged import PAD
@@ -82,7 +82,7 @@ def _crc(inputs: Prepared) -> Iterator[Work]:
         yield Work(partial(_checked, data, scan_batches(data).batches), None)
 
 
-def _checked(data: bytes, batches: list[Batch]) -> int:
+def _checked(data: bytes, batches: Batches) -> int:
     """The number of records in batches whose CRC32C is right."""
     value = google_crc32c.value
     return sum(b.record_count for b in batches if value(data[b.position + _CRC_FROM : b.end]) == b.crc)
@@ -95,8 +95,7 @@ def _frame(inputs: Prepared) -> Iterator[Work]:
 def _framed(inputs: Prepared) -> int:
     with open_capture(inputs.source) as capture:
         scanned = scan_files(capture.files)
-    batches = [d.batch for d in scanned.batches] + [b for s in scanned.snapshots for b in s.batches]
-    return sum(batch.record_count for batch in batches)
+    return scanned.batches.record_count + sum(b.record_count for s in scanned.snapshots for b in s.batches)
 
 
 def _decode(inputs: Prepared) -> Iterator[Work]:
