@@ -74,17 +74,19 @@ def _lakes(roots: str | Path | Sequence[str | Path], cluster: str | None) -> lis
     from jobs.lake.storage import LakeError
 
     found = [Lake(location(str(root))) for root in ([roots] if isinstance(roots, str | Path) else roots)]
-    places: dict[str, Lake] = {}
-    for lake in found:
-        lake.require()
-        for name in lake.clusters():
-            if name in places:
-                raise LakeError(
-                    f"cluster {name} is in {places[name].root} and in {lake.root}: its rows would count twice."
-                )
-            places[name] = lake
     if not found:
         raise LakeError("no lake is named")
+    for lake in found:
+        lake.require()
+    of_cluster = found[0]
+    if len(found) > 1:
+        places: dict[str, Lake] = {}
+        for name, lake in [(name, each) for each in found for name in each.clusters()]:
+            if name in places:
+                both = f"{places[name].root} and in {lake.root}"
+                raise LakeError(f"cluster {name} is in {both}: its rows would count twice.")
+            places[name] = lake
+        of_cluster = places.get(cluster or "", found[0])
     if cluster is not None:
-        places.get(cluster, found[0]).one_cluster(cluster)
+        of_cluster.one_cluster(cluster)
     return found

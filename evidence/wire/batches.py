@@ -389,9 +389,9 @@ def _is_continuous(batches: Batches) -> bool:
 
 def _wrong_offsets(batches: Batches) -> dict[int, str]:
     base, run = batches.heads["base_offset"], _runs(batches)
-    # All batches of a dense run have the same anchor: base offset minus the number of records before it in the run.
+    # All batches of a dense run have the same anchor: base offset minus the number of records before it in the file.
     counts = batches.heads["record_count"].astype(np.int64)
-    votes = _votes(run, base - (np.cumsum(counts) - counts - _first_of_run(np.cumsum(counts) - counts, run)))
+    votes = _votes(run, base - (np.cumsum(counts) - counts))
     wrong = {
         index: f"base offset {base[index]} does not continue the adjacent batches"
         for index in np.flatnonzero((votes == 1) & (_most_in_run(votes, run) > 1)).tolist()
@@ -424,13 +424,6 @@ def _runs(batches: Batches) -> Array:
     """For each batch the number of its run: batches that are adjacent in the file."""
     begins = np.append(True, batches.heads["position"][1:] != batches.ends[:-1])
     return np.cumsum(begins[: len(batches)])
-
-
-def _first_of_run(values: Array, run: Array) -> Array:
-    """For each batch the value of its run's first one."""
-    firsts = np.flatnonzero(np.append(True, run[1:] != run[:-1])[: len(run)])
-    first: Array = values[firsts][run - 1]
-    return first
 
 
 def _votes(run: Array, values: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ from replay.cluster.branches import COMMIT_STATES, Holders, Point, commit_states
 Row = dict[str, Any]
 BatchKey = tuple[int, int, int]  # epoch, base offset, CRC
 
-_AT_ONCE = 1 << 16
 # Records that name the quorum's voters.
 VOTER_TYPES = ("KRAFT_VOTERS", "LEADER_CHANGE")
 _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
@@ -115,8 +114,8 @@ def _merged(known: pa.Table, current: pa.Table) -> tuple[pa.Table, Holders]:
     """The batches of both tables, in order, and who holds them. A batch of both has the place of the known one."""
     at = places_of(keys_of(current), keys_of(known))
     rows = pa.concat_tables([known, current.filter(pa.array(at < 0)).select(known.column_names).cast(known.schema)])
-    holders = Holders.of_rows(_each(rows["nodes"]))
-    more = Holders.of_rows(_each(current.filter(pa.array(at >= 0))["nodes"]))
+    holders = Holders.of_column(rows["nodes"])
+    more = Holders.of_column(current.filter(pa.array(at >= 0))["nodes"])
     sets = {nodes: place for place, nodes in enumerate(holders.sets)}
     places, of = at[at >= 0], holders.of.copy()
     # Few pairs of sets are distinct.
@@ -129,12 +128,6 @@ def _merged(known: pa.Table, current: pa.Table) -> tuple[pa.Table, Holders]:
     return rows.set_column(rows.schema.get_field_index("nodes"), rows.schema.field("nodes"), nodes), Holders(
         list(sets), of[order]
     )
-
-
-def _each(column: pa.ChunkedArray) -> Iterator[list[int]]:
-    """The values, some at a time."""
-    for first in range(0, len(column), _AT_ONCE):
-        yield from column.slice(first, _AT_ONCE).to_pylist()
 
 
 def commit_column(records: pa.Table, usual: str, others: Mapping[BatchKey, str]) -> pa.Array:

@@ -27,9 +27,8 @@ class TaskFigures:
 
     def as_row(self) -> dict[str, int | float | None]:
         """What the column `tasks` of the table `runs` has of it."""
-        size = self.size or Size(None, 0)
-        known = {"rows": size.rows, "bytes": size.size_bytes} if self.size else {}
-        return {**known, "seconds": round(self.seconds, 3), "peak_memory_bytes": self.peak_bytes}
+        size = {"rows": self.size.rows, "bytes": self.size.size_bytes} if self.size else {}
+        return {**size, "seconds": round(self.seconds, 3), "peak_memory_bytes": self.peak_bytes}
 
     def __str__(self) -> str:
         known = [f"{self.seconds:.1f} s"]
@@ -77,7 +76,7 @@ def _summary(tasks: Sequence[TaskFigures]) -> dict[str, Any]:
     found: dict[str, Any] = {"tasks": len(tasks), "slowest": max(tasks, key=lambda t: t.seconds).as_row()}
     if all(task.size is not None for task in tasks):
         found["largest"] = max(tasks, key=_size_bytes).as_row()
-    return {**found, "peak_memory_bytes": max((t.peak_bytes or 0 for t in tasks), default=0) or None}
+    return {**found, "peak_memory_bytes": max(t.peak_bytes or 0 for t in tasks) or None}
 
 
 def _size_bytes(task: TaskFigures) -> int:

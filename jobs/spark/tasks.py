@@ -77,7 +77,6 @@ class Context:
         self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
     ) -> list[Result | KraftForensicsError]:
         jobs = current()
-        # Also what the block before it began, if that was of another run.
         self.context.setJobGroup(jobs.run_id if jobs else _NO_RUN, name)
         with _polled(self.context, show):
             return self.context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
@@ -198,16 +197,14 @@ def _measured(function: Callable[[Item], Result], item: Item) -> tuple[Result, f
 def _again(function: Callable[[Item], Result], item: Item) -> Result:
     """The result, after a pause and from the beginning if the storage fails: the same for every engine, where Spark
     would try again on a cluster only."""
-    for left in reversed(range(_ATTEMPTS)):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return function(item)
         except (FileNotFoundError, PermissionError):
             raise
         except OSError:
-            if not left:
-                raise
             time.sleep(_PAUSE_SECONDS)
-    raise AssertionError  # the last attempt returns or raises
+    return function(item)
 
 
 @contextmanager

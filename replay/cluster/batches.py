@@ -56,8 +56,4 @@ class LogBatches(Sequence[Row]):
 
     @cached_property
     def holders(self) -> Holders:
-        return Holders.of_rows(
-            nodes
-            for first in range(0, len(self), _AT_ONCE)
-            for nodes in self.table["nodes"].slice(first, _AT_ONCE).to_pylist()
-        )
+        return Holders.of_column(self.table["nodes"])

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 
 from replay.arrow.ragged import INT64_MAX, Array
 
+_AT_ONCE = 1 << 16
 COMMIT_STATES = (COMMITTED, UNCOMMITTED, UNKNOWN) = ("committed", "uncommitted", "unknown")
 
 
@@ -43,6 +46,12 @@ class Holders:
         sets: dict[tuple[int, ...], int] = {}
         places = [sets.setdefault(tuple(nodes), len(sets)) for nodes in rows]
         return cls(list(sets), np.array(places, dtype=np.int64))
+
+    @classmethod
+    def of_column(cls, nodes: pa.ChunkedArray) -> Holders:
+        """From a column of lists; some of them are in memory as Python's at a time."""
+        parts = (nodes.slice(first, _AT_ONCE).to_pylist() for first in range(0, len(nodes), _AT_ONCE))
+        return cls.of_rows(chain.from_iterable(parts))
 
     def nodes(self, row: int) -> tuple[int, ...]:
         return self.sets[int(self.of[row])]
@@ -80,9 +89,9 @@ def commit_states(
 ) -> list[str]:
     """COMMITTED, UNCOMMITTED or UNKNOWN for each batch.
 
-    voters: the quorum; empty if the log does not name it. A batch is committed
-    if one node's log leads from it without a gap to a committed point (Raft's log matching): a batch that a majority
-    holds, or one of `points`. If the log in between is missing, another branch may have been committed there: UNKNOWN.
+    voters: the quorum; empty if the log does not name it. A batch is committed if one node's log leads from it without
+    a gap to a committed point (Raft's log matching): a batch that a majority holds, or one of `points`. If the log in
+    between is missing, another branch may have been committed there: UNKNOWN.
     """
     kept = surviving(epoch, base_offset)
     committed = np.zeros(len(epoch), dtype=bool)

@@ -15,9 +15,10 @@ from itertools import islice
 import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
+from replay.cluster.boots import LoggedProcess
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
-from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Said
+from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, Said
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
 
@@ -275,11 +276,16 @@ class LineReader:
         elected_ms = int(self.facts.timestamp_ms[row]) - self.terms.cluster.clock.error_ms
         if int(self.states.leader[row]) != term.leader and logged.last_ms >= elected_ms:
             return OPEN
-        loads = [load for load in self.lines.loads if load.broker == term.leader and logged.is_of_the_next(load.at_ms)]
+        loads = self.loads_of_the_next(term.leader, logged)
         kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
-        if len({load.log_end for load in loads}) != 1 or not all(kept):
+        if not loads or not all(kept):
             return OPEN
         return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
+
+    def loads_of_the_next(self, broker: int, logged: LoggedProcess) -> list[Load]:
+        """The lines with the log end that the process after that one loaded; none if they differ."""
+        loads = [load for load in self.lines.loads if load.broker == broker and logged.is_of_the_next(load.at_ms)]
+        return loads if len({load.log_end for load in loads}) == 1 else []
 
     def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if

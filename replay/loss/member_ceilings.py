@@ -86,13 +86,12 @@ class _Member:
         logged = None if now is None else self.terms.cluster.processes.get((self.broker, now.broker_epoch))
         if session is None or now is None or logged is None or not self._was_gone(now):
             return
-        loads = [
-            load for load in self.reader.lines.loads if load.broker == self.broker and logged.is_of_the_next(load.at_ms)
-        ]
-        if len({load.log_end for load in loads}) == 1:
-            late = all(load.at_ms - self.error_ms >= self.term.end_ms + PROPAGATION_MS for load in loads)
-            if late and all(self._ran_on(session, load.at_ms) for load in loads):
-                yield Bound(loads[0].log_end, loads[0].row, inference=MEMBERS_LOG_END)
+        loads = self.reader.loads_of_the_next(self.broker, logged)
+        late = all(load.at_ms - self.error_ms >= self.term.end_ms + PROPAGATION_MS for load in loads)
+        if not loads:
+            return
+        if late and all(self._ran_on(session, load.at_ms) for load in loads):
+            yield Bound(loads[0].log_end, loads[0].row, inference=MEMBERS_LOG_END)
 
     def followed(self) -> Iterator[Bound]:
         """Its log end when the process that had followed the last leader learned that this one had gone.
@@ -117,8 +116,7 @@ class _Member:
         that it was no member, or that somebody else leads."""
         after, gone_ms = self.last + 1, self.term.end_ms + PROPAGATION_MS
         known_ms = self.at_ms(after) + self.terms.cluster.heard_ms + PROPAGATION_MS
-        again = self.terms.sessions.begun(self.term.leader, int(self.terms.facts.batch[self.term.first]))
-        led_until_ms = min([self.term.end_ms, *(s.begin_ms for s in again[:1])])
+        led_until_ms = min([self.term.end_ms, *self._leader_again_ms()])
         return min(gone_ms, known_ms) if after < self.term.end and known_ms <= led_until_ms else gone_ms
 
     def _was_gone(self, session: Session) -> bool:
@@ -133,8 +131,12 @@ class _Member:
             return None
         logged = self.terms.cluster.processes.get((self.term.leader, session.broker_epoch))
         times = [] if logged is None or logged.next_ms is None else [logged.next_ms[0] + self.error_ms]
+        return min([*times, *self._leader_again_ms()], default=None)
+
+    def _leader_again_ms(self) -> list[int]:
+        """When the leader registered again after its term had begun; empty if it did not."""
         again = self.terms.sessions.begun(self.term.leader, int(self.terms.facts.batch[self.term.first]))
-        return min([*times, *(s.begin_ms for s in again[:1])], default=None)
+        return [session.begin_ms for session in again[:1]]
 
     def _kept_log_dirs(self, session: Session) -> bool:
         until_ms = self.at_ms(self.row) + PROPAGATION_MS
