@@ -1,8 +1,8 @@
 """Ingest: a capture's files -> evidence tables. Idempotent: rows that are already in the lake are not written again.
 
-The driver frames metadata files and reads all other files. Tasks decode the metadata records and write them: of a batch
-that several nodes hold, one copy (jobs/ingest/records.py). evidence_files is written last, so an interrupted ingest is
-repeated by ingesting the capture again.
+The driver frames metadata files and reads all other files but large logs of nodes, which tasks read. Tasks also decode
+the metadata records and write them: of a batch that several nodes hold, one copy (jobs/ingest/records.py).
+evidence_files is written last, so an interrupted ingest is repeated by ingesting the capture again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.broker_logs.boot_ids import read_boot_ids
-from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.remote import Location
@@ -27,6 +26,7 @@ from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
 from jobs.ingest.archives import archive_mark, ingested_as
+from jobs.ingest.broker_logs import read_logs
 from jobs.ingest.captures import TABLE, manifest_of, write_row
 from jobs.ingest.log_batches import merged_batches
 from jobs.ingest.receipt import receipt
@@ -110,10 +110,7 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     since = lake.cluster_version(_LAST, cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
-    patterns = settings.evidence.log_patterns
-    logs_of_brokers = read_broker_logs(
-        capture.name, capture.files, patterns, limits=capture.limits, is_collected=capture.is_collected
-    )
+    logs_of_brokers = read_logs(capture, settings)
     boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     write.begin(cluster)

@@ -35,7 +35,9 @@ Show = Callable[[int], None]
 _POLLED_SECONDS = 0.5
 _ATTEMPTS, _PAUSE_SECONDS = 3, 0.5
 _NO_RUN = "kraft-forensics"  # the job group of what is no part of a run
-_OUTCOMES = pa.schema([("index", pa.int64()), ("outcome", pa.binary())])
+# A result travels in parts, in order: a message of Spark Connect has at most 128 MiB.
+_PARTS = pa.schema([("index", pa.int64()), ("part", pa.binary())])
+_PART_BYTES = 16 << 20
 
 
 class Runner(Protocol):
@@ -98,13 +100,17 @@ class Session:
     ) -> list[Result | KraftForensicsError]:
         def outcomes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for index in (index for batch in batches for index in batch.column(0).to_pylist()):
-                found = pickle.dumps(_outcome(function, items[index]))
-                yield pa.RecordBatch.from_pydict({"index": [index], "outcome": [found]}, schema=_OUTCOMES)
+                found = memoryview(pickle.dumps(_outcome(function, items[index])))
+                for start in range(0, len(found), _PART_BYTES):
+                    part = bytes(found[start : start + _PART_BYTES])
+                    yield pa.RecordBatch.from_pylist([{"index": index, "part": part}], schema=_PARTS)
 
-        frame = self.session.range(0, len(items), 1, len(items)).mapInArrow(outcomes, "index long, outcome binary")
+        frame = self.session.range(0, len(items), 1, len(items)).mapInArrow(outcomes, "index long, part binary")
+        parts: dict[int, list[bytes]] = {}
         with _tagged(self.session, name, show):
-            rows = frame.toArrow().sort_by("index")
-        return [pickle.loads(found) for found in rows["outcome"].to_pylist()]
+            for row in frame.toArrow().to_pylist():
+                parts.setdefault(row["index"], []).append(row["part"])
+        return [pickle.loads(b"".join(parts[index])) for index in range(len(items))]
 
 
 def is_remote() -> bool:

@@ -71,6 +71,14 @@ def test_results_come_in_order(runner: Runner) -> None:
     assert runner.run(halved, [8, 2, 40, 6, 0], "halve, five times", None) == [4, 1, 20, 3, 0]
 
 
+def zeros(count: int) -> bytes:
+    return bytes(count)
+
+
+def test_a_result_may_be_larger_than_a_message_of_spark_connect(runner: Runner) -> None:
+    assert runner.run(zeros, [140 << 20, 3], "zeros", None) == [bytes(140 << 20), bytes(3)]
+
+
 def test_an_error_for_the_user_keeps_its_type_and_text(runner: Runner) -> None:
     if isinstance(runner, Local):
         with pytest.raises(OddError, match="3 is odd"):
