@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from jobs.cli.recorded import recorded
+from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
     ClusterOption,
-    DocumentFormat,
-    DocumentFormatOption,
     FormatOption,
     LakeArgument,
     LakeOption,
     LakesArgument,
+    StatusFormat,
+    duration_ms,
 )
 from jobs.console.output import Format, print_rows, show_message
 from jobs.console.progress import progress_steps
@@ -29,20 +31,51 @@ def status(
     given: LakesArgument = None,
     runs: Annotated[int, typer.Option("--runs", min=0, help="Also list so many of the newest runs.")] = 0,
     captures: Annotated[bool, typer.Option("--captures", help="Also list the captures.")] = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Also list the kinds of evidence and their age.")
+    ] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Also list the tables and their size.")] = False,
+    max_age_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--max-age",
+            parser=duration_ms,
+            metavar="TIME",
+            help="Exit with code 3 if the newest record of a cluster's metadata log is older: 26h, 90min.",
+        ),
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: Annotated[StatusFormat, typer.Option("--format", help="Output format.")] = StatusFormat.TABLE,
 ) -> None:
-    """Show what lakes hold, how the last runs ended, how old the evidence is, and what is out of date."""
+    """Show what was found in each cluster, the worst first, how old its evidence is, and how its last run ended."""
     from jobs.lake.lake import Lake
     from jobs.queries.status import status_of
-    from jobs.queries.status_output import print_status
+    from jobs.queries.status_output import metrics_of, print_status
 
     now_ms = time.time_ns() // 1_000_000
     found = [status_of(Lake(root), now_ms, runs, captures) for root in given or [lake]]
-    if form is DocumentFormat.JSON:
+    if form is StatusFormat.JSON:
         print(json.dumps({"lakes": found}, indent=2))
+    elif form is StatusFormat.OPENMETRICS:
+        print(metrics_of(found), end="")
     else:
-        print_status(found)
+        print_status(found, evidence, tables)
+    if max_age_ms is not None and (late := list(_too_old(found, max_age_ms))):
+        for line in late:
+            show_message(line, WARNING)
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _too_old(lakes: list[dict[str, Any]], max_age_ms: int) -> Iterator[str]:
+    for lake in lakes:
+        if not lake["clusters"]:
+            yield f"{lake['lake']}: no captures"
+        for cluster in lake["clusters"]:
+            place, age_ms = f"{lake['lake']}: cluster {cluster['cluster_id']}", cluster["log_age_ms"]
+            if age_ms is None:
+                yield f"{place}: no record of the metadata log was captured"
+            elif age_ms > max_age_ms:
+                yield f"{place}: the newest record of the metadata log is {age_ms / 3_600_000:.1f} h old"
 
 
 def maintain(

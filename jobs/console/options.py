@@ -70,6 +70,27 @@ class DocumentFormat(StrEnum):
     JSON = "json"
 
 
+class StatusFormat(StrEnum):
+    """--format of `status`."""
+
+    TABLE = "table"
+    JSON = "json"
+    OPENMETRICS = "openmetrics"
+
+
+def duration_ms(text: str) -> int:
+    """A time such as 26h, 90min or `1d 2h` (as pandas.Timedelta has it) in ms. Errors: BadParameter."""
+    from pandas import Timedelta
+
+    try:
+        found = Timedelta(text).total_seconds()
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no time such as 26h, 90min or '1d 2h'") from error
+    if not found > 0 or text.strip().isdecimal():  # a number without a unit would be nanoseconds
+        raise typer.BadParameter(f"{text!r}: give a time with its unit, e.g. 26h")
+    return round(found * 1000)
+
+
 Captures = Annotated[
     list[str],
     typer.Argument(

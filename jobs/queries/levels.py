@@ -25,14 +25,15 @@ def levels(lake: Lake, running: bool = False) -> set[str]:
     found: set[str] = set()
     for cluster in lake.clusters():
         rows = with_status(lake, cluster, lake.read("findings", cluster, ("kind", *KEY)), running)
-        found |= _levels(rows)
-        found |= {NEW_PREFIX + level for level in _levels(rows.filter(pc.equal(rows[STATUS], NEW)))}
+        found |= levels_of(rows)
+        found |= {NEW_PREFIX + level for level in levels_of(rows.filter(pc.equal(rows[STATUS], NEW)))}
         if not lake.count("partition_history", cluster):
             found |= {UNKNOWN, NEW_PREFIX + UNKNOWN}
     return found
 
 
-def _levels(rows: pa.Table) -> set[str]:
+def levels_of(rows: pa.Table) -> set[str]:
+    """The levels of some findings. rows: with kind, verdict and severity."""
     is_window = pc.equal(rows["kind"], HWM_REGRESSION)
     is_fault = pc.is_in(rows["kind"], pa.array(of_section(Section.FAULTS)))
     is_grave = pc.is_in(rows["severity"], pa.array(_GRAVE))

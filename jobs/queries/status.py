@@ -1,5 +1,5 @@
-"""`status`: what a lake holds, how its last runs ended, how old its evidence is, what is out of date. Reads the tables'
-logs and a few columns; needs no JVM and changes nothing."""
+"""`status`: what was found in each cluster, how old its newest metadata log is, how its last run ended, what is out of
+date, what a lake holds. Reads the tables' logs and a few columns; needs no JVM and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,39 +12,53 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.lake.data_files import listed
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
 from jobs.provenance.fingerprint import CODE_VERSION
+from jobs.queries.levels import UNKNOWN, levels_of
+from jobs.verdict.status import KEY, NEW, counts, with_status
+from replay.findings.kinds import HWM_REGRESSION
+from replay.loss.verdicts import EXCLUDED, PROVEN
 
 Row = dict[str, Any]
 _RUNS = "runs"
 _RUN = ("run_id", "command", "started_ms", "ended_ms", "outcome", "exit_code", "valid")
 _MORE = ("captures", "quality_failed", "error")
 _CAPTURES = "captures"
+_FILE = (CLUSTER_ID, "capture", "kind", "captured_at_ms", "last_timestamp_ms")
 _STAGES = ("replay", "detect", "quality")
+_LOGS = (METADATA_SEGMENT, DUMP_LOG)
+# What a cluster's findings say, the worst first.
+LOST, MAY_HAVE_LOST, NOT_KNOWN, NOT_JUDGED, NOTHING_LOST = ANSWERS = (
+    *("lost", "may_have_lost", "not_known"),
+    *("not_judged", "nothing_lost"),
+)
 
 
 def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool = False) -> Row:
     """The state of a lake, as JSON types.
 
-    lake; clusters: see `_cluster`; runs: the newest `most_runs` rows of `runs`, the newest first; captures: of each
-    cluster, the one ingested last first; both with the columns of the table, empty if not asked for; tables: `table`,
-    `rows`, `files` and `bytes` by the table's log, for those that have rows; bytes: of all tables; other_bytes: of
-    everything else in the lake's folder (files that no commit needs, logs, reports), null in an object store, where
-    listing takes long. Errors: LakeError if there is no lake.
+    lake; clusters: see `_cluster`, with `bytes` of its files in tables, the worst first; runs: the newest `most_runs`
+    rows of `runs`, the newest first; captures: of each cluster, the one ingested last first; both with the columns of
+    the table, empty if not asked for; tables: `table`, `rows`, `files` and `bytes` by the table's log, for those that
+    have rows; bytes: of all tables; other_bytes: of everything else in the lake's folder (files that no commit needs,
+    logs, reports), null in an object store, where listing takes long. Errors: LakeError if there is no lake.
     """
     lake.require()
     found = {name: table for name in TABLES if (table := _open(lake, name)) is not None}
-    tables = [_size(name, table) for name, table in found.items()]
+    listings = {name: listed(table) for name, table in found.items()}
+    tables = [_size(name, rows) for name, rows in listings.items()]
     size = sum(row["bytes"] for row in tables)
-    files = lake.read("evidence_files", None, (CLUSTER_ID, "capture", "kind", "captured_at_ms"))
+    files = lake.read("evidence_files", None, _FILE)
     runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist() if _RUNS in found else []
-    clusters = sorted(files[CLUSTER_ID].unique().to_pylist())
+    ids = sorted(files[CLUSTER_ID].unique().to_pylist())
+    clusters = [{**_cluster(lake, each, found, files, runs, now_ms), "bytes": _bytes(listings, each)} for each in ids]
     return {
         "lake": shown(lake.root),
-        "clusters": [_cluster(lake, cluster, found, files, runs, now_ms) for cluster in clusters],
+        "clusters": sorted(clusters, key=gravity),
         "runs": sorted(runs, key=lambda row: -row["started_ms"])[:most_runs],
         "captures": _captures(lake) if with_captures and _CAPTURES in found else [],
         "tables": [row for row in tables if row["rows"]],
@@ -65,8 +79,19 @@ def _open(lake: Lake, name: str) -> DeltaTable | None:
         return None
 
 
-def _size(name: str, table: DeltaTable) -> Row:
-    files = listed(table)
+def gravity(cluster: Row) -> tuple[int, int, int, str]:
+    """By which clusters are sorted, the worst first. cluster: of `status_of`."""
+    found = cluster["found"]
+    return ANSWERS.index(found["answer"]), -found["lost_records"], -found["open"], cluster["cluster_id"]
+
+
+def _bytes(listings: Mapping[str, list[Row]], cluster: str) -> int:
+    """Of the files that tables have for a cluster."""
+    own = (file for files in listings.values() for file in files if file.get(f"partition.{CLUSTER_ID}") == cluster)
+    return sum(file["size_bytes"] for file in own)
+
+
+def _size(name: str, files: list[Row]) -> Row:
     rows, size = (sum(file[column] or 0 for file in files) for column in ("num_records", "size_bytes"))
     return {"table": name, "rows": rows, "files": len(files), "bytes": size}
 
@@ -78,18 +103,23 @@ def _folder_bytes(root: Path) -> int:
 def _cluster(
     lake: Lake, cluster: str, tables: Mapping[str, DeltaTable], files: pa.Table, runs: list[Row], now_ms: int
 ) -> Row:
-    """cluster_id; captures: their number; last_run: the newest row of `runs`, null if there is none; valid: of the
-    newest run that judged; evidence: for each kind of file its number, the newest capture time and its age, null if no
-    file says; out_of_date: see `_out_of_date`."""
+    """cluster_id; captures: their number; found: see `_found`; log_until_ms, log_age_ms: of the newest record of the
+    captured metadata log, null if there is none; last_run: the newest row of `runs`, null if there is none; valid,
+    quality_failed: of the newest run that judged, or checked; evidence: for each kind of file its number, the newest
+    capture time and its age, null if no file says; out_of_date: see `_out_of_date`."""
     own = files.filter(pc.equal(files[CLUSTER_ID], cluster))
     of_cluster = sorted((row for row in runs if row[CLUSTER_ID] == cluster), key=lambda row: row["ended_ms"])
-    judged = [row["valid"] for row in of_cluster if row["valid"] is not None]
     kinds = own.group_by("kind").aggregate([("captured_at_ms", "max"), ([], "count_all")]).to_pylist()
+    until_ms = pc.max(own.filter(pc.is_in(own["kind"], pa.array(_LOGS)))["last_timestamp_ms"]).as_py()
     return {
         "cluster_id": cluster,
         "captures": pc.count_distinct(own["capture"]).as_py(),
-        "last_run": {name: of_cluster[-1][name] for name in _RUN} if of_cluster else None,
-        "valid": judged[-1] if judged else None,
+        "found": _found(lake, cluster, tables),
+        "log_until_ms": until_ms,
+        "log_age_ms": None if until_ms is None else now_ms - until_ms,
+        "last_run": _run(of_cluster[-1]) if of_cluster else None,
+        "valid": _newest(of_cluster, "valid"),
+        "quality_failed": _newest(of_cluster, "quality_failed"),
         "evidence": [
             {
                 "kind": row["kind"],
@@ -100,6 +130,35 @@ def _cluster(
             for row in sorted(kinds, key=lambda row: str(row["kind"]))
         ],
         "out_of_date": _out_of_date(lake, cluster, tables),
+    }
+
+
+def _run(row: Row) -> Row:
+    return {**{name: row[name] for name in _RUN}, "took_ms": row["ended_ms"] - row["started_ms"]}
+
+
+def _newest(runs: list[Row], column: str) -> Any:
+    return next((row[column] for row in reversed(runs) if row[column] is not None), None)
+
+
+def _found(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> Row:
+    """answer: one of ANSWERS; lost_records: of the proven windows together, at least; how many windows are proven, open
+    (neither proven nor excluded) and excluded; new: findings that are new and not acknowledged."""
+    is_judged = "findings" in tables and "inputs" in lake.made("findings", cluster)
+    rows = with_status(lake, cluster, lake.read("findings", cluster, ("kind", "loss_min", *KEY)))
+    windows = rows.filter(pc.equal(rows["kind"], HWM_REGRESSION))
+    proven = windows.filter(pc.equal(windows["verdict"], PROVEN))
+    excluded = pc.sum(pc.equal(windows["verdict"], EXCLUDED)).as_py() or 0
+    is_open = len(windows) - len(proven) - excluded
+    is_known = UNKNOWN not in levels_of(rows) and lake.count("partition_history", cluster)
+    answer = LOST if len(proven) else MAY_HAVE_LOST if is_open else NOTHING_LOST if is_known else NOT_KNOWN
+    return {
+        "answer": answer if is_judged else NOT_JUDGED,
+        "lost_records": sum(loss or 0 for loss in proven["loss_min"].to_pylist()),
+        "proven": len(proven),
+        "open": is_open,
+        "excluded": excluded,
+        "new": counts(rows)[NEW],
     }
 
 

@@ -1,44 +1,63 @@
-"""Print the state of lakes as tables that fit the terminal."""
+"""Print the state of lakes: as tables that fit the terminal, or as metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.registry import Collector
+
 from jobs.console.output import print_table, printable, utc
+from jobs.queries.status import LOST, MAY_HAVE_LOST, NOT_JUDGED, NOT_KNOWN, NOTHING_LOST, gravity
 
 Row = dict[str, Any]
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
-def print_status(lakes: Sequence[Row]) -> None:
-    """For each lake a table of clusters, one of evidence and one of sizes, and those of runs and captures that it has.
-    lakes: of status.py:status_of."""
-    for number, lake in enumerate(lakes):
-        if number:
-            print()
-        title = f"lake {printable(lake['lake'])}"
-        if lake["clusters"]:
-            print_table(list(_CLUSTER), [_cluster(c) for c in lake["clusters"]], title, _DROP)
-        else:
-            print(f"{title}: no captures")
-        for title, rows in (
+_ANSWERS = {
+    LOST: "LOST at least {lost_records}",
+    MAY_HAVE_LOST: "MAY HAVE LOST",
+    NOT_KNOWN: "not known",
+    NOT_JUDGED: "not judged",
+    NOTHING_LOST: "nothing lost",
+}
+
+
+def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables: bool = False) -> None:
+    """A table with a row for each cluster of all lakes, the worst first, and for each lake the runs and captures that
+    it has, its evidence and its tables if asked for. lakes: of status.py:status_of."""
+    clusters = sorted(
+        ({**cluster, "lake": lake["lake"]} for lake in lakes for cluster in lake["clusters"]), key=gravity
+    )
+    columns = [name for name in _CLUSTER if name != "lake" or len(lakes) > 1]
+    if clusters:
+        print_table(columns, [_cluster(each) for each in clusters], None, _DROP)
+    for lake in lakes:
+        of_lake = f" of {printable(lake['lake'])}" if len(lakes) > 1 else ""
+        if not lake["clusters"]:
+            print(f"lake {printable(lake['lake'])}: no captures")
+        evidence = [_evidence(c, row) for c in lake["clusters"] for row in c["evidence"]] if with_evidence else []
+        for name, rows in (
             ("newest runs", [_run(row) for row in lake["runs"]]),
             ("captures", [_capture(row) for row in lake["captures"]]),
-            ("evidence", [_evidence(c, row) for c in lake["clusters"] for row in c["evidence"]]),
+            ("evidence", evidence),
         ):
             if rows:
                 print()
-                print_table(list(rows[0]), rows, title, _LESS.get(title))
-        more = "" if lake["other_bytes"] is None else f", {_size(lake['other_bytes'])} beside them"
-        print()
-        title = f"tables: {_size(lake['bytes'])}{more}"
-        sizes = [{**row, "bytes": _size(row["bytes"])} for row in lake["tables"]]
-        print_table(["table", "rows", "files", "bytes"], sizes, title)
+                print_table(list(rows[0]), rows, name + of_lake, _LESS.get(name))
+        if with_tables:
+            more = "" if lake["other_bytes"] is None else f", {_size(lake['other_bytes'])} beside them"
+            sizes = [{**row, "bytes": _size(row["bytes"])} for row in lake["tables"]]
+            print()
+            print_table(["table", "rows", "files", "bytes"], sizes, f"tables{of_lake}: {_size(lake['bytes'])}{more}")
 
 
-_CLUSTER = ("cluster", "captures", "last run", "ended (UTC)", "outcome", "exit", "valid", "out of date")
-_DROP = ("captures", "exit", "outcome", "last run")
+_CLUSTER = ("cluster", "found", "new", "log age", "last run (UTC)", "outcome", "size", "out of date", "lake")
+_DROP = ("size", "outcome", "out of date", "lake", "last run (UTC)")
 # Columns that a narrow table leaves out.
 _LESS = {
     "newest runs": ("exit", "captures", "took", "valid"),
@@ -51,15 +70,22 @@ def _cluster(row: Row) -> Row:
     run = row["last_run"] or {}
     values = (
         row["cluster_id"],
-        row["captures"],
-        run.get("command", "none"),
-        utc(run.get("ended_ms")),
-        run.get("outcome", ""),
-        run.get("exit_code"),
-        row["valid"] or "not judged",
+        _found(row["found"]),
+        row["found"]["new"],
+        _age(row["log_age_ms"]) or "no log",
+        utc(run.get("ended_ms"))[:19],
+        f"{run.get('command', 'none')} {run.get('outcome', '')}".rstrip(),
+        _size(row["bytes"]),
         "; ".join(f"{each['stage']}: {each['because']}" for each in row["out_of_date"]) or "nothing",
+        row["lake"],
     )
     return dict(zip(_CLUSTER, values, strict=True))
+
+
+def _found(found: Row) -> str:
+    text = _ANSWERS[found["answer"]].format(**found)
+    is_open = found["open"] and found["answer"] in (LOST, MAY_HAVE_LOST)
+    return f"{text}; {found['open']} open" if is_open else text
 
 
 def _run(row: Row) -> Row:
@@ -93,6 +119,43 @@ def _capture(row: Row) -> Row:
 def _evidence(cluster: Row, row: Row) -> Row:
     values = (cluster["cluster_id"], row["kind"], row["files"], utc(row["newest_ms"]), _age(row["age_ms"]))
     return dict(zip(_EVIDENCE, values, strict=True))
+
+
+def metrics_of(lakes: Sequence[Row]) -> str:
+    """The state as OpenMetrics text, all gauges; what is not known has no sample. lakes: of status.py:status_of."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Metrics(lakes))
+    return generate_latest(registry).decode()
+
+
+# By name: help, and where a cluster's value is; null: no sample.
+_METRICS = {
+    "lost_records": ("Acknowledged records that are proven lost, at least.", "found.lost_records"),
+    "proven_windows": ("Windows in which a loss is proven.", "found.proven"),
+    "open_windows": ("Windows that are neither proven nor excluded.", "found.open"),
+    "new_findings": ("Findings that are new and not acknowledged.", "found.new"),
+    "log_age_seconds": ("Age of the newest captured record of the metadata log.", "log_age_ms"),
+    "run_seconds": ("How long the last run took.", "last_run.took_ms"),
+    "run_exit_code": ("Exit code of the last run.", "last_run.exit_code"),
+    "quality_failed": ("Expectations that the last check of the tables did not meet.", "quality_failed"),
+    "table_bytes": ("Of the cluster's files in tables.", "bytes"),
+}
+
+
+class _Metrics(Collector):
+    def __init__(self, lakes: Sequence[Row]) -> None:
+        self.lakes = lakes
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, (about, place) in _METRICS.items():
+            family = GaugeMetricFamily(f"kraft_forensics_{name}", about, labels=["cluster_id", "lake"])
+            for lake in self.lakes:
+                for cluster in lake["clusters"]:
+                    value = reduce(lambda row, key: row and row[key], place.split("."), cluster)
+                    if value is not None:
+                        labels = [cluster["cluster_id"], lake["lake"]]
+                        family.add_metric(labels, value / 1000 if place.endswith("_ms") else value)
+            yield family
 
 
 def _age(age_ms: int | None) -> str:

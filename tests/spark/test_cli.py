@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -225,3 +226,18 @@ def test_the_error_of_a_stage_without_a_lake_has_advice(command: str, tmp_path: 
     result = cli(command, "--lake", tmp_path)
     assert result.exit_code == 1
     assert "kraft-forensics ingest" in str(result.exception)
+
+
+def test_status_says_what_was_found_the_worst_first(job: Job) -> None:
+    (lake,) = json.loads(cli("status", job.pipeline.root, "--format", "json").stdout)["lakes"]
+    ids = {cluster: name for name, cluster in job.clusters.items()}
+    answers = [(ids[row["cluster_id"]], row["found"]["answer"]) for row in lake["clusters"]]
+    assert answers == [("unclean", "lost"), ("churn", "lost"), ("elr", "nothing_lost")]
+    for row in lake["clusters"]:
+        of_windows = pc.field("kind") == "hwm_regression"
+        windows = job.lake.rows("findings", row["cluster_id"], ("verdict", "loss_min"), of_windows)
+        verdicts = Counter(window["verdict"] for window in windows)
+        found = row["found"]
+        assert (found["proven"], found["excluded"]) == (verdicts["proven"], verdicts["excluded"])
+        assert found["open"] == verdicts["possible"] + verdicts["undetermined"]
+        assert found["lost_records"] == sum(w["loss_min"] for w in windows if w["verdict"] == "proven")

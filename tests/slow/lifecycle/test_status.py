@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as families_of_text_format
 from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lake.lake import Lake
 from jobs.provenance import fingerprint
-from jobs.queries.status import status_of
+from jobs.queries.status import gravity, status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.slow.test_crashes import run
 from tests.support.digests import digests
 
 
 def only(lake: Lake, now_ms: int = 0) -> dict[str, Any]:
+    """The only cluster of a lake."""
     (found,) = status_of(lake, now_ms)["clusters"]
     return dict(found)
 
@@ -51,6 +54,46 @@ def test_the_age_of_evidence_is_that_of_the_newest_file_of_its_kind(lake: Lake, 
         times = [r["captured_at_ms"] for r in rows if r["kind"] == each["kind"] and r["captured_at_ms"] is not None]
         assert each["newest_ms"] == max(times, default=None)
         assert each["age_ms"] == (1_800_000_000_000 - max(times) if times else None)
+
+
+def test_clusters_are_sorted_by_gravity() -> None:
+    def row(name: str, answer: str, lost: int = 0, is_open: int = 0) -> dict[str, Any]:
+        return {"cluster_id": name, "found": {"answer": answer, "lost_records": lost, "open": is_open}}
+
+    rows = [
+        *(row("e", "nothing_lost"), row("d", "not_known"), row("c", "may_have_lost", 0, 2)),
+        *(row("b", "lost", 1), row("a", "lost", 30, 1)),
+    ]
+    assert [each["cluster_id"] for each in sorted(rows, key=gravity)] == ["a", "b", "c", "d", "e"]
+
+
+def test_the_age_of_the_log(lake: Lake, cluster: str) -> None:
+    until_ms = max(row["max_timestamp_ms"] for row in lake.rows("log_batches", cluster, ("max_timestamp_ms",)))
+    found = only(lake, until_ms + 90_000)
+    assert (found["log_until_ms"], found["log_age_ms"]) == (until_ms, 90_000)
+
+
+@pytest.mark.parametrize(("age", "code"), [("1s", 3), ("100000d", 0), ("26", 2), ("-1h", 2), ("soon", 2)])
+def test_an_old_log_has_an_exit_code(lake: Lake, cluster: str, age: str, code: int) -> None:
+    result = CliRunner().invoke(app, ["status", str(lake.root), "--max-age", age])
+    assert result.exit_code == code, result.output
+    assert (f"cluster {cluster}: the newest record of the metadata log is" in result.stderr) == (code == 3)
+
+
+def test_prometheus_reads_the_metrics(lake: Lake, cluster: str) -> None:
+    text = CliRunner().invoke(app, ["status", str(lake.root), "--format", "openmetrics"]).stdout
+    assert text.endswith("# EOF\n")
+    names = {"cluster_id": cluster, "lake": str(lake.root)}
+    for parsed in (text_string_to_metric_families(text), families_of_text_format(text)):  # the second for node_exporter
+        families = {family.name.removeprefix("kraft_forensics_"): family for family in parsed}
+        assert {family.type for family in families.values()} == {"gauge"}
+        values = {name: sample.value for name, family in families.items() for sample in family.samples}
+        assert all(sample.labels == names for family in families.values() for sample in family.samples)
+        found = only(lake)
+        assert values["lost_records"] == found["found"]["lost_records"]
+        assert (values["open_windows"], values["table_bytes"]) == (found["found"]["open"], found["bytes"])
+        # No run was recorded here, and nothing was checked.
+        assert not values.keys() & {"run_seconds", "quality_failed"}
 
 
 def test_what_a_new_capture_puts_out_of_date(captures: tuple[Path, Path], tmp_path: Path) -> None:
@@ -91,7 +134,11 @@ def test_several_lakes_and_a_table_that_an_earlier_release_lacks(lake: Lake, tmp
     assert not (other / "runs").exists()
     text = CliRunner().invoke(app, ["status", str(lake.root)], env={"COLUMNS": "160"}).stdout
     assert "quality: it has not run to its end" in text
-    assert "not judged" in text
+    assert "not known" in text  # no window, but a log that misses something
+    assert "evidence" not in text
+    more = CliRunner().invoke(app, ["status", str(lake.root), "--evidence", "--tables"], env={"COLUMNS": "160"}).stdout
+    assert "metadata_segment" in more
+    assert "partition_history" in more
 
 
 def test_runs_and_captures_are_listed_if_asked_for(captures: tuple[Path, Path], tmp_path: Path) -> None:
