@@ -54,7 +54,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics forget tuesday --lake lake",
         "kraft-forensics forget tuesday --capture monday.tar.xz --capture wednesday.tar.xz --yes --lake lake",
     ),
-    "upgrade": ("kraft-forensics upgrade lake",),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (
         "kraft-forensics describe --lake lake --topic orders --at-time 2026-11-21T00:39:36.570Z",

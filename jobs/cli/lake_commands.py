@@ -1,4 +1,4 @@
-"""Commands about a lake as a whole: `status`, `maintain`, `forget`, `upgrade`."""
+"""Commands about a lake as a whole: `status`, `maintain`, `forget`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from jobs.cli.recorded import recorded
-from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
     ClusterOption,
@@ -124,19 +123,3 @@ def forget(
     counts = f"{len(before - now)} gone, {len(now - before)} new, {len(before & now)} as before"
     show_message(f"findings, with their verdict and severity: {counts}")
     show_message(f"forget: {capture} is forgotten; `kraft-forensics maintain --retention-days 0` deletes its old files")
-
-
-def upgrade(given: LakeArgument = None, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Bring a lake of an earlier release to this one: its layout, and everything that is made from the evidence."""
-    from jobs.lake.lake import Lake
-    from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
-    from jobs.pipeline import Pipeline
-
-    files = Lake(given or lake)
-    with recorded("upgrade", files.root) as record:
-        for change in upgrade_layout(files):
-            show_message(f"upgrade: {change}")
-        Pipeline(files.root, (), record).remake()
-    for line in to_ingest_again(files):
-        show_message(f"upgrade: {line}", WARNING)
-    show_message("upgrade: the lake is of this release")

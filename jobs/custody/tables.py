@@ -72,13 +72,10 @@ def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
     damaged = False
     for file in lake.files(name, cluster):
         sha256 = expected.get(file.name)
-        if sha256 and (found := file_sha256(lake, f"{name}/{file.path}")) != sha256:
+        if sha256 is not None and (found := file_sha256(lake, f"{name}/{file.path}")) != sha256:
             damaged = True
             text = "is missing" if found is None else f"has SHA-256 {found}, and {sha256} was written"
             yield Difference(name, "file_changed", f"the file {text}", file.path)
-    if made and "mark" not in made[-1][1]:
-        yield Difference(name, "not_marked", "written by an earlier release, without digests", is_note=True)
-        return
     head, other = lake.head(name, cluster), replaced(lake, name, cluster)
     if other.gone or other.new:
         yield from _compare_rows(other)
@@ -98,11 +95,8 @@ def _broken_links(name: str, made: list[tuple[Row, Row]]) -> Iterator[Difference
     """Commits of a cluster that were edited, removed or added; oldest first."""
     before: Row = {}
     for commit, metadata in made:
-        mark, file = metadata.get("mark"), _commit_file(commit)
-        if mark is None:
-            if "mark" in before:
-                yield Difference(name, "commit_edited", "a commit without a mark after commits with one", file)
-        elif chain.link_of(metadata) != metadata.get("link") or mark.get("table") != name:
+        mark, file = metadata["mark"], _commit_file(commit)
+        if chain.link_of(metadata) != metadata.get("link") or mark.get("table") != name:
             yield Difference(name, "commit_edited", "the commit was edited: its metadata has another digest", file)
         elif before.get("link") != mark["previous"]:
             yield Difference(name, "commit_missing", "the commit before this one was edited, removed or added", file)

@@ -75,7 +75,7 @@ class DetectSummary:
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     """Rebuild the elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
-    lake.create()  # add the tables that are new in this release
+    lake.create()  # those that were deleted are made again
     return undisturbed(lambda: _detect(lake, cluster, settings, progress))
 
 

@@ -16,15 +16,21 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import CLUSTER_ID, INGESTED, SCHEMA_VERSION, STAGES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES
 
 Row = dict[str, Any]
 # Commits without a mark that this program makes, and that leave the rows as they are.
-OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN", "SET TBLPROPERTIES")
+OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "SET TBLPROPERTIES")
 
 
 class ChangedTableError(LakeError):
     """Another program has changed a cluster's rows of a table."""
+
+
+class OtherReleaseError(LakeError):
+    """Another release of this program wrote the lake."""
+
+    exit_code = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Head:
 
     @property
     def link(self) -> str | None:
-        """None: no commit has a mark, as in a lake of an earlier release."""
+        """None: there is no commit."""
         return self.made.get("link")
 
     @property
@@ -66,9 +72,9 @@ def marked(metadata: Mapping[str, Any], mark: Mapping[str, Any]) -> Row:
     """A commit's metadata with its mark and link.
 
     mark: `table`; `version`; `previous` link or null; `files`: files_digest after the commit; `added`: SHA-256 by file
-    name (empty: not known); `removed`: file names; `kept`: number of other files; `schema`: the tables' layout.
+    name; `removed`: file names; `kept`: number of other files; `layout`: of the tables.
     """
-    whole = {**metadata, "mark": {**mark, "writer": writer(), "schema": SCHEMA_VERSION}}
+    whole = {**metadata, "mark": {**mark, "writer": writer(), "layout": LAYOUT}}
     return {**whole, "link": link_of(whole)}
 
 
@@ -85,7 +91,7 @@ def metadata_of(commit: Row) -> Row:
         found = json.loads(text) if text else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and CLUSTER_ID in found else {}
+    return found if isinstance(found, dict) and found.keys() >= {CLUSTER_ID, "mark"} else {}
 
 
 def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> Head:
@@ -95,7 +101,7 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
     for commit in commits:
         made = metadata_of(commit)
         if made.get(CLUSTER_ID) == cluster_id:
-            if made.get("mark", {}).get("version", version) <= version:
+            if made["mark"]["version"] <= version:
                 break
             continue  # delta-rs reads the log anew: another process has committed since the table was opened
         if not made and commit.get("operation") not in OWN_OPERATIONS:
@@ -104,13 +110,24 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
         made = {}
     texts, problem = list(files), None
     by = author(others[0]) if others else "its log was edited"
-    if "mark" not in made:
-        return Head(version, made, by if texts and not made else None)
+    if not made:
+        return Head(version, made, by if texts else None)
     if link_of(made) != made.get("link") or made["mark"]["version"] != version:
         problem = "its newest mark was edited"
     elif files_digest(texts) != made["mark"]["files"]:
         problem = by
     return Head(version, made, problem)
+
+
+def require_layout(root: object, commits: Iterable[Row]) -> None:
+    """Check that a table's newest commit names the layout of this program. Errors: OtherReleaseError."""
+    made = next(filter(None, map(metadata_of, commits)), {})
+    if made and made["mark"].get("layout") != LAYOUT:
+        raise OtherReleaseError(
+            f"{root}: this lake is of another release ({made['mark']['writer']}): its tables have the layout "
+            f"{made['mark'].get('layout')}, those of this program {LAYOUT}. Make a new lake and ingest the captures "
+            "again; nothing else is needed for it."
+        )
 
 
 def author(commit: Row) -> str:

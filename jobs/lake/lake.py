@@ -28,8 +28,7 @@ from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
-from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.lake.versions import refuse_newer
+from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -52,11 +51,11 @@ class Lake:
         self.storage = Storage(root)
 
     def exists(self) -> bool:
-        """Errors: NewerLakeError: the newest commit of a newer release is in one of two tables."""
-        found = [name for name in ("evidence_files", "runs") if self.has(name)]
+        """Errors: OtherReleaseError if it has another layout: one of two tables has the newest commit."""
+        found = [name for name in (INGESTED[-1], "runs") if self.has(name)]
         for name in found:
-            refuse_newer(self.root, self.commits(name))
-        return "evidence_files" in found
+            chain.require_layout(self.root, self.commits(name))
+        return INGESTED[-1] in found
 
     def has(self, name: str) -> bool:
         """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed
@@ -79,13 +78,14 @@ class Lake:
             )
 
     def create(self) -> None:
-        """Create the tables that are missing. Another process may do so at the same time."""
+        """Create the tables that are missing, evidence_files last: a lake that exists has all of them. Another process
+        may do so at the same time."""
         from deltalake import CommitProperties, DeltaTable
         from deltalake.exceptions import DeltaError
 
         # A second try would create a table once more, on top of the other's.
         once, options = CommitProperties(max_commit_retries=0), self.storage.delta_options
-        for table in TABLES.values():
+        for table in sorted(TABLES.values(), key=lambda table: table.name == INGESTED[-1]):
             if self.has(table.name):
                 continue
             of = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
@@ -103,14 +103,14 @@ class Lake:
                         raise
 
     def delta(self, name: str) -> DeltaTable:
-        """The newest version of a table. Errors: deltalake's TableNotFoundError; LakeError if its log is damaged."""
+        """The newest version of a table. Errors: LakeError if it is missing or its log is damaged."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 
         try:
             return DeltaTable(self.storage.url(name), storage_options=self.storage.delta_options)
         except TableNotFoundError:
-            raise
+            raise LakeError(f"{self.root}: the table {name} is missing: another program deleted it") from None
         except DeltaError as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise LakeError(
@@ -121,7 +121,7 @@ class Lake:
     # Reading
 
     def dataset(self, name: str) -> Dataset:
-        """The newest version of a table. A column missing from a table of an earlier release is null.
+        """The newest version of a table.
 
         Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
         Python, and such a call while the process exits aborts it (tests/cases/reads_a_table_and_ends).
@@ -131,14 +131,11 @@ class Lake:
             raise LakeError(f"{self.root}: another program gave the table {name} a Delta feature that is not supported")
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         form = ParquetFileFormat(default_fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=True))
-        found = pa.schema(table.schema().to_arrow())
-        schema = pa.schema([*found, *(field for field in TABLES[name].schema if field.name not in found.names)])
-        partitions = table.metadata().partition_columns
-        fragments = []
-        for row in listed(table):
-            is_of = reduce(and_, (pc.field(c) == row[f"partition.{c}"] for c in partitions)) if partitions else None
-            fragments.append(form.make_fragment(unquote(row["path"]), system, is_of))
-        return FileSystemDataset(fragments, schema, form, system)
+        fragments = [
+            form.make_fragment(unquote(row["path"]), system, pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"])
+            for row in listed(table)
+        ]
+        return FileSystemDataset(fragments, TABLES[name].schema, form, system)
 
     def parts(
         self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
@@ -265,16 +262,15 @@ class Lake:
         adopted: Mapping[str, str] | None = None,
         data_change: bool = True,
     ) -> None:
-        """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
-        an earlier release are added first.
+        """Add and remove files of one cluster in one commit with the metadata `about`.
 
         since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
         of files of another program that have the rows of those before them (jobs/provenance/rewritten.py). data_change:
         False if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
-        files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
+        files stay that another program has changed.
         """
-        from deltalake import CommitProperties, Schema, Transaction
+        from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -286,25 +282,16 @@ class Lake:
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)
-            if table.metadata().partition_columns != [CLUSTER_ID]:
-                raise LakeError(
-                    f"{self.root}: this lake was made by an earlier release, which stored tables in another way. It "
-                    "can be read but not changed: ingest its captures into a new lake."
-                )
             version = table.transaction_version(cluster_id) or 0
             if since not in (None, version):
                 raise ChangedMeanwhileError(
                     f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again."
                 )
-            known = {field.name for field in table.schema().fields}
-            missing = [field for field in of.schema if field.name not in known]
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
             metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {}, adopted)
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
             try:
-                if missing:
-                    table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
                 table.create_write_transaction(
                     actions, "append", table.schema(), CLUSTER_ID, commit_properties=properties
                 )
@@ -330,14 +317,12 @@ class Lake:
         head = self._head(table, name, cluster_id)
         if kept and head.problem and adopted is None:
             raise chain.changed(self.root, name, cluster_id, head.problem)
-        # The files of an earlier release have no known digest.
-        added = add if head.link else [*kept, *add]
         mark = {
             "table": name,
             "version": version,
             "previous": head.link,
             "files": chain.files_digest(file.text for file in (*kept, *add)),
-            "added": {file.name: file.sha256 for file in added} | dict(adopted or {}),
+            "added": {file.name: file.sha256 for file in add} | dict(adopted or {}),
             "removed": sorted(removed),
             "kept": len(kept) if adopted is None else 0,
         }

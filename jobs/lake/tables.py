@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,8 @@ from replay.arrow import schemas as replay
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
-# Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
-SCHEMA_VERSION = 2
+# Raise this when the meaning of a column changes. New tables and columns change LAYOUT by themselves.
+SCHEMA_VERSION = 3
 CLUSTER_ID = "cluster_id"
 APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
@@ -362,6 +363,15 @@ _ALL = (
     _table("runs", "What a run of a command did (docs/operations.md)", RUNS, ("run_id",)),
 )
 TABLES = {t.name: t for t in _ALL}
+
+
+def _layout() -> str:
+    tables = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in _ALL]
+    return f"{SCHEMA_VERSION}-{sha256(repr(tables).encode()).hexdigest()[:8]}"
+
+
+# Of all tables. Every commit names it, and a lake of another layout is refused (jobs/lake/lake.py).
+LAYOUT = _layout()
 
 # The tables that each stage writes, the one that it writes last at the end.
 INGESTED = (

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from jobs.lake.chain import changed, metadata_of
+from jobs.lake.chain import OtherReleaseError, changed, metadata_of
 from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.lake import Lake
 from jobs.lake.storage import at_once
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, STAGES
-from jobs.lake.versions import newer
 from jobs.provenance.rewritten import adopt, changed_file, is_rewritten
 
 Row = dict[str, Any]
@@ -68,8 +67,8 @@ def goes_on_from(lake: Lake, name: str, cluster: str, found: str, recorded: str)
     version, _, link = recorded.partition(":")
     for commit in lake.commits(name):
         made = metadata_of(commit)
-        if made.get(CLUSTER_ID) == cluster and str(made.get("mark", {}).get("version")) == version:
-            return not link or str(made.get("link")).startswith(link)
+        if made.get(CLUSTER_ID) == cluster and str(made["mark"]["version"]) == version:
+            return str(made.get("link")).startswith(link)
     return True
 
 
@@ -114,10 +113,13 @@ def completion(lake: Lake, cluster: str, inputs: Sequence[str], written: Sequenc
 
 def is_up_to_date(lake: Lake, cluster: str, written: Sequence[str], fingerprint: str) -> bool:
     """Whether a stage's tables were made from these inputs, and are as it left them. written: as in `completion`.
-    Errors: NewerLakeError if the stage of a newer release made them."""
+    Errors: OtherReleaseError if the stage of a newer release made them."""
     last = lake.head(written[-1], cluster)
     if (code := last.made.get("code_version", 0)) > CODE_VERSION:
-        raise newer(lake.root, last.made["mark"]["writer"], f"code {code}", f"{CODE_VERSION}")
+        raise OtherReleaseError(
+            f"{lake.root}: {written[-1]} of {cluster} was made by a newer release ({last.made['mark']['writer']}, code "
+            f"{code}; this program has {CODE_VERSION}). Use that release."
+        )
     if last.problem or last.made.get("input_fingerprint") != fingerprint:
         return False
     heads = {name: lake.head(name, cluster) for name in written[:-1]}

@@ -27,7 +27,7 @@ def receipts(lake: Lake, cluster: str) -> list[Row]:
 
 
 def digest_of(lake: Lake, cluster: str, capture: str) -> str | None:
-    """SHA-256 of the list of a capture's files, when it was ingested last; None if that was by an earlier release."""
+    """SHA-256 of the list of a capture's files, when it was ingested last; None if it was forgotten since."""
     found: list[str] = [receipt["digest"] for receipt in receipts(lake, cluster) if receipt["capture"] == capture]
     return found[-1] if found else None
 

@@ -65,9 +65,9 @@ class Replaced:
 
 
 def expected_files(made: Iterable[Row]) -> dict[str, str]:
-    """SHA-256 by name of the files that a cluster has by its commits, oldest first; empty: not known."""
+    """SHA-256 by name of the files that a cluster has by its commits, oldest first."""
     files: dict[str, str] = {}
-    for mark in (metadata["mark"] for metadata in made if "mark" in metadata):
+    for mark in (metadata["mark"] for metadata in made):
         for name in mark["removed"] if mark["kept"] else list(files):
             files.pop(name, None)
         files |= mark["added"]
@@ -86,9 +86,8 @@ def replaced(lake: Lake, table: str, cluster: str) -> Replaced:
 
 
 def has_bytes(lake: Lake, name: str, sha256: str) -> bool:
-    """Whether a file of the lake is there and has this SHA-256; empty: not known, as of files of an earlier release."""
-    found = file_sha256(lake, name)
-    return found is not None and sha256 in ("", found)
+    """Whether a file of the lake is there and has this SHA-256."""
+    return file_sha256(lake, name) == sha256
 
 
 def file_sha256(lake: Lake, name: str) -> str | None:
@@ -109,7 +108,7 @@ def changed_file(lake: Lake, table: str, cluster: str) -> str | None:
         return None
     for commit in lake.commits(table):
         made = chain.metadata_of(commit)
-        for name, sha256 in made.get("mark", {}).get("added", {}).items() if made.get(CLUSTER_ID) == cluster else ():
+        for name, sha256 in made["mark"]["added"].items() if made.get(CLUSTER_ID) == cluster else ():
             file = files.pop(name, None)
             if file is not None and not has_bytes(lake, f"{table}/{file.path}", sha256):
                 return file.path
@@ -144,9 +143,9 @@ def same_rows(head: Head) -> Row:
 
 
 def rows_of(lake: Lake, table: str, files: Iterable[DataFile]) -> pa.Table:
-    """The rows of some files, without cluster_id. A column that a file of an earlier release lacks is null."""
+    """The rows of some files, without cluster_id."""
     schema, found = TABLES[table].file_schema, [TABLES[table].file_schema.empty_table()]
     for file in files:
         with lake.storage.open(f"{table}/{file.path}") as source:
-            found.append(pq.read_table(source, use_threads=False))
-    return pa.concat_tables(found, promote_options="default").select(schema.names).cast(schema)
+            found.append(pq.read_table(source, use_threads=False).select(schema.names).cast(schema))
+    return pa.concat_tables(found)

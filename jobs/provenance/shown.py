@@ -6,7 +6,7 @@ everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jobs.lake.chain import changed
 from jobs.lake.lake import Lake
@@ -23,13 +23,12 @@ def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
     Errors: ChangedTableError if another program has changed a table.
     """
     every = (*INGESTED, *REPLAYED, *DETECTED)
-    there = [name for name, is_there in zip(every, at_once(lake.has, every), strict=True) if is_there]
-    for tables in (INGESTED, *_DERIVED.values()):
-        for name in _missing(lake, cluster, tables, there):
+    for name, is_there in zip(every, at_once(lake.has, every), strict=True):
+        if not is_there:
             raise changed(lake.root, name, cluster, "the table is missing")
     # Before the heads: another run may commit both in between.
-    made = {stage: lake.made(tables[-1], cluster) for stage, tables in _DERIVED.items() if tables[-1] in there}
-    heads = heads_of(lake, cluster, there, adopting=False)
+    made = {stage: lake.made(tables[-1], cluster) for stage, tables in _DERIVED.items()}
+    heads = heads_of(lake, cluster, every, adopting=False)
     require_newest_evidence(lake, cluster, heads, [row.get("inputs", {}) for row in made.values()])
     require_bytes(lake, cluster, heads)
     for stage, row in made.items():
@@ -40,13 +39,3 @@ def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
         if newer := [name for name, head in recorded.items() if name in heads and heads[name] != head]:
             more = f" and {len(newer) - 1} more tables" if len(newer) > 1 else ""
             yield f"{cluster}: {last} is not of the newest {newer[0]}{more}: run `kraft-forensics {stage}`"
-
-
-def _missing(lake: Lake, cluster: str, tables: Sequence[str], there: Sequence[str]) -> Iterator[str]:
-    """Tables of a stage that had rows and are missing. A lake of an earlier release never had some."""
-    *others, last = tables
-    if last in there:
-        beside = lake.made(last, cluster).get("beside", {})
-        yield from (name for name in others if name not in there and not beside.get(name, "0:").startswith("0:"))
-    elif any(lake.cluster_version(name, cluster) for name in others if name in there):
-        yield last

@@ -68,7 +68,7 @@ def replay(
     Errors: LogConflictError if captures contradict each other; the history is then empty and the conflict is the only
     finding.
     """
-    lake.create()  # add the tables that are new in this release
+    lake.create()  # those that were deleted are made again
     return undisturbed(lambda: _replay(lake, cluster, settings, progress, start))
 
 
