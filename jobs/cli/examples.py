@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": (
         "kraft-forensics verify lake",
         "kraft-forensics verify lake --capture incident.tar.xz --all",
+        "kraft-forensics verify lake --adopt",
         "kraft-forensics verify --lake lake --signed custody.json --allowed-signers minisign.pub",
     ),
     "manifest": (

@@ -63,6 +63,13 @@ def can_be_replayed(found: Iterable[Difference]) -> bool:
     )
 
 
+def rewritten(found: Iterable[Difference]) -> list[str]:
+    """The tables whose files another program has rewritten with the same rows, and that differ in nothing else."""
+    found = list(found)
+    wrong = {difference.table for difference in found if not difference.is_note}
+    return [str(each.table) for each in found if each.what == "rewritten" and each.table not in wrong]
+
+
 def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
     commits = list(lake.commits(name))[::-1]
     made = [(c, m) for c in commits if (m := chain.metadata_of(c)).get(CLUSTER_ID) == cluster]

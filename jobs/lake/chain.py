@@ -144,10 +144,9 @@ def stage_of(table: str) -> str | None:
 def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedTableError:
     """The error for a table that is not what its newest commit left."""
     stage = stage_of(table)
-    if table in INGESTED:
-        advice = "It holds evidence, so it is not used: `kraft-forensics verify` shows what is different."
-    elif stage is None:
-        advice = "Nothing makes it again: `kraft-forensics verify` shows what is different."
+    if table in INGESTED or stage is None:
+        what = "It holds evidence, so it is not used" if stage else "Nothing makes it again"
+        advice = f"{what}: `kraft-forensics verify` shows what is different, `verify --adopt` accepts the same rows."
     else:
         advice = f"`kraft-forensics {stage}` makes it again."
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")

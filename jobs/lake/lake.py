@@ -259,14 +259,12 @@ class Lake:
         remove: Iterable[DataFile] = (),
         about: Mapping[str, Any] | None = None,
         since: int | None = None,
-        adopted: Mapping[str, str] | None = None,
         data_change: bool = True,
     ) -> None:
         """Add and remove files of one cluster in one commit with the metadata `about`.
 
-        since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
-        of files of another program that have the rows of those before them (jobs/provenance/rewritten.py). data_change:
-        False if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
+        since: the `cluster_version` that the new rows were worked out from; None: the newest. data_change: False if
+        rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
         files stay that another program has changed.
         """
@@ -289,7 +287,7 @@ class Lake:
                 )
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
-            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {}, adopted)
+            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {})
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
             try:
                 table.create_write_transaction(
@@ -309,22 +307,21 @@ class Lake:
         add: list[DataFile],
         remove: list[DataFile],
         about: Mapping[str, Any],
-        adopted: Mapping[str, str] | None,
     ) -> Row:
         """The metadata of a commit on `table` (jobs/lake/chain.py)."""
         removed = {file.name for file in remove}
         kept = [file for file in data_files(table, name, cluster_id) if file.name not in removed]
         head = self._head(table, name, cluster_id)
-        if kept and head.problem and adopted is None:
+        if kept and head.problem:
             raise chain.changed(self.root, name, cluster_id, head.problem)
         mark = {
             "table": name,
             "version": version,
             "previous": head.link,
             "files": chain.files_digest(file.text for file in (*kept, *add)),
-            "added": {file.name: file.sha256 for file in add} | dict(adopted or {}),
+            "added": {file.name: file.sha256 for file in add},
             "removed": sorted(removed),
-            "kept": len(kept) if adopted is None else 0,
+            "kept": len(kept),
         }
         return chain.marked({CLUSTER_ID: cluster_id, **about}, mark)
 

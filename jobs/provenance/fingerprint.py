@@ -12,7 +12,7 @@ from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.lake import Lake
 from jobs.lake.storage import at_once
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, STAGES
-from jobs.provenance.rewritten import adopt, changed_file, is_rewritten
+from jobs.provenance.rewritten import changed_file
 
 Row = dict[str, Any]
 
@@ -31,27 +31,21 @@ def input_fingerprint(lake: Lake, cluster: str, inputs: Sequence[str], parameter
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def heads_of(lake: Lake, cluster: str, tables: Iterable[str], adopting: bool = True) -> dict[str, str]:
-    """Head.id by table. adopting: evidence that another program has rewritten with the same rows gets a commit that
-    says so; False: nothing is written. Errors: ChangedTableError, also if a table was put back to an earlier version,
-    or if that of another lake is in its place."""
+def heads_of(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str]:
+    """Head.id by table. Errors: ChangedTableError if another program has changed a table, also if it was put back to an
+    earlier version, or if that of another lake is in its place."""
     tables, recorded = list(tables), dict[str, str]()
     for written in STAGES.values():
         if set(tables) & set(written[:-1]):
             recorded |= lake.made(written[-1], cluster).get("beside", {})
     found = {}
     for name, head in zip(tables, at_once(lambda name: lake.head(name, cluster), tables), strict=True):
-        if head.problem and not (name in INGESTED and _has_same_rows(lake, name, cluster, adopting)):
+        if head.problem:
             raise changed(lake.root, name, cluster, head.problem)
-        head = lake.head(name, cluster) if head.problem else head
         if name in recorded and not goes_on_from(lake, name, cluster, head.id, recorded[name]):
             raise changed(lake.root, name, cluster, _REMOVED)
         found[name] = head.id
     return found
-
-
-def _has_same_rows(lake: Lake, name: str, cluster: str, adopting: bool) -> bool:
-    return adopt(lake, name, cluster) if adopting else is_rewritten(lake, name, cluster)
 
 
 def is_older(found: str, recorded: str) -> bool:

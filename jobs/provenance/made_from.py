@@ -14,11 +14,10 @@ Row = dict[str, Any]
 def receipts(lake: Lake, cluster: str) -> list[Row]:
     """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
     captures left out that were forgotten since (jobs/lifecycle/forget.py)."""
-    repeated = ("rewritten", "rows_of")  # commits that repeat what the one before them says
     found: list[Row] = []
     for made in reversed([chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1])]):
-        if made.get(CLUSTER_ID) != cluster or any(name in made for name in repeated):
-            continue
+        if made.get(CLUSTER_ID) != cluster or "rows_of" in made:
+            continue  # of another cluster, or it repeats what the commit before it says
         if "forgotten" in made:
             found = [receipt for receipt in found if receipt["capture"] not in made["forgotten"]["removed"]]
         if "ingested" in made:

@@ -16,7 +16,7 @@ from jobs.lake.chain import Head
 from jobs.lake.data_files import DataFile, listed
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.provenance.row_digests import RowSet, file_rows
+from jobs.provenance.row_digests import file_rows
 
 Row = dict[str, Any]
 MOST_HASHED_BYTES = 16 << 20  # of a table, by commands that answer at once
@@ -58,10 +58,6 @@ class Replaced:
     def _rows(self, files: Iterable[str]) -> Iterator[list[Row]]:
         columns = TABLES[self.table].file_schema.names
         return file_rows(self.lake.storage, (f"{self.table}/{file}" for file in files), columns)
-
-    def is_same(self) -> bool:
-        """Whether the new files have the rows of those that are gone."""
-        return not self.lost and RowSet(self.old_rows()).same_as(RowSet(self.new_rows()))
 
 
 def expected_files(made: Iterable[Row]) -> dict[str, str]:
@@ -117,25 +113,6 @@ def changed_file(lake: Lake, table: str, cluster: str) -> str | None:
     return None
 
 
-def is_rewritten(lake: Lake, table: str, cluster: str) -> bool:
-    """Whether the table has other files than its commits name, with the same rows."""
-    found = replaced(lake, table, cluster)
-    return bool(found.gone and found.new and found.is_same())
-
-
-def adopt(lake: Lake, table: str, cluster: str) -> bool:
-    """If another program has rewritten the table with the same rows, commit that, so that rows are compared only once.
-    Returns whether it has."""
-    head = lake.head(table, cluster)
-    if not is_rewritten(lake, table, cluster):
-        return False
-    files = lake.files(table, cluster)  # all of them: the commit starts the list anew
-    digests = {file.name: lake.storage.sha256(f"{table}/{file.path}") for file in files}
-    about = {**same_rows(head), "rewritten": head.problem}
-    lake.commit(table, cluster, (), about=about, since=head.version, adopted=digests)
-    return True
-
-
 def same_rows(head: Head) -> Row:
     """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
     about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
@@ -143,9 +120,9 @@ def same_rows(head: Head) -> Row:
 
 
 def rows_of(lake: Lake, table: str, files: Iterable[DataFile]) -> pa.Table:
-    """The rows of some files, without cluster_id."""
+    """The rows of some files, without cluster_id. A column that a file of another program lacks is null."""
     schema, found = TABLES[table].file_schema, [TABLES[table].file_schema.empty_table()]
     for file in files:
         with lake.storage.open(f"{table}/{file.path}") as source:
-            found.append(pq.read_table(source, use_threads=False).select(schema.names).cast(schema))
-    return pa.concat_tables(found)
+            found.append(pq.read_table(source, use_threads=False))
+    return pa.concat_tables(found, promote_options="default").select(schema.names).cast(schema)

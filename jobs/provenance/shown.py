@@ -28,7 +28,7 @@ def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
             raise changed(lake.root, name, cluster, "the table is missing")
     # Before the heads: another run may commit both in between.
     made = {stage: lake.made(tables[-1], cluster) for stage, tables in _DERIVED.items()}
-    heads = heads_of(lake, cluster, every, adopting=False)
+    heads = heads_of(lake, cluster, every)
     require_newest_evidence(lake, cluster, heads, [row.get("inputs", {}) for row in made.values()])
     require_bytes(lake, cluster, heads)
     for stage, row in made.items():

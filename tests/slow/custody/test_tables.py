@@ -9,15 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from typer.testing import CliRunner
 
 from evidence.capture.files import open_capture
+from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.histories import check_sample
-from jobs.custody.tables import Difference, can_be_replayed, check_tables
+from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
+from jobs.provenance.made_from import receipts
 from jobs.provenance.row_digests import RowSet, table_rows
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
@@ -156,8 +159,10 @@ def test_a_removed_commit_is_named(lake: Lake, cluster: str, table: str, capture
     assert digests(lake) == before
 
 
-def test_a_table_that_was_compacted_has_the_same_rows(lake: Lake, cluster: str, capture: Path) -> None:
-    """Two captures give two files, which another program makes one."""
+def test_a_table_that_another_program_compacted_is_refused_until_it_is_adopted(
+    lake: Lake, cluster: str, capture: Path
+) -> None:
+    """Two captures give two files, which another program makes one. Nothing is made again because of it."""
     other = capture.with_name("second")
     shutil.copytree(capture, other)
     ingest_again(lake, other)
@@ -169,10 +174,29 @@ def test_a_table_that_was_compacted_has_the_same_rows(lake: Lake, cluster: str, 
         ("evidence_files", "foreign_commit", True),
         ("evidence_files", "rewritten", True),
     }
-    remake(lake, cluster)
+    ingested, version = receipts(lake, cluster), lake.version("evidence_files")
+    with pytest.raises(ChangedTableError, match=r"evidence_files of .*OPTIMIZE.*`verify --adopt`"):
+        remake(lake, cluster)
+    assert lake.version("evidence_files") == version
+    verify = ["verify", str(lake.root), "--sample", "0"]
+    for words in ([], ["--adopt"]):
+        assert CliRunner().invoke(app, [*verify, *words]).exit_code == 0
+    assert lake.version("evidence_files") == version + 1
+    assert lake.made("evidence_files", cluster)["adopted"]["of"].startswith(f"version {version}: OPTIMIZE by")
     assert digests(lake) == before
+    assert receipts(lake, cluster) == ingested
     assert {(d.table, d.what) for d in differences(lake, cluster)} == {("evidence_files", "foreign_commit")}
     assert remake(lake, cluster) == (True, True)
+
+
+def test_a_table_with_other_rows_is_not_adopted(lake: Lake, cluster: str) -> None:
+    """Nor one with the same rows that differs in anything else."""
+    lake.delta("metadata_records").delete("offset = 20")
+    version = lake.version("metadata_records")
+    assert CliRunner().invoke(app, ["verify", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
+    assert lake.version("metadata_records") == version
+    note, other = Difference("findings", "rewritten", "", is_note=True), Difference("findings", "file_changed", "")
+    assert (rewritten([note]), rewritten([note, other])) == (["findings"], [])
 
 
 def test_rows_have_one_digest_in_any_order() -> None:
