@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyarrow.fs import copy_files
 
 from jobs.config.settings import Settings
+from jobs.custody.row_digests import RowSet, rows_with, table_rows
 from jobs.custody.tables import MOST_ROWS, Difference, key_of
 from jobs.detect.stage import run_detect
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.lake import Lake
 from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, TABLES
-from jobs.provenance.row_digests import RowSet, rows_with, table_rows
 from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_history
 from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay

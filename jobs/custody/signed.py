@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from jobs.custody.tables import Difference
-from jobs.lake import chain
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
 from jobs.provenance.made_from import receipts
@@ -45,8 +44,8 @@ def check_signed(lake: Lake, cluster: str, document: Row) -> Iterator[Difference
             text = f"{capture}: signed with digest {digest[:16]} of its files, which no ingest of this lake has"
             yield Difference("evidence_files", "not_as_signed", text)
     for name, head in made_from["tables"].items():
-        commits = map(chain.metadata_of, lake.commits(name)) if name in TABLES else iter(())
-        if head["digest"] not in {made.get("link") for made in commits if made.get(CLUSTER_ID) == cluster}:
+        links = {made.get("link") for made in lake.marks(name, cluster)} if name in TABLES else ()
+        if head["digest"] not in links:
             text = f"signed at version {head['version']}, digest {head['digest'][:16]}; the table has no such commit"
             yield Difference(name, "not_as_signed", text)
 

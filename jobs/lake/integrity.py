@@ -57,7 +57,7 @@ def has_had(lake: Lake, name: str, cluster: str, found: str, recorded: str) -> b
     version = _version(recorded)
     if found == recorded or _version(found) <= version:
         return found == recorded
-    links = (made["link"] for made in lake.marks(name, cluster) if made["mark"]["version"] == version)
+    links = (str(made.get("link")) for made in lake.marks(name, cluster) if made["mark"]["version"] == version)
     return next(links, recorded.partition(":")[2]).startswith(recorded.partition(":")[2])
 
 
@@ -85,7 +85,7 @@ def require_bytes(lake: Lake, cluster: str, tables: Iterable[str]) -> None:
         for made in lake.marks(name, cluster):
             for file, sha256 in made["mark"]["added"].items() if files else ():
                 found = files.pop(file, None)
-                if found is not None and lake.sha256(name, found) != sha256:
+                if found is not None and lake.sha256(name, found.path) != sha256:
                     raise changed(lake.root, name, cluster, f"{found.path} has other bytes than were written")
             if not files:
                 break

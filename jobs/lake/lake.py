@@ -18,14 +18,15 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, ParquetFragmentScanOptions
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location
-from jobs.lake import chain
-from jobs.lake.chain import Head
+from jobs.lake import marks
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
+from jobs.lake.marks import Head
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
@@ -54,7 +55,7 @@ class Lake:
         """Errors: OtherReleaseError if it has another layout: one of two tables has the newest commit."""
         found = [name for name in (INGESTED[-1], "runs") if self.has(name)]
         for name in found:
-            chain.require_layout(self.root, self.commits(name))
+            marks.require_layout(self.root, self.commits(name))
         return INGESTED[-1] in found
 
     def has(self, name: str) -> bool:
@@ -175,6 +176,23 @@ class Lake:
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
         return data_files(self.delta(name), name, cluster_id)
+
+    def rows_of(self, name: str, files: Iterable[DataFile]) -> pa.Table:
+        """The rows of some files of a table, without cluster_id. A column that a file of another program lacks is
+        null."""
+        schema = TABLES[name].file_schema
+        found = [schema.empty_table()]
+        for file in files:
+            with self.storage.open(f"{name}/{file.path}") as source:
+                found.append(pq.read_table(source, use_threads=False))
+        return pa.concat_tables(found, promote_options="default").select(schema.names).cast(schema)
+
+    def sha256(self, name: str, path: str) -> str | None:
+        """SHA-256 of a file of a table, hex; None if it is missing."""
+        try:
+            return self.storage.sha256(f"{name}/{path}")
+        except FileNotFoundError:
+            return None
 
     def clusters(self) -> list[str]:
         """Ids of all clusters with evidence in this lake, sorted."""
@@ -308,22 +326,22 @@ class Lake:
         remove: list[DataFile],
         about: Mapping[str, Any],
     ) -> Row:
-        """The metadata of a commit on `table` (jobs/lake/chain.py)."""
+        """The metadata of a commit on `table` (jobs/lake/marks.py)."""
         removed = {file.name for file in remove}
         kept = [file for file in data_files(table, name, cluster_id) if file.name not in removed]
         head = self._head(table, name, cluster_id)
         if kept and head.problem:
-            raise chain.changed(self.root, name, cluster_id, head.problem)
+            raise marks.changed(self.root, name, cluster_id, head.problem)
         mark = {
             "table": name,
             "version": version,
             "previous": head.link,
-            "files": chain.files_digest(file.text for file in (*kept, *add)),
+            "files": marks.files_digest(file.text for file in (*kept, *add)),
             "added": {file.name: file.sha256 for file in add},
             "removed": sorted(removed),
             "kept": len(kept),
         }
-        return chain.marked({CLUSTER_ID: cluster_id, **about}, mark)
+        return marks.marked({CLUSTER_ID: cluster_id, **about}, mark)
 
     def cluster_version(self, name: str, cluster_id: str) -> int:
         """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
@@ -344,6 +362,12 @@ class Lake:
         """The commitInfo of every commit, newest first, with its `version`."""
         return self._commits(self.delta(name))
 
+    def marks(self, name: str, cluster_id: str | None = None) -> Iterator[Row]:
+        """The metadata of the commits of a cluster's rows (None: of every one's), newest first."""
+        for made in map(marks.metadata_of, self.commits(name)):
+            if made and cluster_id in (None, made[CLUSTER_ID]):
+                yield made
+
     def _commits(self, table: DeltaTable) -> Iterator[Row]:
         done = 0
         for most in (_NEWEST, 20 * _NEWEST, None):  # the table's log is read from its end
@@ -360,7 +384,7 @@ class Lake:
 
     def _head(self, table: DeltaTable, name: str, cluster_id: str) -> Head:
         texts = (file.text for file in data_files(table, name, cluster_id))
-        return chain.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
+        return marks.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
 
     def made(self, name: str, cluster_id: str) -> Row:
         """The metadata (`about`, and the mark) of the newest commit of the cluster's rows; empty if there is none."""

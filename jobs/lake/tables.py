@@ -151,7 +151,7 @@ class Table:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/chain.py)."""
+        """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/marks.py)."""
         properties = {"delta.enableExpiredLogCleanup": "false"}
         if self.append_only:
             properties[APPEND_ONLY] = "true"

@@ -17,10 +17,10 @@ from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.tables import CHECKED, INGESTED, TABLES
-from jobs.provenance.fingerprint import heads_of
-from jobs.provenance.rewritten import rows_of, same_rows
+from jobs.lake.marks import Head
+from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
 _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
@@ -81,7 +81,8 @@ def _compact(lake: Lake, name: str, cluster: str, least_files: int, progress: Ca
         if len(small) < least_files:
             return
         progress(f"{name}: compacting {len(small)} files of {cluster}")
-        _write_again(lake, name, cluster, [group for group in _groups(small) if len(group) > 1], same_rows(head), since)
+        groups = [group for group in _groups(small) if len(group) > 1]
+        _write_again(lake, name, cluster, groups, _same_rows(head), since)
 
     undisturbed(once)
 
@@ -90,15 +91,21 @@ def adopt(lake: Lake, name: str, cluster: str, by: str | None) -> None:
     """Write a table again that another program has rewritten with the same rows (jobs/custody/tables.py:rewritten), in
     a commit that says so. by: who wants it. Errors: ChangedMeanwhileError if another run has changed it meanwhile."""
     head, files = lake.head(name, cluster), lake.files(name, cluster)
-    about = {**same_rows(head), "adopted": {"of": head.problem, "by": by, "at_ms": time.time_ns() // 1_000_000}}
+    about = {**_same_rows(head), "adopted": {"of": head.problem, "by": by, "at_ms": time.time_ns() // 1_000_000}}
     _write_again(lake, name, cluster, list(_groups(files)), about, head.version)
+
+
+def _same_rows(head: Head) -> dict[str, Any]:
+    """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
+    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
+    return {**about, "rows_of": head.id}
 
 
 def _write_again(
     lake: Lake, name: str, cluster: str, groups: list[list[DataFile]], about: dict[str, Any], since: int
 ) -> None:
     """Commit one file instead of each group of files."""
-    new = [write_file(lake.storage, name, rows_of(lake, name, group)) for group in groups]
+    new = [write_file(lake.storage, name, lake.rows_of(name, group)) for group in groups]
     old = [file for group in groups for file in group]
     lake.commit(name, cluster, new, old, about, since, data_change=False)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.lake import chain
 from jobs.lake.lake import Lake
-from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED
+from jobs.lake.tables import DETECTED, INGESTED, REPLAYED
 
 Row = dict[str, Any]
 
@@ -15,9 +14,9 @@ def receipts(lake: Lake, cluster: str) -> list[Row]:
     """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
     captures left out that were forgotten since (jobs/lifecycle/forget.py)."""
     found: list[Row] = []
-    for made in reversed([chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1])]):
-        if made.get(CLUSTER_ID) != cluster or "rows_of" in made:
-            continue  # of another cluster, or it repeats what the commit before it says
+    for made in reversed(list(lake.marks(INGESTED[-1], cluster))):
+        if "rows_of" in made:
+            continue  # it repeats what the commit before it says
         if "forgotten" in made:
             found = [receipt for receipt in found if receipt["capture"] not in made["forgotten"]["removed"]]
         if "ingested" in made:

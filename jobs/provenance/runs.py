@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from jobs.console.log import WARNING, log
 from jobs.console.version import tool_version
-from jobs.lake.chain import OtherReleaseError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
+from jobs.lake.marks import OtherReleaseError
 from jobs.lake.tables import INGESTED, RUNS
 from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.provenance.task_figures import Jobs

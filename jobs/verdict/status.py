@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.conflicts import undisturbed
+from jobs.lake.integrity import heads_of, require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.provenance.fingerprint import heads_of, require_bytes
 
 NEW, KNOWN, ACKNOWLEDGED = "new", "known", "acknowledged"
 STATUSES = (NEW, KNOWN, ACKNOWLEDGED)

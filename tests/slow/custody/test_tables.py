@@ -15,13 +15,13 @@ from evidence.capture.files import open_capture
 from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.histories import check_sample
+from jobs.custody.row_digests import RowSet, table_rows
 from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
 from jobs.ingest.stage import ingest_opened
-from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
 from jobs.provenance.made_from import receipts
-from jobs.provenance.row_digests import RowSet, table_rows
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.cli import app
-from jobs.lake import chain, data_files
-from jobs.lake.chain import OtherReleaseError
+from jobs.lake import data_files, marks
 from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
+from jobs.lake.marks import OtherReleaseError
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import LAYOUT, TABLES
 from tests.support.paths import ROOT
@@ -170,7 +170,7 @@ def test_a_large_table_is_written_step_by_step(fresh: Lake, monkeypatch: pytest.
 @pytest.mark.parametrize("table", ["evidence_files", "runs"])
 def test_a_lake_of_another_layout_is_refused(fresh: Lake, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By every command, with the exit code of the error (`main`), before anything is changed."""
-    monkeypatch.setattr(chain, "LAYOUT", "2-0123abcd")
+    monkeypatch.setattr(marks, "LAYOUT", "2-0123abcd")
     fresh.commit(table, "c", [])
     monkeypatch.undo()
     versions = [fresh.version(name) for name in TABLES]

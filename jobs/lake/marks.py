@@ -1,4 +1,5 @@
-"""The chain of a table's commits: each commit of a cluster's rows names the one before it and the files that it adds.
+"""What commits say, and the chain that this makes: each commit of a cluster's rows names the one before it and the
+files that it adds.
 
 The mark is in the commit's user metadata, so rows and mark are one commit (docs/adr/0002-marks-in-commits.md). `link`
 is the SHA-256 of all of it, the previous link included. A commit that another program makes has no mark, and leaves
@@ -50,7 +51,7 @@ class Head:
     @property
     def id(self) -> str:
         """Identifies the rows: the version and the beginning of the link. A commit that only puts rows into other files
-        (jobs/provenance/rewritten.py:same_rows) has the id of the one before it."""
+        (jobs/lifecycle/maintain.py) has the id of the one before it."""
         return self.made.get("rows_of") or f"{self.version}:{(self.link or '')[:16]}"
 
 
