@@ -18,7 +18,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, ParquetFragmentScanOptions
 from pyarrow.fs import SubTreeFileSystem
 
@@ -130,13 +129,22 @@ class Lake:
         table = self.delta(name)
         if table.protocol().min_reader_version > 1:
             raise LakeError(f"{self.root}: another program gave the table {name} a Delta feature that is not supported")
+        clusters = [
+            (unquote(row["path"]), pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"]) for row in listed(table)
+        ]
+        return self._dataset(name, TABLES[name].schema, clusters)
+
+    def dataset_of(self, name: str, files: Iterable[str]) -> Dataset:
+        """The rows of some files of a table (DataFile.path), without cluster_id. A column that a file of another
+        program lacks is null."""
+        return self._dataset(name, TABLES[name].file_schema, [(file, None) for file in files])
+
+    def _dataset(self, name: str, schema: pa.Schema, files: Iterable[tuple[str, pc.Expression | None]]) -> Dataset:
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         form = ParquetFileFormat(default_fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=True))
-        fragments = [
-            form.make_fragment(unquote(row["path"]), system, pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"])
-            for row in listed(table)
-        ]
-        return FileSystemDataset(fragments, TABLES[name].schema, form, system)
+        return FileSystemDataset(
+            [form.make_fragment(file, system, holds) for file, holds in files], schema, form, system
+        )
 
     def parts(
         self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
@@ -176,16 +184,6 @@ class Lake:
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
         return data_files(self.delta(name), name, cluster_id)
-
-    def rows_of(self, name: str, files: Iterable[DataFile]) -> pa.Table:
-        """The rows of some files of a table, without cluster_id. A column that a file of another program lacks is
-        null."""
-        schema = TABLES[name].file_schema
-        found = [schema.empty_table()]
-        for file in files:
-            with self.storage.open(f"{name}/{file.path}") as source:
-                found.append(pq.read_table(source, use_threads=False))
-        return pa.concat_tables(found, promote_options="default").select(schema.names).cast(schema)
 
     def sha256(self, name: str, path: str) -> str | None:
         """SHA-256 of a file of a table, hex; None if it is missing."""
@@ -389,7 +387,3 @@ class Lake:
     def made(self, name: str, cluster_id: str) -> Row:
         """The metadata (`about`, and the mark) of the newest commit of the cluster's rows; empty if there is none."""
         return self.head(name, cluster_id).made
-
-    def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
-        """The fingerprint of the inputs that the cluster's rows were made from; None if there is none."""
-        return self.made(name, cluster_id).get("input_fingerprint")

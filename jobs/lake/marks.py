@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from jobs.console.version import tool_version
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES
 
@@ -55,13 +54,9 @@ class Head:
         return self.made.get("rows_of") or f"{self.version}:{(self.link or '')[:16]}"
 
 
-@cache
 def writer() -> str:
     """The name and version of this program."""
-    try:
-        return f"kraft-forensics {version('kraft-forensics')}"
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "kraft-forensics"
+    return f"kraft-forensics {tool_version()}"
 
 
 def files_digest(files: Iterable[str]) -> str:

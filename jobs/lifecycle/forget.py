@@ -166,7 +166,7 @@ def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) 
     since, old, new = lake.cluster_version(name, plan.cluster_id), [], []
     removed = pa.array(plan.removed)
     for file in lake.files(name, plan.cluster_id):
-        rows = lake.rows_of(name, [file])
+        rows = lake.dataset_of(name, [file.path]).to_table()
         kept = rows.filter(pc.invert(pc.is_in(rows["capture"], value_set=removed)))
         if len(kept) < len(rows):
             old.append(file)

@@ -105,7 +105,9 @@ def _write_again(
     lake: Lake, name: str, cluster: str, groups: list[list[DataFile]], about: dict[str, Any], since: int
 ) -> None:
     """Commit one file instead of each group of files."""
-    new = [write_file(lake.storage, name, lake.rows_of(name, group)) for group in groups]
+    new = [
+        write_file(lake.storage, name, lake.dataset_of(name, [f.path for f in group]).to_table()) for group in groups
+    ]
     old = [file for group in groups for file in group]
     lake.commit(name, cluster, new, old, about, since, data_change=False)
 

@@ -43,8 +43,8 @@ def is_up_to_date(lake: Lake, cluster: str, written: Sequence[str], fingerprint:
     made = lake.made(written[-1], cluster)
     if (code := made.get("code_version", 0)) > CODE_VERSION:
         raise OtherReleaseError(
-            f"{lake.root}: {written[-1]} of {cluster} is of a newer release ({made['mark']['writer']}, code {code}; this "
-            f"program has {CODE_VERSION}). Use that release."
+            f"{lake.root}: {written[-1]} of {cluster} is of a newer release ({made['mark']['writer']}, code {code}; "
+            f"this program has {CODE_VERSION}). Use that release."
         )
     if made.get("input_fingerprint") != fingerprint:
         return False

@@ -138,10 +138,10 @@ def test_put_replaces_one_clusters_rows(fresh: Lake, cluster: str) -> None:
 
 
 def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: Lake) -> None:
-    assert fresh.input_fingerprint("findings", "c") is None
-    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "first"})
-    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "other"})
-    assert (fresh.input_fingerprint("findings", "c"), fresh.input_fingerprint("findings", "d")) == ("first", "other")
+    assert fresh.made("findings", "c") == {}
+    for cluster in ("c", "d"):
+        fresh.put("findings", cluster, TABLES["findings"].schema.empty_table(), {"input_fingerprint": f"of {cluster}"})
+    assert [fresh.made("findings", cluster)["input_fingerprint"] for cluster in ("c", "d")] == ["of c", "of d"]
 
 
 def test_a_table_that_has_its_columns_keeps_its_metadata(fresh: Lake) -> None:
