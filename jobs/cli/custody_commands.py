@@ -50,13 +50,13 @@ def verify(
     from jobs.config.settings import load_settings
     from jobs.custody.captures import check_capture
     from jobs.custody.histories import check_histories, check_sample
+    from jobs.custody.maintain import adopt
     from jobs.custody.signatures import check_signature
     from jobs.custody.signed import check_signed, signed_document
     from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
     from jobs.ingest.receipt import person
     from jobs.lake.lake import Lake
     from jobs.lake.tables import CLUSTER_ID
-    from jobs.lifecycle.maintain import adopt
 
     if (signed is None) != (allowed_signers is None):
         raise typer.BadParameter("give --signed and --allowed-signers together")

@@ -58,8 +58,8 @@ def maintain(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
+    from jobs.custody.maintain import Maintained, maintain
     from jobs.lake.lake import Lake
-    from jobs.lifecycle.maintain import Maintained, maintain
 
     files = Lake(given or lake)
     with recorded("maintain", files.root) as record, progress_steps(1) as (describe, _):
@@ -90,8 +90,8 @@ def forget(
 ) -> None:
     """Remove what only one capture brought, and make again what follows from it. By default only say what changes."""
     from evidence.capture.remote import location
+    from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.lake.lake import Lake
-    from jobs.lifecycle.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
     from jobs.provenance.made_from import digest_of
 

@@ -50,7 +50,7 @@ class Head:
     @property
     def id(self) -> str:
         """Identifies the rows: the version and the beginning of the link. A commit that only puts rows into other files
-        (jobs/lifecycle/maintain.py) has the id of the one before it."""
+        (jobs/custody/maintain.py) has the id of the one before it."""
         return self.made.get("rows_of") or f"{self.version}:{(self.link or '')[:16]}"
 
 

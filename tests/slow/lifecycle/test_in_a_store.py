@@ -8,9 +8,9 @@ import pytest
 
 from evidence.capture.remote import location
 from jobs.config.settings import load_settings
+from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
-from jobs.lifecycle.forget import check_given, forget, plan_of
 from jobs.queries.status import status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.slow.test_crashes import run
