@@ -51,8 +51,8 @@ def verify(
     from jobs.custody.captures import check_capture
     from jobs.custody.histories import check_histories, check_sample
     from jobs.custody.maintain import adopt
+    from jobs.custody.manifest import check_signed, signed_document
     from jobs.custody.signatures import check_signature
-    from jobs.custody.signed import check_signed, signed_document
     from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
     from jobs.ingest.receipt import person
     from jobs.lake.lake import Lake

@@ -66,7 +66,7 @@ def cluster_of(lake: Lake, capture: str, wanted: str | None) -> str:
     """The cluster that a capture is of. Errors: KraftForensicsError if there is none, or if there are several and none
     is wanted."""
     lake.require()
-    clusters = [wanted] if wanted else sorted({*lake.clusters(), *_with_commits(lake)})
+    clusters = [wanted] if wanted else sorted({made[CLUSTER_ID] for made in lake.marks(_LAST)})
     found = [cluster for cluster in clusters if _is_known(lake, cluster, capture)]
     if len(found) == 1:
         return found[0]
@@ -217,7 +217,3 @@ def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:
             if made.get("forgotten", {}).get("capture") == capture:
                 return {name: of for name, of in made["forgotten"]["again"].items() if begun or name not in known}
     return {}
-
-
-def _with_commits(lake: Lake) -> list[str]:
-    return sorted({made[CLUSTER_ID] for made in lake.marks(_LAST)})

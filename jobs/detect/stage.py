@@ -81,7 +81,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
 
 
 def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
-    since = lake.cluster_versions(DETECTED, cluster)
+    since = {name: lake.cluster_version(name, cluster) for name in DETECTED}
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     parameters = (settings.evidence.clock_error_ms, question)
     inputs = input_fingerprint(lake, cluster, _INPUTS, parameters)

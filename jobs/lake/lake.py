@@ -346,10 +346,6 @@ class Lake:
         transaction that has the cluster's id."""
         return self.delta(name).transaction_version(cluster_id) or 0
 
-    def cluster_versions(self, names: Iterable[str], cluster_id: str) -> dict[str, int]:
-        """`cluster_version` of several tables."""
-        return {name: self.cluster_version(name, cluster_id) for name in names}
-
     # What tables were made from
 
     def version(self, name: str) -> int:

@@ -72,7 +72,7 @@ def replay(
 
 
 def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
-    since = lake.cluster_versions(REPLAYED, cluster)
+    since = {name: lake.cluster_version(name, cluster) for name in REPLAYED}
     inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
     if is_up_to_date(lake, cluster, REPLAYED, inputs):
         return Replayed(cluster, 0, True)

@@ -9,9 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.custody.manifest import manifest
+from jobs.custody.manifest import check_signed, manifest, signed_document
 from jobs.custody.signatures import SignatureError, check_signature, sign
-from jobs.custody.signed import check_signed, signed_document
 from jobs.lake import marks
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
