@@ -23,7 +23,6 @@ from jobs.console.log import WARNING
 from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
-from jobs.ingest.captures import add_missing
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
@@ -254,11 +253,8 @@ class Pipeline:
 
     def _clusters(self) -> list[str]:
         self.lake.require()
-        self.lake.create()  # add the tables that are new in this release
-        clusters = self.lake.clusters()
-        for cluster in clusters:
-            add_missing(self.lake, cluster)
-        return clusters
+        self.lake.create()  # those that were deleted are made again
+        return self.lake.clusters()
 
 
 _NO_LOG = (

@@ -57,7 +57,6 @@ COMMANDS = (
     lake_commands.status,
     lake_commands.maintain,
     lake_commands.forget,
-    lake_commands.upgrade,
     tool_commands.inspect,
     tool_commands.coordinator,
     tool_commands.conformance,

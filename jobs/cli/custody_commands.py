@@ -31,6 +31,9 @@ def verify(
             help="Buckets of topics to replay, and files of a capture's log to decode, at random.",
         ),
     ] = 2,
+    adopting: Annotated[
+        bool, typer.Option("--adopt", help="Accept files that another program rewrote with the same rows (OPTIMIZE).")
+    ] = False,
     signed: Annotated[
         Path | None,
         typer.Option("--signed", help="A signed file (manifest, verdict.json): check its signature, compare the lake."),
@@ -47,9 +50,11 @@ def verify(
     from jobs.config.settings import load_settings
     from jobs.custody.captures import check_capture
     from jobs.custody.histories import check_histories, check_sample
+    from jobs.custody.maintain import adopt
+    from jobs.custody.manifest import check_signed, signed_document
     from jobs.custody.signatures import check_signature
-    from jobs.custody.signed import check_signed, signed_document
-    from jobs.custody.tables import Difference, can_be_replayed, check_tables
+    from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
+    from jobs.ingest.receipt import person
     from jobs.lake.lake import Lake
     from jobs.lake.tables import CLUSTER_ID
 
@@ -65,6 +70,9 @@ def verify(
     found: list[Difference] = []
     for name in [files.one_cluster(cluster)] if cluster else files.clusters():
         found += (of_tables := list(check_tables(files, name)))
+        for table in rewritten(of_tables) if adopting else ():
+            adopt(files, table, name, person(settings.custody.ingested_by))
+            show_message(f"{name}: {table}: the files of the other program are adopted")
         for source in capture or ():
             found += check_capture(files, name, location(source), settings, None if every else sample)
         if can_be_replayed(of_tables):

@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": (
         "kraft-forensics verify lake",
         "kraft-forensics verify lake --capture incident.tar.xz --all",
+        "kraft-forensics verify lake --adopt",
         "kraft-forensics verify --lake lake --signed custody.json --allowed-signers minisign.pub",
     ),
     "manifest": (
@@ -54,7 +55,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics forget tuesday --lake lake",
         "kraft-forensics forget tuesday --capture monday.tar.xz --capture wednesday.tar.xz --yes --lake lake",
     ),
-    "upgrade": ("kraft-forensics upgrade lake",),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (
         "kraft-forensics describe --lake lake --topic orders --at-time 2026-11-21T00:39:36.570Z",

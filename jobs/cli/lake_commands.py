@@ -1,4 +1,4 @@
-"""Commands about a lake as a whole: `status`, `maintain`, `forget`, `upgrade`."""
+"""Commands about a lake as a whole: `status`, `maintain`, `forget`."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def maintain(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
+    from jobs.custody.maintain import Maintained, maintain
     from jobs.lake.lake import Lake
-    from jobs.lifecycle.maintain import Maintained, maintain
 
     files = Lake(given or lake)
     with recorded("maintain", files.root) as record, progress_steps(1) as (describe, _):
@@ -124,8 +124,8 @@ def forget(
 ) -> None:
     """Remove what only one capture brought, and make again what follows from it. By default only say what changes."""
     from evidence.capture.remote import location
+    from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.lake.lake import Lake
-    from jobs.lifecycle.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
     from jobs.provenance.made_from import digest_of
 
@@ -157,19 +157,3 @@ def forget(
     counts = f"{len(before - now)} gone, {len(now - before)} new, {len(before & now)} as before"
     show_message(f"findings, with their verdict and severity: {counts}")
     show_message(f"forget: {capture} is forgotten; `kraft-forensics maintain --retention-days 0` deletes its old files")
-
-
-def upgrade(given: LakeArgument = None, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Bring a lake of an earlier release to this one: its layout, and everything that is made from the evidence."""
-    from jobs.lake.lake import Lake
-    from jobs.lifecycle.upgrade import to_ingest_again, upgrade_layout
-    from jobs.pipeline import Pipeline
-
-    files = Lake(given or lake)
-    with recorded("upgrade", files.root) as record:
-        for change in upgrade_layout(files):
-            show_message(f"upgrade: {change}")
-        Pipeline(files.root, (), record).remake()
-    for line in to_ingest_again(files):
-        show_message(f"upgrade: {line}", WARNING)
-    show_message("upgrade: the lake is of this release")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
     """A lake whose tables are as this program wrote them. cluster: only this one is looked at; None: all of them.
     Errors: LakeError; ChangedTableError if another program has changed a table."""
+    from jobs.lake.integrity import require_as_written
     from jobs.lake.lake import Lake
-    from jobs.provenance.shown import require_as_written
 
     lake = Lake(root)
     lake.require()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.dataset import Dataset
 from pyarrow.fs import copy_files
 
 from jobs.config.settings import Settings
-from jobs.custody.tables import MOST_ROWS, Difference, key_of
+from jobs.custody.row_differences import only_in
+from jobs.custody.tables import Difference, key_of
 from jobs.detect.stage import run_detect
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.lake import Lake
-from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, TABLES
-from jobs.provenance.row_digests import RowSet, rows_with, table_rows
+from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_history
 from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay
@@ -53,25 +54,19 @@ def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> I
     found = buckets(lake, cluster, settings, state, files.rows(RECORDS, HISTORY))
     for bucket in random.sample(found, min(sample, len(found))):
         parts = files.parts(bucket)
-        tables = [
-            [read_history(lake.storage, parts[HISTORY], bucket)],
-            [reduced(read_changes(lake.storage, parts, bucket, state), state)],
-        ]
-        yield from _differences(HISTORY, *(partial(iter, each) for each in tables))
+        stored = read_history(lake.storage, parts[HISTORY], bucket)
+        yield from _differences(HISTORY, stored, reduced(read_changes(lake.storage, parts, bucket, state), state))
 
 
 def _compare(lake: Lake, again: Lake, cluster: str, name: str) -> Iterator[Difference]:
+    yield from _differences(
+        name, *(each.dataset(name).filter(pc.field(CLUSTER_ID) == cluster) for each in (lake, again))
+    )
+
+
+def _differences(name: str, stored: pa.Table | Dataset, derived: pa.Table | Dataset) -> Iterator[Difference]:
     columns = TABLES[name].file_schema.names
-    yield from _differences(name, *(partial(where.parts, name, cluster, columns) for where in (lake, again)))
-
-
-def _differences(
-    name: str, stored: Callable[[], Iterable[pa.Table]], derived: Callable[[], Iterable[pa.Table]]
-) -> Iterator[Difference]:
-    has, gives = RowSet(table_rows(stored())), RowSet(table_rows(derived()))
-    if has.same_as(gives):
-        return
-    for row in rows_with(table_rows(stored()), has.without(gives), MOST_ROWS):
+    for row in only_in(stored, derived, columns).first:
         yield Difference(name, "row_not_replayed", "the evidence does not give this row", key=key_of(name, row))
-    for row in rows_with(table_rows(derived()), gives.without(has), MOST_ROWS):
+    for row in only_in(derived, stored, columns).first:
         yield Difference(name, "row_missing", "the evidence gives a row that the table lacks", key=key_of(name, row))

@@ -1,7 +1,6 @@
 """Check a lake's tables against their own commits: the chain of marks, the bytes of the files, the rows.
 
-Everything is read, nothing is written. Memory is bounded by 8 bytes for each row of files that are not those that the
-commits name, and by the names of all files.
+Everything is read, nothing is written. Rows are compared only where the files are not those that the commits name.
 """
 
 from __future__ import annotations
@@ -10,20 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from jobs.lake import chain
-from jobs.lake.chain import stage_of
+from jobs.custody.row_differences import only_in
+from jobs.lake.data_files import DataFile, listed
+from jobs.lake.integrity import has_had
 from jobs.lake.lake import Lake
+from jobs.lake.marks import OWN_OPERATIONS, author, link_of, metadata_of, stage_of
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
-from jobs.provenance.fingerprint import is_older
-from jobs.provenance.rewritten import Replaced, expected_files, file_sha256, replaced
-from jobs.provenance.row_digests import RowSet, rows_with
 
 Row = dict[str, Any]
-MOST_ROWS = 10  # of each kind that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def check_tables(lake: Lake, cluster: str) -> Iterator[Difference]:
         try:
             yield from _check_table(lake, name, cluster)
             heads[name] = lake.head(name, cluster).id
-        except (DeltaError, LakeError, OSError, pa.ArrowException) as error:
+        except (DeltaError, LakeError, OSError, pa.ArrowException, duckdb.Error) as error:
             lines = str(error).splitlines() or [type(error).__name__]
             yield Difference(name, "unreadable", f"the table cannot be read: {lines[0][:300]}")
     for tables in STAGES.values():
@@ -63,50 +61,47 @@ def can_be_replayed(found: Iterable[Difference]) -> bool:
     )
 
 
+def rewritten(found: Iterable[Difference]) -> list[str]:
+    """The tables whose files another program has rewritten with the same rows, and that differ in nothing else."""
+    found = list(found)
+    wrong = {difference.table for difference in found if not difference.is_note}
+    return [str(each.table) for each in found if each.what == "rewritten" and each.table not in wrong]
+
+
 def _check_table(lake: Lake, name: str, cluster: str) -> Iterator[Difference]:
     commits = list(lake.commits(name))[::-1]
-    made = [(c, m) for c in commits if (m := chain.metadata_of(c)).get(CLUSTER_ID) == cluster]
-    yield from _foreign(name, commits)
-    yield from (broken := list(_broken_links(name, made)))
-    expected = expected_files(m for _, m in made)
-    damaged = False
-    for file in lake.files(name, cluster):
-        sha256 = expected.get(file.name)
-        if sha256 and (found := file_sha256(lake, f"{name}/{file.path}")) != sha256:
-            damaged = True
-            text = "is missing" if found is None else f"has SHA-256 {found}, and {sha256} was written"
-            yield Difference(name, "file_changed", f"the file {text}", file.path)
-    if made and "mark" not in made[-1][1]:
-        yield Difference(name, "not_marked", "written by an earlier release, without digests", is_note=True)
-        return
-    head, other = lake.head(name, cluster), replaced(lake, name, cluster)
-    if other.gone or other.new:
-        yield from _compare_rows(other)
-    elif head.problem and not damaged and not broken:
-        yield Difference(name, "log_edited", f"the table's log was edited: {head.problem}")
-
-
-def _foreign(name: str, commits: Iterable[Row]) -> Iterator[Difference]:
-    """Commits without a mark. Whether they changed rows is another question."""
-    for commit in commits:
-        if not chain.metadata_of(commit) and commit.get("operation") not in chain.OWN_OPERATIONS:
-            text = f"commit of another program: {chain.author(commit)}"
+    made = [(commit, row) for commit in commits if (row := metadata_of(commit)).get(CLUSTER_ID) == cluster]
+    for commit in commits:  # whether they changed rows is another question
+        if not metadata_of(commit) and commit.get("operation") not in OWN_OPERATIONS:
+            text = f"commit of another program: {author(commit)}"
             yield Difference(name, "foreign_commit", text, _commit_file(commit), is_note=True)
+    wrong = list(_broken_links(name, made))
+    written = _written_files(row["mark"] for _, row in made)
+    files = {file.name: file for file in lake.files(name, cluster)}
+    for file in files.values():
+        sha256 = written.get(file.name)
+        if sha256 is not None and (found := lake.sha256(name, file.path)) != sha256:
+            text = "is missing" if found is None else f"has SHA-256 {found}, and {sha256} was written"
+            wrong.append(Difference(name, "file_changed", f"the file {text}", file.path))
+    yield from wrong
+    if written.keys() != files.keys():
+        gone = [file for file in written if file not in files]
+        lost = [file for file in gone if lake.sha256(name, file) != written[file]]
+        yield from _compare_rows(lake, name, gone, [file for file in files.values() if file.name not in written], lost)
+    elif (problem := lake.head(name, cluster).problem) and not wrong:
+        yield Difference(name, "log_edited", f"the table's log was edited: {problem}")
 
 
 def _broken_links(name: str, made: list[tuple[Row, Row]]) -> Iterator[Difference]:
     """Commits of a cluster that were edited, removed or added; oldest first."""
-    before: Row = {}
+    previous = None
     for commit, metadata in made:
-        mark, file = metadata.get("mark"), _commit_file(commit)
-        if mark is None:
-            if "mark" in before:
-                yield Difference(name, "commit_edited", "a commit without a mark after commits with one", file)
-        elif chain.link_of(metadata) != metadata.get("link") or mark.get("table") != name:
+        mark, file = metadata["mark"], _commit_file(commit)
+        if link_of(metadata) != metadata.get("link") or mark.get("table") != name:
             yield Difference(name, "commit_edited", "the commit was edited: its metadata has another digest", file)
-        elif before.get("link") != mark["previous"]:
+        elif previous != mark["previous"]:
             yield Difference(name, "commit_missing", "the commit before this one was edited, removed or added", file)
-        before = metadata
+        previous = metadata.get("link")
 
 
 def _commit_file(commit: Row) -> str | None:
@@ -114,33 +109,58 @@ def _commit_file(commit: Row) -> str | None:
     return f"_delta_log/{commit['version']:020}.json" if "version" in commit else None
 
 
-def _compare_rows(other: Replaced) -> Iterator[Difference]:
-    """The rows that differ between the files that the commits name and those that the table has instead."""
-    name, gone, new = other.table, other.gone, [file.path for file in other.new]
-    if other.lost:
-        yield Difference(name, "not_comparable", f"{_counts(other)}. {_other_ways(name)}", other.lost[0])
+def _written_files(marks: Iterable[Row]) -> dict[str, str]:
+    """SHA-256 by name of the files that a cluster has by its marks, oldest first."""
+    files: dict[str, str] = {}
+    for mark in marks:
+        for name in mark["removed"] if mark["kept"] else list(files):
+            files.pop(name, None)
+        files |= mark["added"]
+    return files
+
+
+def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], lost: list[str]) -> Iterator[Difference]:
+    """The rows that differ between the files that the commits name and those that the table has instead. lost: of
+    `gone`, those whose bytes are no longer there."""
+    if lost:
+        yield Difference(name, "not_comparable", f"{_counts(lake, name, gone, new)}. {_other_ways(name)}", lost[0])
         return
-    old, found = RowSet(other.old_rows()), RowSet(other.new_rows())
-    if old.same_as(found):
-        text = f"rewritten by another program: {len(new)} files instead of {len(gone)}, with the same {old.count} rows"
-        yield Difference(name, "rewritten", f"{text} (digest {old.digest[:16]})", is_note=True)
+    files, columns = [file.path for file in new], TABLES[name].file_schema.names
+    old, now = lake.dataset_of(name, gone), lake.dataset_of(name, files)
+    missing, added = only_in(old, now, columns), only_in(now, old, columns)
+    if not missing.count + added.count:
+        count = sum(file.rows for file in new)
+        text = f"rewritten by another program: {len(new)} files instead of {len(gone)}, with the same {count} rows"
+        yield Difference(name, "rewritten", text, is_note=True)
         return
-    missing, added = old.without(found), found.without(old)
-    for row in rows_with(other.old_rows(), missing, MOST_ROWS):
+    for row in missing.first:
         text = "a row that was written is missing or was changed"
         yield Difference(name, "row_missing", text, gone[0], key_of(name, row))
-    for row in rows_with(other.new_rows(), added, MOST_ROWS):
-        yield Difference(name, "row_added", "a row that was not written", new[0], key_of(name, row))
-    text = f"rows that were written and are missing: {len(missing)}; rows that were not written: {len(added)}"
-    yield Difference(name, "rows_changed", text, (new or gone)[0])
+    for row in added.first:
+        yield Difference(name, "row_added", "a row that was not written", files[0], key_of(name, row))
+    text = f"rows that were written and are missing: {missing.count}; rows that were not written: {added.count}"
+    yield Difference(name, "rows_changed", text, (files or gone)[0])
 
 
-def _counts(other: Replaced) -> str:
+def _counts(lake: Lake, name: str, gone: list[str], new: list[DataFile]) -> str:
     """What is still known of the rows that were written."""
-    new = f"{len(other.new)} files of another program with {sum(file.rows for file in other.new)} rows"
-    written = other.written_rows()
+    now = f"{len(new)} files of another program with {sum(file.rows for file in new)} rows"
+    written = _rows_before(lake, name, gone)
     known = "whose number is not known" if written is None else f"{written} rows"
-    return f"{new} instead of {len(other.gone)} files with {known}, which are gone: their rows cannot be compared"
+    return f"{now} instead of {len(gone)} files with {known}, which are gone: their rows cannot be compared"
+
+
+def _rows_before(lake: Lake, name: str, files: list[str]) -> int | None:
+    """How many rows files had, by the table's log after this program's newest commit; None if that does not say it."""
+    newest = next(commit["version"] for commit in lake.commits(name) if metadata_of(commit))
+    table = lake.delta(name)
+    try:
+        table.load_as_version(newest)
+    except DeltaError:
+        return None
+    rows = {row["path"]: row["num_records"] for row in listed(table)}
+    known = [rows.get(file) for file in files]
+    return None if None in known else sum(filter(None, known))
 
 
 def _other_ways(table: str) -> str:
@@ -159,6 +179,6 @@ def _older(lake: Lake, cluster: str, last: str, heads: Mapping[str, str]) -> Ite
     """Tables that are older than a stage's last commit says, because their newest commits were removed."""
     made = lake.made(last, cluster)
     for name, recorded in {**made.get("inputs", {}), **made.get("beside", {})}.items():
-        if name in heads and is_older(heads[name], recorded):
+        if name in heads and not has_had(lake, name, cluster, heads[name], recorded):
             text = f"{last} was made when it had change {recorded}; it is at {heads[name]} now: commits were removed"
             yield Difference(name, "commits_removed", text)

@@ -19,9 +19,10 @@ from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, cou
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
+from jobs.lake.integrity import require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import DETECTED
-from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
+from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
 from jobs.spark.tasks import engine, run_tasks
@@ -75,12 +76,12 @@ class DetectSummary:
 
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     """Rebuild the elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
-    lake.create()  # add the tables that are new in this release
+    lake.create()  # those that were deleted are made again
     return undisturbed(lambda: _detect(lake, cluster, settings, progress))
 
 
 def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
-    since = lake.cluster_versions(DETECTED, cluster)
+    since = {name: lake.cluster_version(name, cluster) for name in DETECTED}
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     parameters = (settings.evidence.clock_error_ms, question)
     inputs = input_fingerprint(lake, cluster, _INPUTS, parameters)

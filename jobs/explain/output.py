@@ -139,10 +139,7 @@ def _causes(causes: Sequence[str]) -> list[str]:
 
 
 def _reason(finding: Row) -> list[str]:
-    reason = finding["reason"]
-    if not reason:
-        # The finding is from an earlier release.
-        return ["Explanation", *_wrapped(finding["explanation"] or ""), ""]
+    reason = finding["reason"] or ()
     lines: list[str] = []
     for nature, heading in _HEADINGS.items():
         sentences = [unlabelled(statement) for statement in reason if statement["nature"] == nature]

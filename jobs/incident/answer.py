@@ -12,24 +12,21 @@ from evidence.tables import NODE_CLOCKS
 from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
-from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION
+from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer
 from replay.incident.missing import STATE_CHANGES, CapturedLogs
 from replay.loss.verdicts import PROVEN
 
 Row = dict[str, Any]
 
-# Lakes of earlier releases have a separate kind for each type of gap.
-_GAPS = [EVIDENCE_GAP, *GAPS]
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 
 
 def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
     """The answer of a cluster, as docs/verdict.md describes it. focus: what findings it is about."""
     within = focus.findings()
-    gaps = lake.read(
-        "findings", cluster, ("finding_id", "rule", "start_offset", "explanation"), _kind_in(_GAPS) & within
-    )
+    of_gaps = (pc.field("kind") == EVIDENCE_GAP) & within
+    gaps = lake.read("findings", cluster, ("finding_id", "rule", "start_offset", "explanation"), of_gaps)
     order = [(name, "ascending") for name in ("start_offset", "rule", "finding_id")]
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
     faults = lake.read("findings", cluster, ("kind",), grave & (pc.field("kind") != HWM_REGRESSION) & within)
@@ -43,7 +40,7 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
         logs=_captured_logs(lake, cluster),
         deleted=load_deleted(lake, cluster),
     )
-    return answer(lake.read("findings", cluster, COLUMNS, _kind_in([HWM_REGRESSION]) & within), scope)
+    return answer(lake.read("findings", cluster, COLUMNS, (pc.field("kind") == HWM_REGRESSION) & within), scope)
 
 
 def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
@@ -61,7 +58,3 @@ def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
         lake.read("boot_ids", cluster, ("node_id",), pc.is_valid(pc.field("boot_id")))["node_id"].unique().to_pylist()
     )
     return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
-
-
-def _kind_in(kinds: list[str]) -> pc.Expression:
-    return pc.field("kind").isin(kinds)

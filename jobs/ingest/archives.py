@@ -8,7 +8,6 @@ from evidence.capture.archive import is_archive
 from evidence.capture.files import capture_name, sha256_of
 from evidence.capture.remote import Location
 from evidence.errors import CaptureError
-from jobs.lake.chain import metadata_of
 from jobs.lake.lake import Lake
 
 _SHA256, _CAPTURE = "archive_sha256", "capture"
@@ -30,8 +29,7 @@ def ingested_as(lake: Lake, mark: dict[str, str]) -> str | None:
     if not mark or not lake.exists():
         return None
     forgotten = set()
-    for commit in lake.commits("evidence_files"):
-        made = metadata_of(commit)
+    for made in lake.marks("evidence_files"):
         forgotten |= {(made["cluster_id"], name) for name in made.get("forgotten", {}).get("removed", ())}
         if mark.items() <= made.items():
             found = str(made["cluster_id"])

@@ -1,12 +1,8 @@
-"""The table `captures`: one row for each capture, with what was found in it and what its manifest says.
-
-What was found is worked out from the capture's rows of evidence_files, so a lake of an earlier release gets the same
-rows (`add_missing`).
-"""
+"""The table `captures`: one row for each capture, with what was found in it and what its manifest says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +14,6 @@ from evidence.tables import CAPTURES
 from jobs.ingest.receipt import files_digest
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.lake import Lake
-from jobs.lake.tables import APPEND_ONLY, INGESTED
-from jobs.provenance.fingerprint import heads_of
-from jobs.provenance.made_from import receipts
 
 Row = dict[str, Any]
 TABLE = "captures"
@@ -38,34 +31,24 @@ def manifest_of(capture: Capture) -> Row:
 
 
 def write_row(lake: Lake, cluster: str, capture: str, files: Iterable[Row], manifest: Row, receipt: Row) -> int:
-    """Write a capture's row, before its files are in evidence_files. files: rows of EVIDENCE_FILES to be added.
-    receipt: of jobs/ingest/receipt.py. Returns how many captures more the table has."""
+    """Write a capture's row in place of the one that it has, before its files are in evidence_files. files: rows of
+    EVIDENCE_FILES to be added. receipt: of jobs/ingest/receipt.py. Returns how many captures more the table has."""
     known = lake.rows("evidence_files", cluster, _FILE, pc.field("capture") == capture)
-    return _write(lake, cluster, {capture: {**manifest, **found_in([*known, *files]), **_ingested(receipt)}})
+    ingested = {"ingested_ms": receipt["at_ms"], "ingested_with": receipt["with"]}
+    row = {**manifest, **found_in([*known, *files]), **ingested, "capture": capture}
 
+    def once() -> int:
+        since, rows = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
+        is_replaced = pc.equal(rows["capture"], capture)
+        replaced = rows.filter(is_replaced).to_pylist()
+        # A later manifest may have replaced an earlier one of another release: the log may be of both.
+        releases = ", ".join(named_releases([row, *replaced])) or None
+        new = pa.Table.from_pylist([{**row, "kafka_release": releases}], schema=CAPTURES)
+        kept = rows.filter(pc.invert(is_replaced)).cast(CAPTURES)
+        lake.put(TABLE, cluster, pa.concat_tables([kept, new]), since=since)
+        return 1 - len(replaced)
 
-def add_missing(lake: Lake, cluster: str) -> int:
-    """Write the rows that a lake of an earlier release lacks: it had one for each manifest. Returns how many captures
-    got one. Errors: ChangedTableError if another program has changed the evidence."""
-    complete = lake.read(TABLE, cluster, ("capture",), pc.field("digest").is_valid())["capture"]
-    missing = sorted(lake.captures(cluster).keys() - set(complete.to_pylist()))
-    if not missing:
-        return 0
-    heads_of(lake, cluster, INGESTED)
-    wanted = pc.field("capture").isin(missing)
-    files = lake.rows("evidence_files", cluster, ("capture", *_FILE), wanted)
-    manifests = {row["capture"]: row for row in lake.rows(TABLE, cluster, ("capture", *_OF_MANIFEST), wanted)}
-    done = {receipt["capture"]: receipt for receipt in receipts(lake, cluster)}
-    rows = {
-        name: {
-            **manifests.get(name, {}),
-            **found_in(file for file in files if file["capture"] == name),
-            **_ingested(done.get(name, {})),
-        }
-        for name in missing
-    }
-    _write(lake, cluster, rows)
-    return len(rows)
+    return undisturbed(once)
 
 
 def found_in(files: Iterable[Row]) -> Row:
@@ -82,34 +65,6 @@ def found_in(files: Iterable[Row]) -> Row:
         "last_captured_ms": max(captured, default=None),
         "last_timestamp_ms": max(logged, default=None),
     }
-
-
-def _ingested(receipt: Row) -> Row:
-    return {"ingested_ms": receipt.get("at_ms"), "ingested_with": receipt.get("with")}
-
-
-def _write(lake: Lake, cluster: str, rows: Mapping[str, Row]) -> int:
-    """Write the rows of some captures, by name, in place of those that they have. Returns how many had none."""
-
-    def once() -> int:
-        since, others = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
-        is_replaced = pc.is_in(others["capture"], value_set=pa.array(rows))
-        kept, replaced = others.filter(pc.invert(is_replaced)), others.filter(is_replaced).to_pylist()
-        # A later manifest may have replaced an earlier one of another release: the log may be of both.
-        named = {
-            name: ", ".join(named_releases([row, *(old for old in replaced if old["capture"] == name)])) or None
-            for name, row in rows.items()
-        }
-        new = pa.Table.from_pylist(
-            [{**row, "capture": name, "kafka_release": named[name]} for name, row in rows.items()], schema=CAPTURES
-        )
-        table = lake.delta(TABLE)
-        if table.metadata().configuration.get(APPEND_ONLY) == "true":  # made by an earlier release
-            table.alter.set_table_properties({APPEND_ONLY: "false"})
-        lake.put(TABLE, cluster, pa.concat_tables([kept.cast(CAPTURES), new]), since=since)
-        return len(new) - len(set(others["capture"].to_pylist()) & rows.keys())
-
-    return undisturbed(once)
 
 
 def named_releases(rows: Iterable[Row]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from evidence.capture.files import Capture
 from jobs.config.settings import CustodySettings
-from jobs.lake.chain import writer
+from jobs.lake.marks import writer
 
 
 def receipt(capture: Capture, settings: CustodySettings) -> dict[str, Any]:

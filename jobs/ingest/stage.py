@@ -40,9 +40,9 @@ from jobs.ingest.records import (
     plan_records,
 )
 from jobs.lake.conflicts import undisturbed
+from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, STATIC_CONFIGS
-from jobs.provenance.fingerprint import heads_of
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]

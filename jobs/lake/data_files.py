@@ -64,9 +64,7 @@ def data_files(table: DeltaTable, name: str, cluster_id: str) -> list[DataFile]:
 
 def known_rows(table: DeltaTable, cluster_id: str) -> int | None:
     """How many rows the table's log says that a cluster has; None if it does not say it: another program has written a
-    file without statistics, or the table is not partitioned."""
-    if table.metadata().partition_columns != [CLUSTER_ID]:
-        return None
+    file without statistics."""
     rows = [a.get("num_records") for a in listed(table) if a[f"partition.{CLUSTER_ID}"] == cluster_id]
     return None if None in rows else sum(rows)
 

@@ -22,14 +22,13 @@ from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, Parqu
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location
-from jobs.lake import chain
-from jobs.lake.chain import Head
+from jobs.lake import marks
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
+from jobs.lake.marks import Head
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
-from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.lake.versions import refuse_newer
+from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -52,11 +51,11 @@ class Lake:
         self.storage = Storage(root)
 
     def exists(self) -> bool:
-        """Errors: NewerLakeError: the newest commit of a newer release is in one of two tables."""
-        found = [name for name in ("evidence_files", "runs") if self.has(name)]
+        """Errors: OtherReleaseError if it has another layout: one of two tables has the newest commit."""
+        found = [name for name in (INGESTED[-1], "runs") if self.has(name)]
         for name in found:
-            refuse_newer(self.root, self.commits(name))
-        return "evidence_files" in found
+            marks.require_layout(self.root, self.commits(name))
+        return INGESTED[-1] in found
 
     def has(self, name: str) -> bool:
         """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed
@@ -79,13 +78,14 @@ class Lake:
             )
 
     def create(self) -> None:
-        """Create the tables that are missing. Another process may do so at the same time."""
+        """Create the tables that are missing, evidence_files last: a lake that exists has all of them. Another process
+        may do so at the same time."""
         from deltalake import CommitProperties, DeltaTable
         from deltalake.exceptions import DeltaError
 
         # A second try would create a table once more, on top of the other's.
         once, options = CommitProperties(max_commit_retries=0), self.storage.delta_options
-        for table in TABLES.values():
+        for table in sorted(TABLES.values(), key=lambda table: table.name == INGESTED[-1]):
             if self.has(table.name):
                 continue
             of = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
@@ -103,14 +103,14 @@ class Lake:
                         raise
 
     def delta(self, name: str) -> DeltaTable:
-        """The newest version of a table. Errors: deltalake's TableNotFoundError; LakeError if its log is damaged."""
+        """The newest version of a table. Errors: LakeError if it is missing or its log is damaged."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 
         try:
             return DeltaTable(self.storage.url(name), storage_options=self.storage.delta_options)
         except TableNotFoundError:
-            raise
+            raise LakeError(f"{self.root}: the table {name} is missing: another program deleted it") from None
         except DeltaError as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise LakeError(
@@ -121,7 +121,7 @@ class Lake:
     # Reading
 
     def dataset(self, name: str) -> Dataset:
-        """The newest version of a table. A column missing from a table of an earlier release is null.
+        """The newest version of a table.
 
         Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
         Python, and such a call while the process exits aborts it (tests/cases/reads_a_table_and_ends).
@@ -129,16 +129,22 @@ class Lake:
         table = self.delta(name)
         if table.protocol().min_reader_version > 1:
             raise LakeError(f"{self.root}: another program gave the table {name} a Delta feature that is not supported")
+        clusters = [
+            (unquote(row["path"]), pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"]) for row in listed(table)
+        ]
+        return self._dataset(name, TABLES[name].schema, clusters)
+
+    def dataset_of(self, name: str, files: Iterable[str]) -> Dataset:
+        """The rows of some files of a table (DataFile.path), without cluster_id. A column that a file of another
+        program lacks is null."""
+        return self._dataset(name, TABLES[name].file_schema, [(file, None) for file in files])
+
+    def _dataset(self, name: str, schema: pa.Schema, files: Iterable[tuple[str, pc.Expression | None]]) -> Dataset:
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         form = ParquetFileFormat(default_fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=True))
-        found = pa.schema(table.schema().to_arrow())
-        schema = pa.schema([*found, *(field for field in TABLES[name].schema if field.name not in found.names)])
-        partitions = table.metadata().partition_columns
-        fragments = []
-        for row in listed(table):
-            is_of = reduce(and_, (pc.field(c) == row[f"partition.{c}"] for c in partitions)) if partitions else None
-            fragments.append(form.make_fragment(unquote(row["path"]), system, is_of))
-        return FileSystemDataset(fragments, schema, form, system)
+        return FileSystemDataset(
+            [form.make_fragment(file, system, holds) for file, holds in files], schema, form, system
+        )
 
     def parts(
         self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
@@ -178,6 +184,13 @@ class Lake:
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
         return data_files(self.delta(name), name, cluster_id)
+
+    def sha256(self, name: str, path: str) -> str | None:
+        """SHA-256 of a file of a table, hex; None if it is missing."""
+        try:
+            return self.storage.sha256(f"{name}/{path}")
+        except FileNotFoundError:
+            return None
 
     def clusters(self) -> list[str]:
         """Ids of all clusters with evidence in this lake, sorted."""
@@ -262,19 +275,16 @@ class Lake:
         remove: Iterable[DataFile] = (),
         about: Mapping[str, Any] | None = None,
         since: int | None = None,
-        adopted: Mapping[str, str] | None = None,
         data_change: bool = True,
     ) -> None:
-        """Add and remove files of one cluster in one commit with the metadata `about`. Columns missing from a table of
-        an earlier release are added first.
+        """Add and remove files of one cluster in one commit with the metadata `about`.
 
-        since: the `cluster_version` that the new rows were worked out from; None: the newest. adopted: SHA-256 by name
-        of files of another program that have the rows of those before them (jobs/provenance/rewritten.py). data_change:
-        False if rows are only put into other files, which Delta allows in tables that are append-only. Errors:
+        since: the `cluster_version` that the new rows were worked out from; None: the newest. data_change: False if
+        rows are only put into other files, which Delta allows in tables that are append-only. Errors:
         ChangedMeanwhileError if another process has committed rows of the cluster since then; ChangedTableError if
-        files stay that another program has changed; LakeError if the table is not partitioned by cluster_id.
+        files stay that another program has changed.
         """
-        from deltalake import CommitProperties, Schema, Transaction
+        from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -286,25 +296,16 @@ class Lake:
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
             table = self.delta(name)
-            if table.metadata().partition_columns != [CLUSTER_ID]:
-                raise LakeError(
-                    f"{self.root}: this lake was made by an earlier release, which stored tables in another way. It "
-                    "can be read but not changed: ingest its captures into a new lake."
-                )
             version = table.transaction_version(cluster_id) or 0
             if since not in (None, version):
                 raise ChangedMeanwhileError(
                     f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again."
                 )
-            known = {field.name for field in table.schema().fields}
-            missing = [field for field in of.schema if field.name not in known]
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
-            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {}, adopted)
+            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {})
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
             try:
-                if missing:
-                    table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
                 table.create_write_transaction(
                     actions, "append", table.schema(), CLUSTER_ID, commit_properties=properties
                 )
@@ -322,35 +323,28 @@ class Lake:
         add: list[DataFile],
         remove: list[DataFile],
         about: Mapping[str, Any],
-        adopted: Mapping[str, str] | None,
     ) -> Row:
-        """The metadata of a commit on `table` (jobs/lake/chain.py)."""
+        """The metadata of a commit on `table` (jobs/lake/marks.py)."""
         removed = {file.name for file in remove}
         kept = [file for file in data_files(table, name, cluster_id) if file.name not in removed]
         head = self._head(table, name, cluster_id)
-        if kept and head.problem and adopted is None:
-            raise chain.changed(self.root, name, cluster_id, head.problem)
-        # The files of an earlier release have no known digest.
-        added = add if head.link else [*kept, *add]
+        if kept and head.problem:
+            raise marks.changed(self.root, name, cluster_id, head.problem)
         mark = {
             "table": name,
             "version": version,
             "previous": head.link,
-            "files": chain.files_digest(file.text for file in (*kept, *add)),
-            "added": {file.name: file.sha256 for file in added} | dict(adopted or {}),
+            "files": marks.files_digest(file.text for file in (*kept, *add)),
+            "added": {file.name: file.sha256 for file in add},
             "removed": sorted(removed),
-            "kept": len(kept) if adopted is None else 0,
+            "kept": len(kept),
         }
-        return chain.marked({CLUSTER_ID: cluster_id, **about}, mark)
+        return marks.marked({CLUSTER_ID: cluster_id, **about}, mark)
 
     def cluster_version(self, name: str, cluster_id: str) -> int:
         """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
         transaction that has the cluster's id."""
         return self.delta(name).transaction_version(cluster_id) or 0
-
-    def cluster_versions(self, names: Iterable[str], cluster_id: str) -> dict[str, int]:
-        """`cluster_version` of several tables."""
-        return {name: self.cluster_version(name, cluster_id) for name in names}
 
     # What tables were made from
 
@@ -361,6 +355,12 @@ class Lake:
     def commits(self, name: str) -> Iterator[Row]:
         """The commitInfo of every commit, newest first, with its `version`."""
         return self._commits(self.delta(name))
+
+    def marks(self, name: str, cluster_id: str | None = None) -> Iterator[Row]:
+        """The metadata of the commits of a cluster's rows (None: of every one's), newest first."""
+        for made in map(marks.metadata_of, self.commits(name)):
+            if made and cluster_id in (None, made[CLUSTER_ID]):
+                yield made
 
     def _commits(self, table: DeltaTable) -> Iterator[Row]:
         done = 0
@@ -378,12 +378,8 @@ class Lake:
 
     def _head(self, table: DeltaTable, name: str, cluster_id: str) -> Head:
         texts = (file.text for file in data_files(table, name, cluster_id))
-        return chain.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
+        return marks.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
 
     def made(self, name: str, cluster_id: str) -> Row:
         """The metadata (`about`, and the mark) of the newest commit of the cluster's rows; empty if there is none."""
         return self.head(name, cluster_id).made
-
-    def input_fingerprint(self, name: str, cluster_id: str) -> str | None:
-        """The fingerprint of the inputs that the cluster's rows were made from; None if there is none."""
-        return self.made(name, cluster_id).get("input_fingerprint")

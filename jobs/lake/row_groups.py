@@ -187,16 +187,15 @@ def read_bucket(
     as_codes: bool = False,
 ) -> Iterable[pa.Table]:
     """The bucket's rows, part by part; rows of no topic are in WITHOUT_TOPIC alone. columns: names, or dotted paths of
-    fields. Those that a file of an earlier release lacks are left out. topics: path of the column with the topic ids,
-    which must be among them. as_codes: columns of strings are dictionary-encoded, as they are in the files."""
+    fields. topics: path of the column with the topic ids, which must be among them. as_codes: columns of strings are
+    dictionary-encoded, as they are in the files."""
     for part in parts:
         with storage.open(part.name) as source:
             file = pq.ParquetFile(source)
             if as_codes:  # not by file.metadata.schema: it and the footer refer to each other, and stay in memory
                 file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=_strings(file.schema_arrow))
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            present = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
-            rows = file.read_row_groups(list(groups), present, use_threads=False)
+            rows = file.read_row_groups(list(groups), list(columns), use_threads=False)
         if not part.sure:
             rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
         yield rows

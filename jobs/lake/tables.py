@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,8 @@ from replay.arrow import schemas as replay
 from replay.arrow.rule_schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
-# Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.
-SCHEMA_VERSION = 2
+# Raise this when the meaning of a column changes. New tables and columns change LAYOUT by themselves.
+SCHEMA_VERSION = 3
 CLUSTER_ID = "cluster_id"
 APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
@@ -124,14 +125,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table. key: the columns that, with cluster_id, identify a row. topics: path of the column with topic ids,
-    for a table that tasks read by topics (jobs/lake/row_groups.py). bounded: the column whose least and largest values
-    in a file its commit names; the last one of the key by default. Marks of existing lakes have them: it cannot change.
+    """A Delta table. file_schema: the columns in its files. key: the columns that, with cluster_id, identify a row.
+    topics: path of the column with topic ids, for a table that tasks read by topics (jobs/lake/row_groups.py). bounded:
+    the column whose least and largest values in a file its commit names; the last one of the key by default.
     """
 
     name: str
     comment: str
-    schema: pa.Schema
+    file_schema: pa.Schema
     key: tuple[str, ...]
     append_only: bool = False
     checks: tuple[Check, ...] = ()
@@ -144,30 +145,17 @@ class Table:
         return self.bounded or self.key[-1]
 
     @cached_property
-    def file_schema(self) -> pa.Schema:
-        """The columns in the table's files: all but cluster_id, by which tables are partitioned."""
-        return pa.schema([field for field in self.schema if field.name != CLUSTER_ID])
+    def schema(self) -> pa.Schema:
+        """All columns: cluster_id, by which tables are partitioned, and those in the files."""
+        return pa.schema([_CLUSTER, *self.file_schema])
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/chain.py)."""
+        """The table's Delta properties. Commits are kept for ever: they hold the chain (jobs/lake/marks.py)."""
         properties = {"delta.enableExpiredLogCleanup": "false"}
         if self.append_only:
             properties[APPEND_ONLY] = "true"
         return {**properties, "delta.dataSkippingStatsColumns": self.bounds}
-
-
-def _table(
-    name: str,
-    comment: str,
-    schema: pa.Schema,
-    key: tuple[str, ...],
-    append_only: bool = False,
-    checks: tuple[Check, ...] = (),
-    topics: tuple[str, ...] = (),
-    bounded: str = "",
-) -> Table:
-    return Table(name, comment, pa.schema([_CLUSTER, *schema]), key, append_only, checks, topics, bounded)
 
 
 def _with_commit(schema: pa.Schema) -> pa.Schema:
@@ -183,7 +171,7 @@ _PLACE = ("sha256", "path", "position")
 _OF_RECORD = ("partition_change", "topic_id")
 
 _ALL = (
-    _table(
+    Table(
         "evidence_files",
         "A file of a capture and how its bytes were used",
         evidence.EVIDENCE_FILES,
@@ -191,68 +179,68 @@ _ALL = (
         append_only=True,
         checks=(Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),),
     ),
-    _table(
+    Table(
         "quarantine",
         "A stretch of bytes that could not be used",
         evidence.QUARANTINE,
         (*_PLACE, "offset", "reason"),
         append_only=True,
     ),
-    _table(
+    Table(
         "broker_log_events",
         "A line of server.log, state-change.log or controller.log that shows a fact (docs/broker_logs.md)",
         evidence.BROKER_LOG_EVENTS,
         _PLACE,
         append_only=True,
     ),
-    _table(
+    Table(
         "node_boots",
         "A process of a node, as its server.log shows it; one row for each file that shows it",
         evidence.NODE_BOOTS,
         _PLACE,
         append_only=True,
     ),
-    _table(
+    Table(
         "boot_ids",
         "A reading of the boot id of a node's machine",
         evidence.BOOT_IDS,
         ("node_id", "captured_at_ms", *_PLACE),
         append_only=True,
     ),
-    _table(
+    Table(
         "node_clocks",
         "How far a node's clock was ahead of the controllers', by lines of its logs about records of the metadata log",
         evidence.NODE_CLOCKS,
         ("node_id", "from_ms"),
     ),
-    _table(
+    Table(
         "static_configs",
         "A line of a captured server.properties",
         STATIC_CONFIGS,
         ("node_id", "name", "value"),
         append_only=True,
     ),
-    _table(
+    Table(
         "captures",
         "A capture that was ingested: what was found in it, and what its manifest says",
         evidence.CAPTURES,
         ("capture",),
         bounded="sha256",
     ),
-    _table(
+    Table(
         "log_batches",
         "A distinct record batch of the metadata log and the nodes that hold it",
         _with_commit(evidence.LOG_BATCHES),
         ("epoch", "base_offset", "crc"),
     ),
-    _table(
+    Table(
         "metadata_records",
         "A record of the metadata log; one row no matter how many nodes hold it",
         _with_commit(evidence.METADATA_RECORDS),
         ("epoch", "batch_crc", "offset"),
         topics=_OF_RECORD,
     ),
-    _table(
+    Table(
         "snapshot_records",
         "A record of a metadata snapshot (.checkpoint), numbered from 0",
         evidence.SNAPSHOT_RECORDS,
@@ -260,108 +248,117 @@ _ALL = (
         append_only=True,
         topics=_OF_RECORD,
     ),
-    _table(
+    Table(
         "log_end_offsets",
         "A replica's log end, high watermark or epoch as one source reported it",
         evidence.LOG_END_OFFSETS,
         ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
         append_only=True,
     ),
-    _table(
+    Table(
         "described_partitions",
         "A partition's state as one of Kafka's tools printed it",
         evidence.DESCRIBED_PARTITIONS,
         ("source", "captured_at_ms", "topic", "partition", "sha256", "position"),
         append_only=True,
     ),
-    _table(
+    Table(
         "quorum_reports",
         "The metadata quorum as one node or tool reported it",
         evidence.QUORUM_REPORTS,
         ("source", "captured_at_ms", "node_id", "sha256", "position"),
         append_only=True,
     ),
-    _table(
+    Table(
         "partition_history",
         "A partition's whole state after one record",
         replay.PARTITION_HISTORY,
         ("topic_id", "partition", "offset"),
         topics=("topic_id",),
     ),
-    _table(
+    Table(
         "feature_history",
         "A feature's finalized level from one record on",
         replay.FEATURE_HISTORY,
         ("name", "offset"),
     ),
-    _table(
+    Table(
         "config_history",
         "A config of one resource from one record on",
         replay.CONFIG_HISTORY,
         ("resource_type", "resource_name", "name", "offset"),
     ),
-    _table(
+    Table(
         "broker_history",
         "A broker's registration from one record on, and how its session began",
         replay.BROKER_HISTORY,
         ("broker_id", "offset"),
     ),
-    _table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
-    _table(
+    Table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
+    Table(
         "cluster_metrics",
         "One of KIP-966's metrics from one record on",
         replay.CLUSTER_METRICS,
         ("metric", "topic_id", "partition", "offset"),
         topics=("topic_id",),
     ),
-    _table(
+    Table(
         "elections",
         "A leader change",
         replay.ELECTIONS,
         ("topic_id", "partition", "offset"),
         topics=("topic_id",),
     ),
-    _table(
+    Table(
         "rule_differences",
         "A partition change that is not what Kafka's rules predict, or a known bug of its release",
         RULE_DIFFERENCES,
         ("topic_id", "partition", "offset"),
         topics=("topic_id",),
     ),
-    _table(
+    Table(
         "invariant_violations",
         "A stretch of states, or of the log, that breaks an invariant",
         INVARIANT_VIOLATIONS,
         ("invariant", "topic_id", "partition", "start_offset"),
     ),
-    _table(
+    Table(
         "counterfactuals",
         "What a policy would have done in a window: a prediction",
         replay.COUNTERFACTUALS,
         ("finding_id", "policy"),
     ),
-    _table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
-    _table(
+    Table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+    Table(
         "finding_first_seen",
         "A finding that a run of detect has found, now or earlier; kept when the findings are replaced",
         FINDING_FIRST_SEEN,
         ("finding_id", "verdict", "severity"),
     ),
-    _table(
+    Table(
         "acknowledgements",
         "A finding that somebody has acknowledged (`kraft-forensics acknowledge`)",
         ACKNOWLEDGEMENTS,
         ("finding_id", "verdict", "severity"),
     ),
-    _table(
+    Table(
         "quality_results",
         "The outcome of an expectation in a run of quality",
         QUALITY_RESULTS,
         ("suite", "expectation", "run_id"),
     ),
-    _table("runs", "What a run of a command did (docs/operations.md)", RUNS, ("run_id",)),
+    Table("runs", "What a run of a command did (docs/operations.md)", RUNS, ("run_id",)),
 )
 TABLES = {t.name: t for t in _ALL}
+
+
+def _layout() -> str:
+    tables = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in _ALL]
+    return f"{SCHEMA_VERSION}-{sha256(repr(tables).encode()).hexdigest()[:8]}"
+
+
+# Of all tables. Every commit names it, and a lake of another layout is refused (jobs/lake/lake.py).
+LAYOUT = _layout()
 
 # The tables that each stage writes, the one that it writes last at the end.
 INGESTED = (

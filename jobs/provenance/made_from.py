@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.lake import chain
 from jobs.lake.lake import Lake
-from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED
+from jobs.lake.tables import DETECTED, INGESTED, REPLAYED
 
 Row = dict[str, Any]
 
 
 def receipts(lake: Lake, cluster: str) -> list[Row]:
     """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
-    captures left out that were forgotten since (jobs/lifecycle/forget.py)."""
-    repeated = ("rewritten", "rows_of")  # commits that repeat what the one before them says
+    captures left out that were forgotten since (jobs/custody/forget.py)."""
     found: list[Row] = []
-    for made in reversed([chain.metadata_of(commit) for commit in lake.commits(INGESTED[-1])]):
-        if made.get(CLUSTER_ID) != cluster or any(name in made for name in repeated):
-            continue
+    for made in reversed(list(lake.marks(INGESTED[-1], cluster))):
+        if "rows_of" in made:
+            continue  # it repeats what the commit before it says
         if "forgotten" in made:
             found = [receipt for receipt in found if receipt["capture"] not in made["forgotten"]["removed"]]
         if "ingested" in made:
@@ -27,7 +25,7 @@ def receipts(lake: Lake, cluster: str) -> list[Row]:
 
 
 def digest_of(lake: Lake, cluster: str, capture: str) -> str | None:
-    """SHA-256 of the list of a capture's files, when it was ingested last; None if that was by an earlier release."""
+    """SHA-256 of the list of a capture's files, when it was ingested last; None if it was forgotten since."""
     found: list[str] = [receipt["digest"] for receipt in receipts(lake, cluster) if receipt["capture"] == capture]
     return found[-1] if found else None
 

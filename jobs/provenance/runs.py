@@ -19,8 +19,8 @@ from jobs.console.log import WARNING, log
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
+from jobs.lake.marks import OtherReleaseError
 from jobs.lake.tables import INGESTED, RUNS
-from jobs.lake.versions import NewerLakeError
 from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.provenance.task_figures import Jobs
 from replay.loss.verdict import RULE_VERSION
@@ -80,12 +80,10 @@ class Run:
         try:
             if not lake.exists():
                 return
-            if not lake.has(TABLE):  # a lake of an earlier release
-                lake.create()
             for cluster in self._of or [UNKNOWN]:
                 rows = pa.Table.from_pylist([self._row(lake, cluster, outcome, exit_code, error)], schema=RUNS)
                 lake.commit(TABLE, cluster, [write_file(lake.storage, TABLE, rows)])
-        except NewerLakeError:  # which has ended the command
+        except OtherReleaseError:  # which has ended the command
             return
         except Exception as problem:  # noqa: BLE001
             lines = str(problem).splitlines() or [type(problem).__name__]

@@ -21,8 +21,7 @@ class LakeTables:
     """The tables of a cluster. most: rows of a piece, unless a row group has more. A digest is made once; the parts
     that a task is given share this object, so each task makes it once.
 
-    columns, everywhere: names, or dotted paths of fields. A column that a file of an earlier release lacks is null.
-    Strings are dictionary-encoded.
+    columns, everywhere: names, or dotted paths of fields. Strings are dictionary-encoded.
     """
 
     def __init__(self, lake: Lake, cluster: str, most: int) -> None:

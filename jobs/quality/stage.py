@@ -77,9 +77,6 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
     run_id = lake.made(RESULTS, cluster).get("run_id", "")
     if not up_to_date:
         progress(f"{cluster}: checking all tables")
-        if unnamed := _unnamed(lake, cluster):
-            lake.commit(RESULTS, cluster, [], unnamed, since=since)
-            since += 1
         run_id = uuid4().hex[:16]
         prepare()
         found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
@@ -173,11 +170,6 @@ def _file(lake: Lake, rows: Sequence[Row]) -> DataFile:
     now = rows[0]["run_at_ms"]
     table = pa.Table.from_pylist([{**row, "run_at_ms": now} for row in rows], schema=QUALITY_RESULTS)
     return write_file(lake.storage, RESULTS, table)
-
-
-def _unnamed(lake: Lake, cluster: str) -> list[DataFile]:
-    """The files with results of an earlier release, which name no run."""
-    return [file for file in lake.files(RESULTS, cluster) if file.lowest is None]
 
 
 def _newest_runs(lake: Lake, cluster: str) -> list[Row]:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from jobs.lake.lake import Lake
 from jobs.verdict.status import KEY, NEW, STATUS, with_status
-from replay.findings.kinds import EVIDENCE_GAP, GAPS, HWM_REGRESSION, Section, of_section
+from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, Section, of_section
 from replay.loss.verdicts import POSSIBLE, PROVEN
 
 UNKNOWN, NEW_PREFIX = "unknown", "new-"
@@ -39,8 +39,7 @@ def levels_of(rows: pa.Table) -> set[str]:
     is_grave = pc.is_in(rows["severity"], pa.array(_GRAVE))
     judged = rows.filter(pc.or_(is_window, pc.and_(is_fault, is_grave)))
     found = {verdict for verdict in judged["verdict"].unique().to_pylist() if verdict in (PROVEN, POSSIBLE)}
-    # Lakes of earlier releases have a separate kind for each type of gap.
-    is_gap = pc.is_in(rows["kind"], pa.array([EVIDENCE_GAP, *GAPS]))
+    is_gap = pc.equal(rows["kind"], EVIDENCE_GAP)
     undetermined = pc.and_(is_window, pc.equal(rows["verdict"], "undetermined"))
     if pc.any(pc.or_(is_gap, undetermined)).as_py():
         found.add(UNKNOWN)

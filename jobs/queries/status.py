@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.lake.data_files import listed
@@ -48,19 +47,19 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
     logs, reports), null in an object store, where listing takes long. Errors: LakeError if there is no lake.
     """
     lake.require()
-    found = {name: table for name in TABLES if (table := _open(lake, name)) is not None}
+    found = {name: lake.delta(name) for name in TABLES}
     listings = {name: listed(table) for name, table in found.items()}
     tables = [_size(name, rows) for name, rows in listings.items()]
     size = sum(row["bytes"] for row in tables)
     files = lake.read("evidence_files", None, _FILE)
-    runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist() if _RUNS in found else []
+    runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist()
     ids = sorted(files[CLUSTER_ID].unique().to_pylist())
     clusters = [{**_cluster(lake, each, found, files, runs, now_ms), "bytes": _bytes(listings, each)} for each in ids]
     return {
         "lake": shown(lake.root),
         "clusters": sorted(clusters, key=gravity),
         "runs": sorted(runs, key=lambda row: -row["started_ms"])[:most_runs],
-        "captures": _captures(lake) if with_captures and _CAPTURES in found else [],
+        "captures": _captures(lake) if with_captures else [],
         "tables": [row for row in tables if row["rows"]],
         "bytes": size,
         "other_bytes": _folder_bytes(lake.root) - size if isinstance(lake.root, Path) else None,
@@ -70,13 +69,6 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
 def _captures(lake: Lake) -> list[Row]:
     rows: list[Row] = lake.read(_CAPTURES, None, TABLES[_CAPTURES].schema.names).to_pylist()
     return sorted(rows, key=lambda row: (row[CLUSTER_ID], -(row["ingested_ms"] or 0), row["capture"]))
-
-
-def _open(lake: Lake, name: str) -> DeltaTable | None:
-    try:
-        return lake.delta(name)
-    except TableNotFoundError:  # a lake of an earlier release
-        return None
 
 
 def gravity(cluster: Row) -> tuple[int, int, int, str]:
@@ -175,14 +167,14 @@ def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> 
 
 def _reason(lake: Lake, cluster: str, last: str, tables: Mapping[str, DeltaTable]) -> str | None:
     """Why a stage has to run again, by the last commit of its last table; None if it has not."""
-    made = lake.made(last, cluster) if last in tables else {}
+    made = lake.made(last, cluster)
     if "inputs" not in made:
         return "it has not run to its end"
     if made.get("code_version") != CODE_VERSION:
         return f"its tables are of another release (code {made.get('code_version')}, now {CODE_VERSION})"
     for name, recorded in made["inputs"].items():
         # The number of changes is in the table's snapshot. Only another one needs the table's commits.
-        version = (tables[name].transaction_version(cluster) or 0) if name in tables else 0
+        version = tables[name].transaction_version(cluster) or 0
         if not recorded.startswith(f"{version}:") and lake.head(name, cluster).id != recorded:
             return f"{name} has changed"
     return None

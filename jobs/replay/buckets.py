@@ -74,15 +74,10 @@ class BucketFiles:
 
 
 def read_table(storage: Storage, name: str, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
-    """A bucket's rows of a table. A column missing from a file of an earlier release is null."""
+    """A bucket's rows of a table."""
     schema = TABLES[name].file_schema
     found = read_bucket(storage, parts, schema.names, bucket, TABLES[name].topics)
-    return pa.concat_tables([schema.empty_table(), *(_with_columns(rows, schema) for rows in found)])
-
-
-def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = {f.name: rows[f.name] if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema}
-    return pa.table(columns, schema=schema)
+    return pa.concat_tables([schema.empty_table(), *(rows.select(schema.names).cast(schema) for rows in found)])
 
 
 def read_history(storage: Storage, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:

@@ -17,15 +17,14 @@ from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.integrity import require_bytes, unchanged_heads
 from jobs.lake.lake import Lake
 from jobs.lake.tables import REPLAYED, TABLES
 from jobs.provenance.fingerprint import (
     CODE_VERSION,
     completion,
     input_fingerprint,
-    is_as_written,
     is_up_to_date,
-    require_bytes,
     require_unchanged,
 )
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
@@ -68,12 +67,12 @@ def replay(
     Errors: LogConflictError if captures contradict each other; the history is then empty and the conflict is the only
     finding.
     """
-    lake.create()  # add the tables that are new in this release
+    lake.create()  # those that were deleted are made again
     return undisturbed(lambda: _replay(lake, cluster, settings, progress, start))
 
 
 def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
-    since = lake.cluster_versions(REPLAYED, cluster)
+    since = {name: lake.cluster_version(name, cluster) for name in REPLAYED}
     inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
     if is_up_to_date(lake, cluster, REPLAYED, inputs):
         return Replayed(cluster, 0, True)
@@ -146,7 +145,7 @@ def _partitions(
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
-    made = lake.made(HISTORY, cluster) if is_as_written(lake, cluster, HISTORY, _LAST) else {}
+    made = {} if unchanged_heads(lake, cluster, [HISTORY]) is None else lake.made(HISTORY, cluster)
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
     from_offset = earlier.offset if earlier and goes_on_from(state, static, earlier) else None
 

@@ -65,8 +65,8 @@ class ReasonGroup:
 
 
 def reason_by_nature(row: Row) -> list[ReasonGroup]:
-    """A finding's reason by nature, facts first. Empty if it has none (earlier releases) or has a statement that this
-    release does not know: show its `explanation` instead."""
+    """A finding's reason by nature, facts first. Empty if it has none or has a statement that this release does not
+    know: show its `explanation` instead."""
     reason = row["reason"] or []
     if any(statement["code"] not in SENTENCES or statement["nature"] not in _NATURES for statement in reason):
         return []

@@ -18,7 +18,7 @@ from jobs.incident.plan import load_plan
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
-from replay.findings.kinds import EVIDENCE_GAP, GAPS
+from replay.findings.kinds import EVIDENCE_GAP
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
@@ -27,8 +27,6 @@ WITNESSES = 3
 MOST_IDS = 100
 UNKNOWN = "unknown"
 _WINDOW = "hwm_regression"
-# Lakes of earlier releases have a separate kind for each type of gap.
-_GAPS = {EVIDENCE_GAP, *GAPS}
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
 _WITNESS = (
@@ -182,7 +180,7 @@ def _valid(found: Summary) -> bool | str:
     if any(g["kind"] == _WINDOW or g["severity"] == "critical" for g in proven):
         return False
     undecided = any(g["kind"] == _WINDOW and g["verdict"] != "excluded" for g in found.groups)
-    gap = any(g["kind"] in _GAPS for g in found.groups)
+    gap = any(g["kind"] == EVIDENCE_GAP for g in found.groups)
     return UNKNOWN if undecided or gap or not found.states else True
 
 

@@ -102,7 +102,7 @@ class VerdictFiles:
         return page if is_whole else f"{self._folder}/{page}"
 
     def _entries(self) -> dict[str, Row]:
-        """The entries of the index as it is; none if there is no index, or the document of an earlier release."""
+        """The entries of the index as it is; none if there is no index, or another file in its place."""
         with suppress(ValueError, KeyError, TypeError):
             found = json.loads(first_bytes(self.index, _INDEX_BYTES))
             rows = [row for row in found["clusters"] if isinstance(row, Mapping)]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.conflicts import undisturbed
+from jobs.lake.integrity import heads_of, require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.provenance.fingerprint import heads_of, require_bytes
 
 NEW, KNOWN, ACKNOWLEDGED = "new", "known", "acknowledged"
 STATUSES = (NEW, KNOWN, ACKNOWLEDGED)
@@ -25,14 +25,8 @@ _OF_RUN = "first_seen_ms"
 
 
 def rows_of(lake: Lake, name: str, cluster: str) -> pa.Table:
-    """A cluster's rows of one of the two tables; none in a lake of an earlier release, which lacks the table. Errors:
-    ChangedTableError if another program has changed it."""
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        heads_of(lake, cluster, [name])
-    except TableNotFoundError:
-        return TABLES[name].schema.empty_table()
+    """A cluster's rows of one of the two tables. Errors: ChangedTableError if another program has changed it."""
+    heads_of(lake, cluster, [name])
     require_bytes(lake, cluster, [name])
     return lake.read(name, cluster)
 

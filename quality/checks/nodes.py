@@ -112,7 +112,7 @@ def checks() -> Iterator[Check]:
         "capture_listed",
         Kind.COMPLETENESS,
         "The capture of a file has its row in captures.",
-        "`kraft-forensics upgrade` adds the row.",
+        "Ingest the captures of the cluster into a new lake.",
         lambda tables, _: broken(
             tables["evidence_files"],
             unknown(tables["evidence_files"], _FILE[:1], (tables["captures"], _FILE[:1])),

@@ -23,7 +23,6 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
         pytest.param(disks.error(errno.EIO, 0.4), id="EIO"),
         pytest.param(disks.error(errno.ENOSPC, 0.7), id="disk full"),
         pytest.param(races.same(8, is_new=False), id="8 runs at once"),
-        pytest.param(releases.older, id="older release"),
         pytest.param(releases.newer_protocol("findings"), id="newer release"),
         pytest.param(sizes.epochs(sizes.COUNTED, sizes.LARGER, "limits.partition_lines"), id="50 M lines"),
     ],

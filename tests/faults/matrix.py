@@ -22,7 +22,7 @@ from tests.support import s3
 from tests.support.paths import ROOT
 
 _AT_ONCE = 2
-_SHARE = 20  # of each kind of disk error and upgrade, one for so many kills
+_SHARE = 20  # of each kind of disk error, one for so many kills
 
 Name = tuple[str, str]
 
@@ -35,7 +35,7 @@ def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[t
     yield from stores.trials(running, home)
     yield from races.trials()
     yield from clocks.trials()
-    yield from releases.trials(seed, some)
+    yield from releases.trials()
     yield from sizes.trials()
     yield from stops.trials()
 

@@ -1,4 +1,4 @@
-"""Stages that are asked again: after nothing was written, and on a lake that an earlier release made."""
+"""Stages that are asked again: after nothing was written, and after tables were deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _capture(folder: Path, offset: int, data: bytes) -> Path:
     return folder
 
 
-def test_a_lake_of_an_earlier_release_gets_the_tables_that_it_lacks(job: Job, tmp_path: Path) -> None:
+def test_tables_that_were_deleted_are_made_again(job: Job, tmp_path: Path) -> None:
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
     lake = SparkLake(job.lake.spark, tmp_path / "lake")
     for name in ("rule_differences", "invariant_violations", "findings"):

@@ -16,7 +16,7 @@ from deltalake import CommitProperties, write_deltalake
 
 from jobs.config.settings import Settings
 from jobs.detect.stage import run_detect
-from jobs.lake.chain import ChangedTableError
+from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import REPLAYED, TABLES
 from jobs.pipeline import Pipeline
 from jobs.replay.stage import replay

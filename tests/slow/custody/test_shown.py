@@ -1,5 +1,5 @@
 """Commands that show finished tables, and stages that read them, notice what another hand has changed. No rows
-are compared (jobs/provenance/shown.py)."""
+are compared (jobs/lake/integrity.py)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from deltalake import write_deltalake
 
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
-from jobs.lake.chain import ChangedTableError
+from jobs.lake.integrity import require_as_written
 from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedTableError
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import DETECTED
-from jobs.provenance.shown import require_as_written
 from jobs.queries.acknowledge import acknowledge
 from jobs.verdict.status import remember, rows_of
 from tests.slow.custody.test_tables import ingest_again, newest_commit

@@ -9,16 +9,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from typer.testing import CliRunner
 
 from evidence.capture.files import open_capture
+from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.histories import check_sample
-from jobs.custody.tables import Difference, can_be_replayed, check_tables
+from jobs.custody.row_differences import only_in
+from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
 from jobs.ingest.stage import ingest_opened
-from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
-from jobs.provenance.row_digests import RowSet, table_rows
+from jobs.provenance.made_from import receipts
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests
@@ -156,8 +159,10 @@ def test_a_removed_commit_is_named(lake: Lake, cluster: str, table: str, capture
     assert digests(lake) == before
 
 
-def test_a_table_that_was_compacted_has_the_same_rows(lake: Lake, cluster: str, capture: Path) -> None:
-    """Two captures give two files, which another program makes one."""
+def test_a_table_that_another_program_compacted_is_refused_until_it_is_adopted(
+    lake: Lake, cluster: str, capture: Path
+) -> None:
+    """Two captures give two files, which another program makes one. Nothing is made again because of it."""
     other = capture.with_name("second")
     shutil.copytree(capture, other)
     ingest_again(lake, other)
@@ -169,21 +174,37 @@ def test_a_table_that_was_compacted_has_the_same_rows(lake: Lake, cluster: str, 
         ("evidence_files", "foreign_commit", True),
         ("evidence_files", "rewritten", True),
     }
-    remake(lake, cluster)
+    ingested, version = receipts(lake, cluster), lake.version("evidence_files")
+    with pytest.raises(ChangedTableError, match=r"evidence_files of .*OPTIMIZE.*`verify --adopt`"):
+        remake(lake, cluster)
+    assert lake.version("evidence_files") == version
+    verify = ["verify", str(lake.root), "--sample", "0"]
+    for words in ([], ["--adopt"]):
+        assert CliRunner().invoke(app, [*verify, *words]).exit_code == 0
+    assert lake.version("evidence_files") == version + 1
+    assert lake.made("evidence_files", cluster)["adopted"]["of"].startswith(f"version {version}: OPTIMIZE by")
     assert digests(lake) == before
+    assert receipts(lake, cluster) == ingested
     assert {(d.table, d.what) for d in differences(lake, cluster)} == {("evidence_files", "foreign_commit")}
     assert remake(lake, cluster) == (True, True)
 
 
-def test_rows_have_one_digest_in_any_order() -> None:
-    rows = pa.table({"a": [1, 2, 2, None], "b": ["x", "y", "y", None]})
-    one = RowSet(table_rows([rows]))
-    other = RowSet(table_rows([rows.take([3, 2]), rows.take([1, 0])]))
-    assert (one.digest, one.count) == (other.digest, other.count)
-    fewer = RowSet(table_rows([rows.slice(0, 2)]))
-    assert one.digest != fewer.digest
-    assert len(one.without(fewer)) == 2  # the second (2, y), and the nulls
-    assert len(fewer.without(one)) == 0
+def test_a_table_with_other_rows_is_not_adopted(lake: Lake, cluster: str) -> None:
+    """Nor one with the same rows that differs in anything else."""
+    lake.delta("metadata_records").delete("offset = 20")
+    version = lake.version("metadata_records")
+    assert CliRunner().invoke(app, ["verify", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
+    assert lake.version("metadata_records") == version
+    note, other = Difference("findings", "rewritten", "", is_note=True), Difference("findings", "file_changed", "")
+    assert (rewritten([note]), rewritten([note, other])) == (["findings"], [])
+
+
+def test_rows_are_compared_in_any_order_with_how_often_they_are_there() -> None:
+    rows = pa.table({"a": [1, 2, 2, None], "b": [["x"], ["y"], ["y"], None]})
+    assert only_in(rows, rows.take([3, 2, 1, 0]), ["a", "b"]) == ([], 0)
+    assert only_in(rows, rows.slice(0, 2), ["a", "b"]) == ([{"a": 2, "b": ["y"]}, {"a": None, "b": None}], 2)
+    assert only_in(rows.slice(0, 2), rows, ["a", "b"]) == ([], 0)
+    assert only_in(pa.concat_tables([rows] * 5), rows.slice(0, 0), ["a"]).count == 20
 
 
 def vacuumed(lake: Lake, table: str) -> None:

@@ -12,11 +12,11 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.config.settings import load_settings
+from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.manifest import manifest
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
-from jobs.lifecycle.forget import check_given, forget, plan_of
 from jobs.provenance.made_from import receipts
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests

@@ -1,4 +1,4 @@
-"""Maintenance, status, `forget` and `upgrade` of a lake in an object store."""
+"""Maintenance, status and `forget` of a lake in an object store."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 
 from evidence.capture.remote import location
 from jobs.config.settings import load_settings
+from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
-from jobs.lifecycle.forget import check_given, forget, plan_of
-from jobs.lifecycle.upgrade import upgrade_layout
 from jobs.queries.status import status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.slow.test_crashes import run
@@ -44,4 +43,3 @@ def test_the_life_of_a_lake(
         forget(remote, plan, again, settings, lambda _: None)
         assert set(remote.captures(cluster)) == {captures[1].name}
         assert list(check_tables(remote, cluster)) == []
-        assert list(upgrade_layout(remote)) == []

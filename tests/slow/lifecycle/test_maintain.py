@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
+from jobs.custody.maintain import GROWING, Maintained, maintain
 from jobs.custody.tables import check_tables
-from jobs.lake.chain import ChangedTableError
 from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
-from jobs.lifecycle.maintain import GROWING, Maintained, maintain
 from jobs.provenance.made_from import made_from, receipts
 from tests.slow.test_crashes import run
 from tests.support.digests import digests

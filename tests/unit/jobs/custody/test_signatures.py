@@ -9,10 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.custody.manifest import manifest
+from jobs.custody.manifest import check_signed, manifest, signed_document
 from jobs.custody.signatures import SignatureError, check_signature, sign
-from jobs.custody.signed import check_signed, signed_document
-from jobs.lake import chain
+from jobs.lake import marks
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from tests.support.signing import SSH, check_each_refusal, new_key
@@ -114,7 +113,7 @@ def _make_the_newest_commit_anew(lake: Lake, table: str) -> None:
         if "commitInfo" in line:
             metadata = json.loads(line["commitInfo"]["userMetadata"])
             metadata["mark"]["files"] = "0" * 64
-            metadata["link"] = chain.link_of(metadata)
+            metadata["link"] = marks.link_of(metadata)
             line["commitInfo"]["userMetadata"] = json.dumps(metadata)
     newest.write_text("\n".join(map(json.dumps, lines)) + "\n")
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from jobs.config.settings import load_settings
 from jobs.custody.captures import check_capture
-from jobs.custody.tables import check_tables
 from jobs.incident.captured import load_captured
-from jobs.ingest import stage
-from jobs.ingest.captures import add_missing, found_in
+from jobs.ingest.captures import found_in
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.lake import Lake
-from jobs.lake.tables import APPEND_ONLY, TABLES
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
-from tests.support.digests import digests
 from tests.support.small_captures import SEGMENT, diverged
 
 Row = dict[str, Any]
@@ -107,44 +101,3 @@ def test_a_capture_that_grew_keeps_one_row(given: Path, tmp_path: Path) -> None:
     assert [(found.what, found.file) for found in differences] == [("evidence_changed", "capture.toml")]
     assert rows["described"]["files"] == first["described"]["files"] + 2  # the manifest before is a file that was read
     assert rows["described"]["ingested_ms"] >= first["described"]["ingested_ms"]
-
-
-COLUMNS = ("cluster_id", "capture", *OF_MANIFEST)
-EARLIER = replace(
-    TABLES["captures"],
-    schema=pa.schema([field for field in TABLES["captures"].schema if field.name in COLUMNS]),
-    key=("capture", "sha256"),
-    append_only=True,
-    bounded="",
-)
-
-
-def write_manifest(lake: Lake, cluster: str, capture: str, _: Any, manifest: Row, __: Row) -> int:
-    """What an earlier release wrote: a row for each manifest."""
-    rows = pa.Table.from_pylist([{**manifest, "capture": capture}], schema=EARLIER.file_schema)
-    return lake.append("captures", cluster, rows) if manifest else 0
-
-
-def test_a_lake_of_an_earlier_release_gets_its_rows(
-    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It had no row without a manifest, and the table was append-only. Its commits name the bounds of its files."""
-    lake, fresh = Lake(tmp_path / "lake"), Lake(tmp_path / "fresh")
-    monkeypatch.setattr(stage, "write_row", write_manifest)
-    monkeypatch.setitem(TABLES, "captures", EARLIER)
-    for name in ("described", "whole"):
-        ingested(lake, given / name)
-    monkeypatch.undo()
-    (cluster,) = lake.clusters()
-    assert [row["capture"] for row in lake.rows("captures", cluster)] == ["described"]
-    assert lake.head("captures", cluster).problem is None
-    # What is ingested without an upgrade has its row at once, the others when a stage or `upgrade` adds them.
-    ingested(lake, given / "packed.tar.gz")
-    assert lake.count("captures", cluster) == 2
-    assert (add_missing(lake, cluster), add_missing(lake, cluster)) == (2, 0)
-    for name in ("described", "whole", "packed.tar.gz"):
-        ingested(fresh, given / name)
-    assert digests(lake) == digests(fresh)
-    assert list(check_tables(lake, cluster)) == []
-    assert None not in {row["ingested_with"] for row in captures(lake).values()}
-    assert lake.delta("captures").metadata().configuration[APPEND_ONLY] == "false"

@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
+from typer.testing import CliRunner
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
-from jobs.lake import data_files
+from jobs.cli import app
+from jobs.lake import data_files, marks
 from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
+from jobs.lake.marks import OtherReleaseError
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import TABLES
+from jobs.lake.tables import LAYOUT, TABLES
 from tests.support.paths import ROOT
 
 PROGRAM = ROOT / "tests" / "cases" / "reads_a_table_and_ends" / "program.py"
@@ -43,13 +46,6 @@ def test_reads_a_table(lake: Path) -> None:
     assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
     assert files.count("evidence_files", "c") == 20_000
     assert files.rows("evidence_files", "another") == []
-
-
-def test_a_column_that_an_earlier_release_did_not_have_is_null(lake: Path) -> None:
-    columns = ["capture", "uncertainty_ms", "last_timestamp_ms"]
-    found = Lake(lake).read("evidence_files", "c", columns, pc.field("size_bytes") == 7)
-    assert found.schema == pa.schema([EVIDENCE_FILES.field(name) for name in columns])
-    assert found.to_pylist() == [{"capture": "capture-7", "uncertainty_ms": None, "last_timestamp_ms": None}] * 1000
 
 
 def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:
@@ -142,23 +138,14 @@ def test_put_replaces_one_clusters_rows(fresh: Lake, cluster: str) -> None:
 
 
 def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: Lake) -> None:
-    assert fresh.input_fingerprint("findings", "c") is None
-    fresh.put("findings", "c", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "first"})
-    fresh.put("findings", "d", TABLES["findings"].schema.empty_table(), {"input_fingerprint": "other"})
-    assert (fresh.input_fingerprint("findings", "c"), fresh.input_fingerprint("findings", "d")) == ("first", "other")
-
-
-def test_a_column_that_an_earlier_release_did_not_have_is_added(fresh: Lake, tmp_path: Path) -> None:
-    old = Lake(tmp_path / "old")
-    rows = pa.table({"cluster_id": ["c"], "epoch": pa.array([1], pa.int32()), "base_offset": [1]})
-    write_deltalake(old.storage.url("log_batches"), rows, partition_by=["cluster_id"])
-    old.put("log_batches", "c", batches(2))
-    assert [r["base_offset"] for r in old.rows("log_batches", "c")] == [2]
-    assert set(old.dataset("log_batches").schema.names) == set(TABLES["log_batches"].schema.names)
+    assert fresh.made("findings", "c") == {}
+    for cluster in ("c", "d"):
+        fresh.put("findings", cluster, TABLES["findings"].schema.empty_table(), {"input_fingerprint": f"of {cluster}"})
+    assert [fresh.made("findings", cluster)["input_fingerprint"] for cluster in ("c", "d")] == ["of c", "of d"]
 
 
 def test_a_table_that_has_its_columns_keeps_its_metadata(fresh: Lake) -> None:
-    """With the comments of its columns: a schema is only touched where a column lacks."""
+    """With the comments of its columns."""
     before = fresh.delta("log_batches").schema().to_json()
     fresh.put("log_batches", "c", batches(1))
     assert fresh.delta("log_batches").schema().to_json() == before
@@ -180,12 +167,34 @@ def test_a_large_table_is_written_step_by_step(fresh: Lake, monkeypatch: pytest.
     assert fresh.version("quarantine") == before + 1
 
 
-def test_a_lake_of_a_release_that_stored_tables_in_another_way_is_read_but_not_changed(tmp_path: Path) -> None:
-    old = Lake(tmp_path)
-    write_deltalake(old.storage.url("log_batches"), pa.table({"cluster_id": ["c"], "base_offset": [1]}))
-    assert [r["base_offset"] for r in old.rows("log_batches", "c", ["base_offset"])] == [1]
-    with pytest.raises(LakeError, match=r"earlier release.*into a new lake"):
-        old.put("log_batches", "c", batches(2))
+@pytest.mark.parametrize("table", ["evidence_files", "runs"])
+def test_a_lake_of_another_layout_is_refused(fresh: Lake, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every command, with the exit code of the error (`main`), before anything is changed."""
+    monkeypatch.setattr(marks, "LAYOUT", "2-0123abcd")
+    fresh.commit(table, "c", [])
+    monkeypatch.undo()
+    versions = [fresh.version(name) for name in TABLES]
+    for words in (["status"], ["detect"], ["windows"], ["maintain"], ["verify"], ["ingest", str(fresh.root)]):
+        error = CliRunner().invoke(app, [*words, "--lake", str(fresh.root)]).exception
+        assert isinstance(error, OtherReleaseError), words
+        assert error.exit_code == 5
+        assert f"the layout 2-0123abcd, those of this program {LAYOUT}. Make a new lake and ingest" in str(error)
+    assert [fresh.version(name) for name in TABLES] == versions
+
+
+def test_a_lake_that_exists_has_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it was being created when the process was killed: until its last table there is no lake."""
+    lake, real, left = Lake(tmp_path), DeltaTable.create, iter(range(len(TABLES)))
+
+    def create(*of: Any, **options: Any) -> DeltaTable:
+        assert not lake.exists()
+        next(left)
+        return real(*of, **options)
+
+    monkeypatch.setattr(DeltaTable, "create", create)
+    lake.create()
+    assert lake.exists()
+    assert list(left) == []
 
 
 def test_files_are_added_and_removed_in_one_commit(fresh: Lake) -> None:

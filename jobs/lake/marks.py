@@ -1,4 +1,5 @@
-"""The chain of a table's commits: each commit of a cluster's rows names the one before it and the files that it adds.
+"""What commits say, and the chain that this makes: each commit of a cluster's rows names the one before it and the
+files that it adds.
 
 The mark is in the commit's user metadata, so rows and mark are one commit (docs/adr/0002-marks-in-commits.md). `link`
 is the SHA-256 of all of it, the previous link included. A commit that another program makes has no mark, and leaves
@@ -10,21 +11,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from jobs.console.version import tool_version
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import CLUSTER_ID, INGESTED, SCHEMA_VERSION, STAGES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES
 
 Row = dict[str, Any]
 # Commits without a mark that this program makes, and that leave the rows as they are.
-OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "ADD COLUMN", "SET TBLPROPERTIES")
+OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "SET TBLPROPERTIES")
 
 
 class ChangedTableError(LakeError):
     """Another program has changed a cluster's rows of a table."""
+
+
+class OtherReleaseError(LakeError):
+    """Another release of this program wrote the lake."""
+
+    exit_code = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +44,19 @@ class Head:
 
     @property
     def link(self) -> str | None:
-        """None: no commit has a mark, as in a lake of an earlier release."""
+        """None: there is no commit."""
         return self.made.get("link")
 
     @property
     def id(self) -> str:
         """Identifies the rows: the version and the beginning of the link. A commit that only puts rows into other files
-        (jobs/provenance/rewritten.py:same_rows) has the id of the one before it."""
+        (jobs/custody/maintain.py) has the id of the one before it."""
         return self.made.get("rows_of") or f"{self.version}:{(self.link or '')[:16]}"
 
 
-@cache
 def writer() -> str:
     """The name and version of this program."""
-    try:
-        return f"kraft-forensics {version('kraft-forensics')}"
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "kraft-forensics"
+    return f"kraft-forensics {tool_version()}"
 
 
 def files_digest(files: Iterable[str]) -> str:
@@ -66,9 +68,9 @@ def marked(metadata: Mapping[str, Any], mark: Mapping[str, Any]) -> Row:
     """A commit's metadata with its mark and link.
 
     mark: `table`; `version`; `previous` link or null; `files`: files_digest after the commit; `added`: SHA-256 by file
-    name (empty: not known); `removed`: file names; `kept`: number of other files; `schema`: the tables' layout.
+    name; `removed`: file names; `kept`: number of other files; `layout`: of the tables.
     """
-    whole = {**metadata, "mark": {**mark, "writer": writer(), "schema": SCHEMA_VERSION}}
+    whole = {**metadata, "mark": {**mark, "writer": writer(), "layout": LAYOUT}}
     return {**whole, "link": link_of(whole)}
 
 
@@ -85,7 +87,7 @@ def metadata_of(commit: Row) -> Row:
         found = json.loads(text) if text else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and CLUSTER_ID in found else {}
+    return found if isinstance(found, dict) and found.keys() >= {CLUSTER_ID, "mark"} else {}
 
 
 def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> Head:
@@ -95,7 +97,7 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
     for commit in commits:
         made = metadata_of(commit)
         if made.get(CLUSTER_ID) == cluster_id:
-            if made.get("mark", {}).get("version", version) <= version:
+            if made["mark"]["version"] <= version:
                 break
             continue  # delta-rs reads the log anew: another process has committed since the table was opened
         if not made and commit.get("operation") not in OWN_OPERATIONS:
@@ -104,13 +106,24 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
         made = {}
     texts, problem = list(files), None
     by = author(others[0]) if others else "its log was edited"
-    if "mark" not in made:
-        return Head(version, made, by if texts and not made else None)
+    if not made:
+        return Head(version, made, by if texts else None)
     if link_of(made) != made.get("link") or made["mark"]["version"] != version:
         problem = "its newest mark was edited"
     elif files_digest(texts) != made["mark"]["files"]:
         problem = by
     return Head(version, made, problem)
+
+
+def require_layout(root: object, commits: Iterable[Row]) -> None:
+    """Check that a table's newest commit names the layout of this program. Errors: OtherReleaseError."""
+    made = next(filter(None, map(metadata_of, commits)), {})
+    if made and made["mark"].get("layout") != LAYOUT:
+        raise OtherReleaseError(
+            f"{root}: this lake is of another release ({made['mark']['writer']}): its tables have the layout "
+            f"{made['mark'].get('layout')}, those of this program {LAYOUT}. Make a new lake and ingest the captures "
+            "again; nothing else is needed for it."
+        )
 
 
 def author(commit: Row) -> str:
@@ -127,10 +140,9 @@ def stage_of(table: str) -> str | None:
 def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedTableError:
     """The error for a table that is not what its newest commit left."""
     stage = stage_of(table)
-    if table in INGESTED:
-        advice = "It holds evidence, so it is not used: `kraft-forensics verify` shows what is different."
-    elif stage is None:
-        advice = "Nothing makes it again: `kraft-forensics verify` shows what is different."
+    if table in INGESTED or stage is None:
+        what = "It holds evidence, so it is not used" if stage else "Nothing makes it again"
+        advice = f"{what}: `kraft-forensics verify` shows what is different, `verify --adopt` accepts the same rows."
     else:
         advice = f"`kraft-forensics {stage}` makes it again."
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")

@@ -24,14 +24,12 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
 from jobs.ingest.receipt import files_digest, person
 from jobs.ingest.stage import ingest
-from jobs.lake.chain import metadata_of
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
+from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES
-from jobs.provenance.fingerprint import heads_of
 from jobs.provenance.made_from import receipts
-from jobs.provenance.rewritten import rows_of
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 
@@ -68,7 +66,7 @@ def cluster_of(lake: Lake, capture: str, wanted: str | None) -> str:
     """The cluster that a capture is of. Errors: KraftForensicsError if there is none, or if there are several and none
     is wanted."""
     lake.require()
-    clusters = [wanted] if wanted else sorted({*lake.clusters(), *_with_commits(lake)})
+    clusters = [wanted] if wanted else sorted({made[CLUSTER_ID] for made in lake.marks(_LAST)})
     found = [cluster for cluster in clusters if _is_known(lake, cluster, capture)]
     if len(found) == 1:
         return found[0]
@@ -168,7 +166,7 @@ def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) 
     since, old, new = lake.cluster_version(name, plan.cluster_id), [], []
     removed = pa.array(plan.removed)
     for file in lake.files(name, plan.cluster_id):
-        rows = rows_of(lake, name, [file])
+        rows = lake.dataset_of(name, [file.path]).to_table()
         kept = rows.filter(pc.invert(pc.is_in(rows["capture"], value_set=removed)))
         if len(kept) < len(rows):
             old.append(file)
@@ -215,12 +213,7 @@ def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:
     """What a `forget` of this capture that was cut off has still to ingest again, as Plan.again."""
     known, begun = set(lake.captures(cluster)), bool(_counts(lake, cluster, capture))
     if capture not in known:
-        for commit in lake.commits(_LAST):
-            made = metadata_of(commit)
-            if made.get(CLUSTER_ID) == cluster and made.get("forgotten", {}).get("capture") == capture:
+        for made in lake.marks(_LAST, cluster):
+            if made.get("forgotten", {}).get("capture") == capture:
                 return {name: of for name, of in made["forgotten"]["again"].items() if begun or name not in known}
     return {}
-
-
-def _with_commits(lake: Lake) -> list[str]:
-    return sorted({made[CLUSTER_ID] for commit in lake.commits(_LAST) if (made := metadata_of(commit))})

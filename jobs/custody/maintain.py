@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.tables import CHECKED, INGESTED, TABLES
-from jobs.provenance.fingerprint import heads_of
-from jobs.provenance.rewritten import rows_of, same_rows
+from jobs.lake.marks import Head
+from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
 _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
@@ -81,11 +82,34 @@ def _compact(lake: Lake, name: str, cluster: str, least_files: int, progress: Ca
             return
         progress(f"{name}: compacting {len(small)} files of {cluster}")
         groups = [group for group in _groups(small) if len(group) > 1]
-        new = [write_file(lake.storage, name, rows_of(lake, name, group)) for group in groups]
-        old = [file for group in groups for file in group]
-        lake.commit(name, cluster, new, old, same_rows(head), since, data_change=False)
+        _write_again(lake, name, cluster, groups, _same_rows(head), since)
 
     undisturbed(once)
+
+
+def adopt(lake: Lake, name: str, cluster: str, by: str | None) -> None:
+    """Write a table again that another program has rewritten with the same rows (jobs/custody/tables.py:rewritten), in
+    a commit that says so. by: who wants it. Errors: ChangedMeanwhileError if another run has changed it meanwhile."""
+    head, files = lake.head(name, cluster), lake.files(name, cluster)
+    about = {**_same_rows(head), "adopted": {"of": head.problem, "by": by, "at_ms": time.time_ns() // 1_000_000}}
+    _write_again(lake, name, cluster, list(_groups(files)), about, head.version)
+
+
+def _same_rows(head: Head) -> dict[str, Any]:
+    """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
+    about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
+    return {**about, "rows_of": head.id}
+
+
+def _write_again(
+    lake: Lake, name: str, cluster: str, groups: list[list[DataFile]], about: dict[str, Any], since: int
+) -> None:
+    """Commit one file instead of each group of files."""
+    new = [
+        write_file(lake.storage, name, lake.dataset_of(name, [f.path for f in group]).to_table()) for group in groups
+    ]
+    old = [file for group in groups for file in group]
+    lake.commit(name, cluster, new, old, about, since, data_change=False)
 
 
 def _groups(files: list[DataFile]) -> Iterator[list[DataFile]]:
@@ -93,7 +117,7 @@ def _groups(files: list[DataFile]) -> Iterator[list[DataFile]]:
     group: list[DataFile] = []
     for file in sorted(files, key=lambda f: (f.lowest is not None, f.lowest if f.lowest is not None else 0, f.name)):
         more = [*group, file]
-        if sum(f.size_bytes for f in more) > _MOST_BYTES or sum(f.rows for f in more) > _MOST_ROWS:
+        if group and (sum(f.size_bytes for f in more) > _MOST_BYTES or sum(f.rows for f in more) > _MOST_ROWS):
             yield group
             more = [file]
         group = more

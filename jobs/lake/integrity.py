@@ -1,0 +1,112 @@
+"""Whether a cluster's tables are still what this program left: by the end of each table's log, by what the last commit
+of each stage says of other tables, and by the bytes of small tables (docs/reliability.md). `verify` (jobs/custody)
+reads everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evidence.capture.remote import Remote
+from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedTableError, changed
+from jobs.lake.storage import at_once
+from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, STAGES
+
+MOST_HASHED_BYTES = 16 << 20  # of a table, by commands that answer at once
+_REMOVED = "its newest commits were removed"
+_DERIVED = {"replay": REPLAYED, "detect": DETECTED}
+
+
+def heads_of(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str]:
+    """Head.id by table. Errors: ChangedTableError if another program has changed a table, also if it was put back to an
+    earlier version, or if that of another lake is in its place."""
+    tables, recorded = list(tables), dict[str, str]()
+    for written in STAGES.values():
+        if set(tables) & set(written[:-1]):
+            recorded |= lake.made(written[-1], cluster).get("beside", {})
+    found = {}
+    for name, head in zip(tables, at_once(lambda name: lake.head(name, cluster), tables), strict=True):
+        if head.problem:
+            raise changed(lake.root, name, cluster, head.problem)
+        if name in recorded and not has_had(lake, name, cluster, head.id, recorded[name]):
+            raise changed(lake.root, name, cluster, _REMOVED)
+        found[name] = head.id
+    return found
+
+
+def newest_heads(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str]:
+    """Like `heads_of`, for tables that something is made from or that are shown. Errors: ChangedTableError, also if a
+    table of evidence is older than when histories or findings were made from it."""
+    # Before the heads: another run may commit both in between.
+    recorded = [lake.made(tables[-1], cluster).get("inputs", {}) for tables in _DERIVED.values()]
+    heads = heads_of(lake, cluster, tables)
+    for inputs in recorded:
+        known = set(INGESTED) & heads.keys() & inputs.keys()
+        older = sorted(name for name in known if _version(heads[name]) < _version(inputs[name]))
+        # What was made in another lake says nothing of this one: a stage makes it again. Nor does an empty table.
+        if older and any(
+            _version(head) and has_had(lake, name, cluster, lake.head(name, cluster).id, head)
+            for name, head in inputs.items()
+        ):
+            raise changed(lake.root, older[0], cluster, _REMOVED)
+    return heads
+
+
+def has_had(lake: Lake, name: str, cluster: str, found: str, recorded: str) -> bool:
+    """Whether a table with the Head.id `found` is, or was, at the recorded one, as far as its log shows."""
+    version = _version(recorded)
+    if found == recorded or _version(found) <= version:
+        return found == recorded
+    links = (str(made.get("link")) for made in lake.marks(name, cluster) if made["mark"]["version"] == version)
+    return next(links, recorded.partition(":")[2]).startswith(recorded.partition(":")[2])
+
+
+def _version(head: str) -> int:
+    return int(head.partition(":")[0])
+
+
+def unchanged_heads(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str] | None:
+    """Like `heads_of`; None if another program has changed a table, or the bytes of a small one."""
+    try:
+        heads = heads_of(lake, cluster, tables)
+        require_bytes(lake, cluster, heads)
+    except ChangedTableError:
+        return None
+    return heads
+
+
+def require_bytes(lake: Lake, cluster: str, tables: Iterable[str]) -> None:
+    """Compare the files of tables with the digests in their commits, unless a table is in an object store or has more
+    than MOST_HASHED_BYTES. Errors: ChangedTableError."""
+    for name in () if isinstance(lake.root, Remote) else tables:
+        files = {file.name: file for file in lake.files(name, cluster)}
+        if sum(file.size_bytes for file in files.values()) > MOST_HASHED_BYTES:
+            continue
+        for made in lake.marks(name, cluster):
+            for file, sha256 in made["mark"]["added"].items() if files else ():
+                found = files.pop(file, None)
+                if found is not None and lake.sha256(name, found.path) != sha256:
+                    raise changed(lake.root, name, cluster, f"{found.path} has other bytes than were written")
+            if not files:
+                break
+
+
+def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
+    """Check a cluster's tables before a command shows them. Yields a warning for each stage whose tables are older than
+    what they are made from. Errors: ChangedTableError if another program has changed a table."""
+    every = (*INGESTED, *REPLAYED, *DETECTED)
+    for name, is_there in zip(every, at_once(lake.has, every), strict=True):
+        if not is_there:
+            raise changed(lake.root, name, cluster, "the table is missing")
+    # Before the heads: another run may commit both in between.
+    made = {stage: lake.made(tables[-1], cluster) for stage, tables in _DERIVED.items()}
+    heads = newest_heads(lake, cluster, every)
+    require_bytes(lake, cluster, heads)
+    for stage, row in made.items():
+        last, recorded = _DERIVED[stage][-1], {**row.get("inputs", {}), **row.get("beside", {})}
+        for name in recorded:
+            if not has_had(lake, name, cluster, heads[name], recorded[name]):
+                raise changed(lake.root, last, cluster, f"it was made from another {name}")
+        if newer := [name for name, head in recorded.items() if heads[name] != head]:
+            more = f" and {len(newer) - 1} more tables" if len(newer) > 1 else ""
+            yield f"{cluster}: {last} is not of the newest {newer[0]}{more}: run `kraft-forensics {stage}`"
