@@ -49,11 +49,9 @@ def counterfactuals(
     """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. question None: only
     policies that just choose a leader, so that nothing is simulated."""
     rows: list[list[Row]] = [[] for _ in judged]
-    situations = [window.situation for window in judged]
-    for name in recovery_policies.POLICIES if judged else ():
-        picks = recovery_policies.picks(name, situations)
-        for own, window, finding_id, pick in zip(rows, judged, ids, picks, strict=True):
-            own.append(_picked_row(window, finding_id, pick))
+    for name in recovery_policies.POLICIES:
+        for own, window, finding_id in zip(rows, judged, ids, strict=True):
+            own.append(_picked_row(window, finding_id, recovery_policies.pick(name, window.situation)))
     if question is not None and judged:
         simulated = _Simulated(bucket, judged, ids)
         for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
