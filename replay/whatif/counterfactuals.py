@@ -16,6 +16,7 @@ import numpy as np
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.cluster.brokers import BrokerTimeline
+from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
@@ -44,16 +45,20 @@ class Question:
 
 
 def counterfactuals(
-    judged: Sequence[JudgedWindow], ids: Sequence[str], bucket: Bucket, question: Question | None
+    judged: Sequence[JudgedWindow],
+    ids: Sequence[str],
+    bucket: Bucket,
+    question: Question | None,
+    compared: Compared | None,
 ) -> list[list[Row]]:
-    """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. question None: only
-    policies that just choose a leader, so that nothing is simulated."""
+    """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. compared: all
+    changes of the bucket. question or compared None: only policies that just choose a leader; nothing is simulated."""
     rows: list[list[Row]] = [[] for _ in judged]
     for name in recovery_policies.POLICIES:
         for own, window, finding_id in zip(rows, judged, ids, strict=True):
             own.append(_picked_row(window, finding_id, recovery_policies.pick(name, window.situation)))
-    if question is not None and judged:
-        simulated = _Simulated(bucket, judged, ids)
+    if question is not None and compared is not None and judged:
+        simulated = _Simulated(bucket, compared, judged, ids)
         for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
             rows[number].append(row)
     return rows
@@ -117,7 +122,7 @@ def _scenarios(judged: Sequence[JudgedWindow], question: Question) -> Iterator[t
 class _Simulated:
     """The windows as subjects of a simulation: one subject for all windows with the same start state."""
 
-    def __init__(self, bucket: Bucket, judged: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
+    def __init__(self, bucket: Bucket, compared: Compared, judged: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
         self.bucket, self.judged, self.ids = bucket, judged, ids
         self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([window.election_facts.row for window in judged])
@@ -126,19 +131,19 @@ class _Simulated:
         last = np.full(len(start), -1)
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
-        self.steps = self._all_steps()
+        self.steps = self._all_steps(compared)
         leader, rows = bucket.states.leader, np.arange(len(self.batch))
         self.inside = np.flatnonzero(self.subjects.of(rows) >= 0)
         self.led = np.maximum.accumulate(np.where(leader >= 0, rows, -1))
 
-    def _all_steps(self) -> Steps:
+    def _all_steps(self, compared: Compared) -> Steps:
         """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
         other subject is taken at a time."""
         halves = []
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
             some = _subjects(self.subjects, own)
-            steps = steps_of(self.bucket, some)
+            steps = steps_of(self.bucket, compared, some)
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
             halves.append(replace(inside, subject=own[inside.subject]))
         return merged(halves)

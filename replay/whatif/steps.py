@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
-from replay.controller.predictions import compare
+from replay.controller.predictions import Compared
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
@@ -107,13 +107,15 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
 
 def steps_of(
     bucket: Bucket,
+    compared: Compared,
     subjects: Subjects,
     rebalanced: Sequence[int] = (),
 ) -> Steps:
-    """All steps of the subjects. rebalanced: offsets at which preferred leaders are to be elected."""
+    """All steps of the subjects. compared: all changes of the bucket. rebalanced: offsets at which preferred leaders
+    are to be elected."""
     return merged(
         [
-            _requests(bucket, subjects),
+            _requests(bucket, compared, subjects),
             _broker_steps(bucket, subjects),
             _cleared(bucket, subjects),
             _rebalances(bucket.history, subjects, rebalanced),
@@ -127,11 +129,10 @@ def merged(pieces: Sequence[Steps]) -> Steps:
     return take(steps, np.lexsort((steps.offset, steps.subject)))
 
 
-def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
+def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
     history, rows = bucket.history, bucket.changed_rows
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    compared = compare(bucket)
     trigger = compared.trigger[np.searchsorted(compared.rows, rows)]
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
