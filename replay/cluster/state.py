@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import TOPIC_EVENTS
 from replay.cluster.batches import LogBatches
 from replay.cluster.branches import Branch, branches, surviving
@@ -160,9 +161,7 @@ def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
 def _refuse_conflicts(batches: LogBatches) -> None:
     epoch, base, crc = (batches.column(name) for name in ("epoch", "base_offset", "crc"))
     order = np.lexsort((base, epoch))  # stable: of each place the first row comes first
-    same = (epoch[order][1:] == epoch[order][:-1]) & (base[order][1:] == base[order][:-1])
-    begins = ~np.append(False, same)[: len(order)]
-    first = order[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
+    first = order[last_true(run_starts(epoch[order], base[order]))]
     differs: list[int] = np.flatnonzero(crc[order] != crc[first]).tolist()
     if not differs:
         return

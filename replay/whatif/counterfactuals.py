@@ -15,6 +15,7 @@ import numpy as np
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array
+from replay.arrow.runs import last_true, last_true_before
 from replay.cluster.brokers import BrokerTimeline
 from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
@@ -132,9 +133,8 @@ class _Simulated:
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
         self.steps = self._all_steps(compared)
-        leader, rows = bucket.states.leader, np.arange(len(self.batch))
-        self.inside = np.flatnonzero(self.subjects.of(rows) >= 0)
-        self.led = np.maximum.accumulate(np.where(leader >= 0, rows, -1))
+        self.inside = np.flatnonzero(self.subjects.of(np.arange(len(self.batch))) >= 0)
+        self.led = last_true(bucket.states.leader >= 0)
 
     def _all_steps(self, compared: Compared) -> Steps:
         """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
@@ -257,12 +257,8 @@ class _Simulated:
 
 def _anchors(states: States) -> Array:
     """For every row, the last row before it with a leader and every replica in sync, else the first known row."""
-    index = np.arange(len(states.key))
-    first = np.maximum.accumulate(np.where(states.begins, index, 0))
     whole = (states.leader >= 0) & (states.isr_size == (states.replicas != PAD).sum(axis=1)) & ~states.removed
-    last = np.maximum.accumulate(np.where(whole & ~exposing(states), index, -1))
-    before = np.append(-1, last[:-1]) if len(last) else last
-    return np.maximum(before, first)
+    return np.maximum(last_true_before(whole & ~exposing(states)), last_true(states.begins))
 
 
 def _subjects(subjects: Subjects, chosen: Array) -> Subjects:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import ranges
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
 from replay.controller.predictions import Compared
@@ -156,9 +157,8 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     wanted = wanted[np.argsort(timeline.broker[wanted], kind="stable")]
     first = np.searchsorted(timeline.broker[wanted], pairs[0], side="left")
     count = np.searchsorted(timeline.broker[wanted], pairs[0], side="right") - first
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    event = wanted[np.repeat(first, count) + within]
-    owner = np.repeat(pairs[1], count)
+    which, at = ranges(first, count)
+    event, owner = wanted[at], pairs[1][which]
     offset = timeline.offset[event]
     begin = history["offset"].to_numpy()[subjects.start[owner]]
     kept = (offset > begin) & (offset < subjects.until[owner]) & (timeline.batch[event] <= subjects.to_offset)
