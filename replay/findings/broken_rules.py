@@ -40,6 +40,7 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
         "start_timestamp_ms": chosen["timestamp_ms"],
         "verdict": pa.array(verdict.tolist(), pa.string()),
         "severity": pa.array(severity.tolist(), pa.string()),
+        "ticket": pc.if_else(pa.array(bug), chosen["reason"], None),
         "rule": pc.fill_null(chosen["profile"], RULE_MISMATCH),
         "rule_version": _RULE_VERSION,
     }

@@ -79,7 +79,7 @@ def test_a_known_bug_is_proven() -> None:
     told = said(found)
     assert told["rule_change"]["text"] == "leader, isr"
     assert (told["rule_trigger"]["text"], told["rule_trigger"]["offset"]) == ("unfence", 19)
-    assert told["rule_known_bug"]["text"] == "KAFKA-19522"
+    assert told["rule_known_bug"]["text"] == found["ticket"] == "KAFKA-19522"
     assert told["rule_predicts_leader"]["brokers"] == [2]
     assert (told["rule_predicts_isr"]["brokers"], told["rule_predicts_isr"]["nature"]) == ([2, 3], "prediction")
     assert not {"rule_predicts_elr", "rule_unexplained", "rule_no_trigger"} & set(told)
