@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from replay.arrow import schemas
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.cluster.facts import ClusterFacts
 from replay.controller.differences import Checked, check_rules
 from replay.controller.predictions import predict_all
@@ -23,7 +23,7 @@ from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.partitions import partition_violations
-from replay.loss.contradictions import Contradictions
+from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import check_count, judged_windows
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals

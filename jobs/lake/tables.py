@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evidence import tables as evidence
 from replay.arrow import schemas as replay
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
 # Raise this when a table, a column or its meaning changes so that an earlier release would misread the lake.

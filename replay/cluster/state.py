@@ -17,7 +17,6 @@ import pyarrow as pa
 from replay.arrow.ragged import Array
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import TOPIC_EVENTS
-from replay.cluster.batches import LogBatches
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.cluster.configs import (
@@ -37,7 +36,17 @@ from replay.cluster.controllers import (
     controller_problems,
 )
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
-from replay.cluster.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
+from replay.cluster.log import (
+    Hole,
+    LogBatches,
+    Problem,
+    Run,
+    Transactions,
+    in_runs,
+    newest_run,
+    replayable_runs,
+    transactions,
+)
 
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
 _QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES

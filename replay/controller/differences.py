@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
-from replay.arrow.rule_schemas import PREDICTED_STATE, RULE_DIFFERENCES
+from replay.arrow.schemas import PREDICTED_STATE, RULE_DIFFERENCES
 from replay.controller.predictions import AS_PREDICTED, FIELDS, UNEXPLAINED, Compared, State
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
@@ -23,7 +23,7 @@ _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topi
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """predicted: the number of partition changes compared. differences: rule_schemas.RULE_DIFFERENCES. elections:
+    """predicted: the number of partition changes compared. differences: schemas.RULE_DIFFERENCES. elections:
     schemas.ELECTIONS with the predictions filled in."""
 
     predicted: int

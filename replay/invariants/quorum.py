@@ -19,7 +19,7 @@ import pyarrow as pa
 from replay.arrow.ragged import Array
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.cluster.batches import LogBatches
+from replay.cluster.log import LogBatches
 from replay.cluster.state import LogShape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
 

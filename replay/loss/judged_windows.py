@@ -17,8 +17,7 @@ from replay.arrow.runs import highest_so_far
 from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
-from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
-from replay.loss.election_facts import ElectionFacts, partition_elections
+from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import Recorded
 from replay.loss.likely import Likely, likely

@@ -20,8 +20,7 @@ from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.sets import keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
-from replay.partitions.election_actors import Change, actors, has, side
-from replay.partitions.lists import Lists
+from replay.partitions.election_actors import Change, Lists, actors, has, side
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"

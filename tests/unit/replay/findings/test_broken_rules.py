@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
-from replay.arrow.schemas import FINDINGS
+from replay.arrow.schemas import FINDINGS, RULE_DIFFERENCES
 from replay.findings.broken_rules import INVARIANT_VIOLATION, RULE_MISMATCH, invariant_findings, rule_mismatch_findings
 from replay.findings.statements import prose
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
