@@ -32,8 +32,7 @@ from evidence.metadata_log.rows import LOG, ByteRange, work_of
 from evidence.metadata_log.scan import Scanned, batch_table, scan_files
 from jobs.config.settings import load_settings
 from replay.arrow.schemas import CHANGES
-from replay.cluster.batches import LogBatches
-from replay.cluster.log import clip_validity
+from replay.cluster.log import LogBatches, clip_validity
 from replay.cluster.state import CLUSTER_TYPES, ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
 

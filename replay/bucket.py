@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from replay.arrow import schemas
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.cluster.facts import ClusterFacts
 from replay.controller.differences import Checked, check_rules
+from replay.controller.predictions import predict_all
 from replay.controller.transitions import Bucket
 from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
 from replay.findings.exposures import exposure_findings
@@ -22,7 +23,7 @@ from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.partitions import partition_violations
-from replay.loss.contradictions import Contradictions
+from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import check_count, judged_windows
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals
@@ -105,15 +106,16 @@ def detect(
     bucket = Bucket(history, facts)
     if most_windows is not None:
         check_count(bucket, most_windows)
-    elections, checked = build_elections(bucket.history, bucket.states, facts), None
+    elections, checked, compared = build_elections(bucket.history, bucket.states, facts), None, None
     if question is not None:
-        checked = check_rules(bucket, elections)
+        compared = predict_all(bucket, bucket.changed_rows)
+        checked = check_rules(bucket, compared, elections)
         elections = checked.elections
     truncated = truncations(bucket, offsets)
     against = Contradictions(truncated.unexplained, checked.offsets_against if checked else frozenset())
     judged = list(judged_windows(bucket, offsets, against, events, most_windows))
     ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
-    answers = counterfactuals(judged, ids, bucket, question)
+    answers = counterfactuals(judged, ids, bucket, question, compared)
     windows = [
         row
         for window, recorded_id, own in zip(judged, ids, answers, strict=True)

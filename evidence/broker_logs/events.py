@@ -11,8 +11,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from evidence.broker_logs.message import Message
-from evidence.broker_logs.node_messages import NODE_MESSAGES
+from evidence.broker_logs.node_messages import NODE_MESSAGES, Message
 from evidence.broker_logs.replica_messages import REPLICA_MESSAGES
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 

@@ -6,7 +6,7 @@ docs/broker_logs.md says what each line proves, and where releases differ.
 
 from __future__ import annotations
 
-from evidence.broker_logs.message import BROKER, DIR, FETCHER, ID, TP, Message
+from evidence.broker_logs.node_messages import BROKER, DIR, FETCHER, ID, TP, Message
 
 _LEADER_ID = r"(?:(?:Some\(|Optional(?:Int)?\[)(?P<previous_leader>-?\d{1,10})[)\]]|None|Optional(?:Int)?\.empty)"
 _PREVIOUS = rf"Previous leader {_LEADER_ID} and previous leader epoch was (?P<previous_leader_epoch>-?\d{{1,10}})\."

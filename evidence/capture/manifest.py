@@ -1,6 +1,9 @@
 """Read the capture manifest: facts that the files do not hold, from the person who made the capture.
 
-It is `capture.toml` or `capture.json` in the capture's top folder; docs/evidence.md has an example.
+It is `capture.toml` or `capture.json` in the capture's top folder; docs/evidence.md has an example. It names what a log
+directory lies on: a machine's boot time says what became of a process' writes only if the log directory cannot have
+been moved to this machine from another one since. So an attached volume of a cloud, which looks like a local disk, is
+not taken for one.
 """
 
 from __future__ import annotations
@@ -8,15 +11,65 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from evidence.capture.disks import Disk, all_local
 from evidence.errors import CaptureError
 from evidence.limits import MAX_DURATION_MS, MAX_TIME_MS
+
+_ShortText = Annotated[str, Field(max_length=255)]
+_ELSEWHERE = re.compile(r"nfs\d*|cifs|smb\d*|ceph|9p|afs|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|virtiofs|fuse(\..*)?")
+_NOT_KEPT = frozenset(("overlay", "aufs", "tmpfs", "ramfs"))
+_NETWORK = frozenset(("fc", "iscsi", "tcp", "rdma", "loop", "nbd", "rbd"))
+_LOCAL = frozenset(("sata", "pcie"))
+# Disks inside a virtual machine's host, which do not outlive the virtual machine there: names by their clouds.
+_OF_HOST = frozenset(("Amazon EC2 NVMe Instance Storage", "Microsoft NVMe Direct Disk", "nvme_card"))
+# Volumes over a network that look like disks on the PCI bus, on machines without a hypervisor, too.
+_VOLUME = re.compile(
+    r"elastic block store|msft nvme accelerator|nvme_card-pd|persistent|snap|virtual|qemu", re.IGNORECASE
+)
+
+
+class Disk(BaseModel):
+    """A block device under a log directory; a directory on several devices (LVM, RAID) has several of them.
+
+    directory: its name in the capture. file_system: its type, by /proc/self/mountinfo. device: Linux' name. transport:
+    sata, sas, pcie, usb, virtio, vmbus, fc, iscsi, tcp, rdma, nbd, rbd or loop. is_system_disk: whether the machine's
+    root file system is on it, which no other machine can have used since this one started. None: not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    directory: _ShortText
+    file_system: _ShortText | None = None
+    device: _ShortText | None = None
+    model: _ShortText | None = None
+    transport: _ShortText | None = None
+    is_system_disk: bool | None = None
+
+    def is_local(self, is_virtual: bool | None) -> bool | None:
+        """Whether it certainly is a part of this machine (True) or is not (False); None if neither is certain.
+        is_virtual: whether the machine is a virtual one; None if unknown."""
+        if _ELSEWHERE.fullmatch(self.file_system or "") or self.file_system in _NOT_KEPT or self.transport in _NETWORK:
+            return False
+        model = (self.model or "").strip()
+        if self.is_system_disk or model in _OF_HOST:
+            return True
+        is_plain = self.transport in _LOCAL and model != "" and not _VOLUME.search(model)
+        return True if is_plain and is_virtual is False else None
+
+
+def all_local(disks: Iterable[Disk], is_virtual: bool | None) -> bool | None:
+    """Whether every log directory is on local disks: False if one is not, None if nothing is known of one."""
+    found = {disk.is_local(is_virtual) for disk in disks}
+    if False in found:
+        return False
+    return True if found == {True} else None
+
 
 NAMES = ("capture.toml", "capture.json")
 _OFFSET = re.compile(r"Z|[+-](?P<hours>0\d|1[0-4]):?(?P<minutes>[0-5]\d)")

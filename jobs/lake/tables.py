@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from evidence import tables as evidence
 from replay.arrow import schemas as replay
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
+from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 
 # Raise this when the meaning of a column changes. New tables and columns change LAYOUT by themselves.

@@ -18,6 +18,7 @@ from jobs.lake.lake import Lake
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
 from replay.cluster.facts import ClusterFacts
+from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
@@ -154,7 +155,7 @@ def _answer(
         return WHATIF.empty_table()
     # A preferred leader election applies a list of deprioritized brokers at its start and at its end (KIP-491).
     rebalanced = sorted({offset for _, first, end in question.ranges() for offset in (first, end)})
-    steps = steps_of(bucket, subjects, rebalanced)
+    steps = steps_of(bucket, predict_all(bucket, bucket.changed_rows), subjects, rebalanced)
     chooser = recovery(question.policy, rows, states, offsets, facts.clock) if question.policy else None
     course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
     unknown = chooser.undetermined if chooser else {}

@@ -19,8 +19,7 @@ from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles
 from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.cluster.batches import LogBatches
-from replay.cluster.log import Hole, Problem
+from replay.cluster.log import Hole, LogBatches, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
 
 _COLUMNS = (

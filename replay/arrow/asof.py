@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import ranges
 
 
 class Events:
@@ -42,6 +43,5 @@ class Events:
         """(i, offset) of every event of group[i] with after[i] < offset < before[i], as two arrays."""
         low = self.up_to(group, after)
         count = np.maximum(self.up_to(group, before, inclusive=False) - low, 0)
-        which = np.repeat(np.arange(len(group)), count)
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        return which, self.offset[low[which] + within]
+        which, at = ranges(low, count)
+        return which, self.offset[at]

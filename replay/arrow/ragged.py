@@ -43,6 +43,13 @@ def ragged(mask: Array, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
+def grouped(number: Array, values: pa.Array, count: int) -> pa.Array:
+    """`count` lists of the values. number: the list that each value belongs to; the order within a list is kept."""
+    order = np.argsort(number, kind="stable")
+    begins = np.searchsorted(number[order], np.arange(count + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(begins), values.take(pa.array(order)))
+
+
 def members_of(row: Array) -> list[int]:
     """The members of one row of a matrix."""
     return [int(member) for member in row if member != PAD]

@@ -359,6 +359,32 @@ FINDINGS = pa.schema(
         column("recorded_leader", pa.int32(), "leader the log says was elected"),
         column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
         column("policy", pa.string(), "the policy that would pick would_be_leader: a prediction"),
+        column(
+            "high_watermark_min",
+            pa.int64(),
+            "windows: the high watermark had reached at least this before the election; a loss_min above 0 is this "
+            "less log_end_max; null = no bound is known",
+        ),
+        column("log_end_max", pa.int64(), "windows: the new leader's log ended at most there; null = not known"),
+        column("clock_error_ms", pa.int64(), "windows and cut logs: clocks are assumed to be off by at most this"),
+        column("lasted_ms", pa.int64(), "exposures: how long it lasted, or was seen to last, by record timestamps"),
+        column("lasted_at_least", pa.bool_(), "exposures: begin or end is unknown, so lasted_ms is a lower bound"),
+        column(
+            "end_reason",
+            pa.string(),
+            "exposures: elected_from_isr, elected_from_elr, elected_outsider, more_replicas, no_replica_left, "
+            "single_replica or removed; log_end = it had not ended there, hole = the log has a gap after it",
+        ),
+        column(
+            "waits_for",
+            pa.list_(pa.int32()),
+            "leaderless: brokers of whom one has to come back: the last state's ISR, else ELR, else last known leader; "
+            "empty = only an unclean election ends it",
+        ),
+        column("ticket", pa.string(), "rule_mismatch: the ticket of the known bug that explains the change"),
+        column("broker_id", pa.int32(), "cut logs: the broker whose replica lost something"),
+        column("value_before", pa.int64(), "cut logs: the log end, or high watermark, that the replica had shown"),
+        column("value_after", pa.int64(), "cut logs: what it showed later, or where a later leader epoch began"),
         column("rule", pa.string(), "rule that gave the verdict"),
         column("rule_version", pa.int32(), "version of that rule"),
         column("evidence", pa.list_(EVIDENCE_ROW), "the rows and bytes that the verdict rests on"),
@@ -404,5 +430,48 @@ TOPIC_EVENTS = pa.schema(
         pa.field("topic_id", pa.string()),
         pa.field("removes", pa.bool_()),
         *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
+    ]
+)
+
+
+PREDICTED_STATE = pa.struct(
+    [
+        pa.field("leader", pa.int32()),
+        pa.field("isr", INT32_LIST),
+        pa.field("elr", INT32_LIST),
+        pa.field("last_known_elr", INT32_LIST),
+        pa.field("leader_recovery_state", pa.string()),
+    ]
+)
+
+RULE_DIFFERENCES = pa.schema(
+    [
+        column("offset", pa.int64(), "metadata offset of the partition change"),
+        column("timestamp_ms", pa.int64(), "timestamp of that record"),
+        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *PARTITION,
+        column(
+            "trigger",
+            pa.string(),
+            "what made the controller write it, as far as the log shows (docs/rules.md); null = nothing in the log "
+            "explains the change",
+        ),
+        column("trigger_offset", pa.int64(), "metadata offset of the record that shows the trigger"),
+        column("profiles", pa.list_(pa.string()), "rule profiles that the active controller may have run"),
+        column(
+            "difference",
+            pa.string(),
+            "profiles_disagree (some of the possible profiles predict it, others do not), known_bug (its release did "
+            "this; Kafka has fixed it since), unknown_input (an input that the evidence lacks would explain it), "
+            "unexplained",
+        ),
+        column("reason", pa.string(), "the profiles that predict it, the bug's ticket, or the unknown input"),
+        column("differs_in", pa.list_(pa.string()), "fields in which recorded and predicted state differ"),
+        column("profile", pa.string(), "the profile that gives `predicted`"),
+        column("rule_fingerprint", pa.string(), "fingerprint of that profile's rules"),
+        column(
+            "predicted", PREDICTED_STATE, "the state that the profile predicts; partition_history has the recorded one"
+        ),
+        *PROVENANCE,
     ]
 )

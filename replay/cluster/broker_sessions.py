@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, masks, to_lengths, to_matrix
+from replay.arrow.runs import place_in_run, ranges, run_starts
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.log import json_int
@@ -95,8 +96,7 @@ def session_evidence(history: pa.Table, registered: pa.Table) -> pa.Table:
     clean = np.repeat([False, True], [len(f[0]) for f in found])
     offset = history["offset"].to_numpy()[row]
     order = np.lexsort((offset, clean, registration))
-    group = (registration * 2 + clean)[order]
-    kept = order[np.arange(len(order)) - np.searchsorted(group, group) < EVIDENCE_LIMIT]
+    kept = order[place_in_run(registration[order], clean[order]) < EVIDENCE_LIMIT]
     columns = {
         "broker_id": registered["broker_id"].take(pa.array(registration[kept])),
         "registration_offset": registered["offset"].take(pa.array(registration[kept])),
@@ -122,10 +122,8 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     rows = np.flatnonzero((low < high) & _continues(history))
     if not len(rows):
         return nothing, nothing
-    count = (high - low)[rows]
-    change = np.repeat(np.arange(len(rows)), count)
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    registration = by_batch[low[rows][change] + within]
+    change, at = ranges(low[rows], (high - low)[rows])
+    registration = by_batch[at]
     broker = registered["broker_id"].to_numpy().astype(np.int64)[registration]
 
     both = history.take(pa.array(np.concatenate([rows - 1, rows])))
@@ -151,11 +149,10 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
 
 def _continues(history: pa.Table) -> Array:
     """True for rows whose state follows from the previous row: same partition, no snapshot, no removal."""
-    same = np.zeros(len(history), dtype=bool)
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     partition = history["partition"].to_numpy()
     removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
-    same[1:] = (topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]) & ~removed[1:] & ~removed[:-1]
+    same = ~run_starts(topic, partition) & ~removed & ~np.append(False, removed)[:-1]
     result: Array = same & (history["origin"].to_numpy(zero_copy_only=False) == "log")
     return result
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import TOPIC_EVENTS
-from replay.cluster.batches import LogBatches
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
 from replay.cluster.configs import (
@@ -36,7 +36,17 @@ from replay.cluster.controllers import (
     controller_problems,
 )
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
-from replay.cluster.log import Hole, Problem, Run, Transactions, in_runs, newest_run, replayable_runs, transactions
+from replay.cluster.log import (
+    Hole,
+    LogBatches,
+    Problem,
+    Run,
+    Transactions,
+    in_runs,
+    newest_run,
+    replayable_runs,
+    transactions,
+)
 
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
 _QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES
@@ -160,9 +170,7 @@ def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
 def _refuse_conflicts(batches: LogBatches) -> None:
     epoch, base, crc = (batches.column(name) for name in ("epoch", "base_offset", "crc"))
     order = np.lexsort((base, epoch))  # stable: of each place the first row comes first
-    same = (epoch[order][1:] == epoch[order][:-1]) & (base[order][1:] == base[order][:-1])
-    begins = ~np.append(False, same)[: len(order)]
-    first = order[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
+    first = order[last_true(run_starts(epoch[order], base[order]))]
     differs: list[int] = np.flatnonzero(crc[order] != crc[first]).tolist()
     if not differs:
         return

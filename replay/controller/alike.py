@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import run_starts
 from replay.arrow.sets import resize, same, size
 from replay.cluster.broker_events import Nearest
 from replay.controller.partition_change_builder import MOST_IN_LEAST_BUCKETS, UNASSIGNED, hash_buckets
@@ -110,8 +111,7 @@ class _Codes:
     def kinds(self) -> tuple[Array, Array]:
         """(the kind of each row, numbered in the order of their first rows; these first rows)."""
         kind, _ = _numbered(self.numbers)
-        highest = np.maximum.accumulate(kind)
-        return kind, np.flatnonzero(np.diff(highest, prepend=-1))
+        return kind, np.flatnonzero(run_starts(np.maximum.accumulate(kind)))
 
 
 def _numbered(values: Array) -> tuple[Array, int]:

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
-from replay.arrow.rule_schemas import PREDICTED_STATE, RULE_DIFFERENCES
-from replay.controller.predictions import AS_PREDICTED, FIELDS, UNEXPLAINED, Compared, State, compare
+from replay.arrow.schemas import PREDICTED_STATE, RULE_DIFFERENCES
+from replay.controller.predictions import AS_PREDICTED, FIELDS, UNEXPLAINED, Compared, State
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
@@ -23,7 +23,7 @@ _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topi
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """predicted: the number of partition changes compared. differences: rule_schemas.RULE_DIFFERENCES. elections:
+    """predicted: the number of partition changes compared. differences: schemas.RULE_DIFFERENCES. elections:
     schemas.ELECTIONS with the predictions filled in."""
 
     predicted: int
@@ -38,9 +38,8 @@ class Checked:
         return frozenset(self.differences["offset"].filter(wrong).to_pylist())
 
 
-def check_rules(bucket: Bucket, elections: pa.Table) -> Checked:
-    """Compare every partition change of a bucket with the rules. elections: its schemas.ELECTIONS."""
-    compared = compare(bucket)
+def check_rules(bucket: Bucket, compared: Compared, elections: pa.Table) -> Checked:
+    """The tables of a bucket's comparison with the rules. elections: its schemas.ELECTIONS."""
     return Checked(
         predicted=len(compared.rows),
         differences=_differences(bucket.history, compared),

@@ -140,15 +140,8 @@ class Compared:
         return trigger
 
 
-def compare(bucket: Bucket) -> Compared:
-    """Compare all changes of a bucket with the rules, once."""
-    if bucket.compared is None:
-        bucket.compared = predict_all(bucket, bucket.changed_rows)
-    return bucket.compared
-
-
 def predict_all(bucket: Bucket, rows: Array) -> Compared:
-    """Predict changes. rows: from Bucket.changed_rows."""
+    """Compare changes with the rules. rows: from Bucket.changed_rows."""
     place = bucket.offset[rows], bucket.batch[rows]
     following, preceding = (nearest(bucket.facts.broker_events, *place, after=after) for after in (True, False))
     kinds = alike(bucket, rows, (following, preceding))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +22,6 @@ from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import states_of
 from replay.partitions.partition_zero import PartitionZero
-
-if TYPE_CHECKING:
-    from replay.controller.predictions import Compared
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = ("offset", "batch_base_offset")
@@ -65,14 +61,13 @@ class Bucket:
 
     history: schemas.PARTITION_HISTORY in the order of schemas.sorted_history. states: the same as arrays. offset,
     batch: metadata offset of each row, and base offset of its batch. facts: of the cluster. Values that several
-    computations share are computed once, on first use; predictions.compare fills `compared`.
+    computations share are computed once, on first use.
     """
 
     def __init__(self, history: pa.Table, facts: ClusterFacts) -> None:
         self.history = sorted_history(history)
         self.states = states_of(self.history)
         self.facts = facts
-        self.compared: Compared | None = None
         self.offset, self.batch = (self.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
 
     @cached_property

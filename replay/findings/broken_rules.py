@@ -1,6 +1,6 @@
 """Findings of records that break Kafka's rules or invariants.
 
-Sources: rule_schemas.RULE_DIFFERENCES (docs/rules.md) and catalogue.INVARIANT_VIOLATIONS (docs/invariants.md). Those
+Sources: schemas.RULE_DIFFERENCES (docs/rules.md) and catalogue.INVARIANT_VIOLATIONS (docs/invariants.md). Those
 tables keep every row; this module picks the rows worth looking at.
 """
 
@@ -27,7 +27,7 @@ _RULE_VERSION = 1
 def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
     """schemas.FINDINGS of the partition changes that a known bug explains, or that nothing explains.
 
-    differences: rule_schemas.RULE_DIFFERENCES rows.
+    differences: schemas.RULE_DIFFERENCES rows.
     """
     chosen = differences.filter(pc.is_in(differences["difference"], value_set=pa.array(list(_DECIDED))))
     bug = _any(pc.equal(chosen["difference"], "known_bug"))
@@ -40,6 +40,7 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
         "start_timestamp_ms": chosen["timestamp_ms"],
         "verdict": pa.array(verdict.tolist(), pa.string()),
         "severity": pa.array(severity.tolist(), pa.string()),
+        "ticket": pc.if_else(pa.array(bug), chosen["reason"], None),
         "rule": pc.fill_null(chosen["profile"], RULE_MISMATCH),
         "rule_version": _RULE_VERSION,
     }

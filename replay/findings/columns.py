@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array, as_lists
+from replay.arrow.ragged import Array, as_lists, grouped
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PROVENANCE_NAMES, STATEMENT
 from replay.findings.sentences import SENTENCES
 
@@ -74,22 +74,15 @@ def finding_table(
     stated, cited = _finding_numbers(statements), _finding_numbers(evidence)
     filled = {
         **columns,
-        "reason": _grouped(stated, reason, count),
-        "explanation": pc.binary_join(_grouped(stated, prose, count), " "),
-        "evidence": _grouped(cited, rows, count),
+        "reason": grouped(stated, reason, count),
+        "explanation": pc.binary_join(grouped(stated, prose, count), " "),
+        "evidence": grouped(cited, rows, count),
     }
     return pa.table({f.name: _column(filled.get(f.name), f.type, count) for f in FINDINGS}, schema=FINDINGS)
 
 
 def _finding_numbers(columns: Sequence[StatementColumn] | Sequence[EvidenceColumn]) -> Array:
     return np.concatenate([np.empty(0, dtype=np.int64), *(column.at for column in columns)])
-
-
-def _grouped(number: Array, values: pa.Array, count: int) -> pa.Array:
-    """`count` lists of the values. number: the list that each value belongs to; the order within a list is kept."""
-    order = np.argsort(number, kind="stable")
-    begins = np.searchsorted(number[order], np.arange(count + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(begins), values.take(pa.array(order)))
 
 
 def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:

@@ -29,6 +29,18 @@ from replay.partitions.elections import States
 # By kind: severity if the end is known, severity if it is not.
 _SEVERITY = {LEADERLESS: ("medium", "medium"), LAST_REPLICA: ("low", "medium")}
 _RULE_VERSION = 1
+# findings.end_reason by the code of the statement that says it.
+_END_REASON = {
+    "ended_from_isr": "elected_from_isr",
+    "ended_from_elr": "elected_from_elr",
+    "ended_by_outsider": "elected_outsider",
+    "more_replicas": "more_replicas",
+    "no_replica_left": "no_replica_left",
+    "single_replica": "single_replica",
+    "exposed_until_removal": "removed",
+    "exposed_at_log_end": "log_end",
+    "exposed_into_hole": "hole",
+}
 _ASSUMED = "assumed_default"
 
 
@@ -74,7 +86,8 @@ def exposure_findings(bucket: Bucket) -> pa.Table:
 class _Exposures:
     """The stretches of one kind, and what the findings of both kinds have in common.
 
-    first, last: the first and last state (rows of the history) of each stretch. ended: numbers of the stretches whose
+    first, last: the first and last state (rows of the history) of each stretch. lasted_ms: by the records' timestamps,
+    at least this where the log lacks its begin (since_snapshot) or its end. ended: numbers of the stretches whose
     end is known; end: the states that follow those.
     """
 
@@ -84,6 +97,13 @@ class _Exposures:
         self.ended = np.flatnonzero(spans.end >= 0)
         rows = (spans.first, spans.last, spans.end[self.ended])
         self.first, self.last, self.end = (history.take(pa.array(row)) for row in rows)
+        self.at_log_end = (spans.end < 0) & ~spans.hole
+        self.since_snapshot = self.first["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
+        begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
+        end = np.where(spans.end >= 0, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
+        if cluster.log_end_ms is not None:
+            end = np.where(self.at_log_end, cluster.log_end_ms, end)
+        self.lasted_ms = end - begin
 
     def statement(self, code: str, where: Array, **figures: Any) -> StatementColumn:
         """A statement about the stretches where `where` is true. figures: one element per stretch."""
@@ -99,7 +119,8 @@ class _Exposures:
         result[self.ended] = values
         return result
 
-    def findings(self, kind: str, statements: Sequence[StatementColumn], leader: pa.Array | None = None) -> pa.Table:
+    def findings(self, kind: str, statements: Sequence[StatementColumn], **more: pa.Array) -> pa.Table:
+        """schemas.FINDINGS of the stretches. more: columns that only this kind has."""
         ended = self.spans.end >= 0
         place = {name: self.first[name] for name in ("topic_id", "topic", "partition")}
         keys = zip(*(self.first[n].to_pylist() for n in ("topic_id", "partition", "offset")), strict=True)
@@ -114,7 +135,10 @@ class _Exposures:
             "end_timestamp_ms": pa.array(timestamp, mask=~ended),
             "verdict": "proven",
             "severity": pc.if_else(pa.array(ended), *_SEVERITY[kind]),
-            "recorded_leader": leader,
+            "lasted_ms": pa.array(self.lasted_ms),
+            "lasted_at_least": pa.array(~ended | self.since_snapshot),
+            "end_reason": self._end_reason(statements),
+            **more,
             "rule": kind,
             "rule_version": _RULE_VERSION,
         }
@@ -126,17 +150,19 @@ class _Exposures:
 
     def duration(self) -> Iterator[StatementColumn]:
         """How long each lasted by the records' timestamps; a lower bound where the log lacks its beginning or end."""
-        begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
-        ended, at_log_end = self.spans.end >= 0, (self.spans.end < 0) & ~self.spans.hole
-        end = np.where(ended, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
-        if self.cluster.log_end_ms is not None:
-            end = np.where(at_log_end, self.cluster.log_end_ms, end)
-        snapshot = self.first["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
+        ended, snapshot = self.spans.end >= 0, self.since_snapshot
         yield self.statement("exposed_since_snapshot", snapshot, offset=self.first["offset"])
-        yield self.statement("exposed_for", ended & ~snapshot, value=end - begin)
-        yield self.statement("exposed_for_at_least", ~ended | snapshot, value=end - begin)
-        yield self.statement("exposed_at_log_end", at_log_end)
+        yield self.statement("exposed_for", ended & ~snapshot, value=self.lasted_ms)
+        yield self.statement("exposed_for_at_least", ~ended | snapshot, value=self.lasted_ms)
+        yield self.statement("exposed_at_log_end", self.at_log_end)
         yield self.statement("exposed_into_hole", self.spans.hole)
+
+    def _end_reason(self, statements: Sequence[StatementColumn]) -> pa.Array:
+        reason = np.full(self.count, None, dtype=object)
+        for column in statements:
+            if column.code in _END_REASON:
+                reason[column.at] = _END_REASON[column.code]
+        return pa.array(reason, pa.string())
 
 
 def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
@@ -144,34 +170,39 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
     states, spans = found.states, found.spans
     isr, elr = isr[spans.last], elr[spans.last]
     led, offset, epoch = states.previous_leader[spans.first], found.first["offset"], states.leader_epoch[spans.first]
+    waits_for, waiting = _waiting_for(found, isr, elr)
     statements = [
         found.statement("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
         found.statement("no_leader", led < 0, offset=offset, leader_epoch=epoch),
         *found.duration(),
-        *_waiting_for(found, isr, elr),
+        *waiting,
         *_unclean_candidates(found),
         *_ending(found, isr, elr),
         found.statement("leaderless_means", np.ones(found.count, dtype=bool)),
     ]
     leader = found.after_end(states.leader[spans.end[found.ended]], -1)
-    return found.findings(LEADERLESS, statements, pa.array(leader, pa.int32(), mask=leader < 0))
+    leader = pa.array(leader, pa.int32(), mask=leader < 0)
+    return found.findings(LEADERLESS, statements, recorded_leader=leader, waits_for=as_lists(waits_for))
 
 
-def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> Iterator[StatementColumn]:
-    """Whose return the last state of each stretch waits for. isr, elr: of that state."""
+def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list[StatementColumn]]:
+    """Whose return the last state of each stretch waits for, and the statements of it. isr, elr: of that state."""
     known = to_matrix(found.last["last_known_elr"])
     in_isr = ~sets.is_empty(isr)
     in_elr = ~in_isr & ~sets.is_empty(elr)
     # Kafka elects the last known leader only if the list has one member.
     last_known = ~in_isr & ~in_elr & (sets.size(known) == 1) & (known[:, 0] >= 0)
     nobody = ~in_isr & ~in_elr & ~last_known
-    yield found.statement("leaderless_isr", in_isr, brokers=isr)
-    yield found.statement("leaderless_elr", in_elr, brokers=elr)
-    yield found.statement("leaderless_last_known", last_known, brokers=known)
-    yield found.statement("leaderless_nobody", nobody, brokers=known)
-    yield found.statement("clean_return", in_isr | in_elr, brokers=sets.where(in_isr, isr, elr))
-    yield found.statement("last_known_return", last_known, brokers=known)
-    yield found.statement("no_return", nobody)
+    holders = sets.where(in_isr, isr, elr)
+    return sets.where(last_known, known, holders), [
+        found.statement("leaderless_isr", in_isr, brokers=isr),
+        found.statement("leaderless_elr", in_elr, brokers=elr),
+        found.statement("leaderless_last_known", last_known, brokers=known),
+        found.statement("leaderless_nobody", nobody, brokers=known),
+        found.statement("clean_return", in_isr | in_elr, brokers=holders),
+        found.statement("last_known_return", last_known, brokers=known),
+        found.statement("no_return", nobody),
+    ]
 
 
 def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:

@@ -323,6 +323,7 @@ class _Partition:
         event = (drop.broker, drop.before["captured_at_ms"], drop.high)
         states = [("state_before", start)] if start else []
         observations = [("before", drop.before), ("after", drop.after), ("epoch_began", drop.line)]
+        observed = [observation_row(role, row) for role, row in observations if row]
         return {
             **partition,
             "finding_id": finding_id(self.cluster.cluster_id, kind, end["topic_id"], end["partition"], *event),
@@ -334,10 +335,14 @@ class _Partition:
             "election_offset": between[0]["offset"] if span.known and len(between) == 1 else None,
             "verdict": "proven" if span.known else "possible",
             "severity": severity,
+            "clock_error_ms": self.clock.error_ms,
+            "broker_id": drop.broker,
+            "value_before": observed[0]["value"],
+            "value_after": observed[1]["value"] if len(observed) > 1 else None,
             "rule": kind,
             "rule_version": _RULE_VERSION,
             "evidence": [
-                *(observation_row(role, row) for role, row in observations if row),
+                *observed,
                 *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
             ],
             "reason": reason,

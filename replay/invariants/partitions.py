@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths
+from replay.arrow.runs import highest_so_far, last_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER
 from replay.cluster.brokers import BrokerTimeline
@@ -78,8 +79,6 @@ class _Rows:
 def _rows_of(bucket: Bucket) -> _Rows:
     history, states, offset, facts = bucket.history, bucket.states, bucket.offset, bucket.facts
     isr, elr = states.lists["isr"], states.lists["elr"]
-    starts = np.ones(len(offset), dtype=bool)
-    starts[1:] = states.key[1:] != states.key[:-1]
     follows = ~states.begins & ~states.removed
     follows[1:] &= ~states.removed[:-1]
     return _Rows(
@@ -90,7 +89,7 @@ def _rows_of(bucket: Bucket) -> _Rows:
         elr=elr,
         known_elr=states.lists["last_known_elr"],
         held=states.isr_size + (_only(elr, isr, inside=False) != PAD).sum(axis=1),
-        starts=starts,
+        starts=run_starts(states.key),
         alive=~states.removed,
         follows=follows,
         elr_on=facts.features.at_each(ELR_VERSION, offset) >= 1,
@@ -145,8 +144,7 @@ def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
     across = states.begins & ~rows.starts & rows.alive & np.append(False, rows.alive[:-1])
     yield rows.broken("partition_epoch_by_one", (rows.follows & (step != 1)) | (across & (step < 0)), no_brokers, True)
     leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
-    partition = np.cumsum(rows.starts) << 32
-    highest = np.maximum.accumulate(partition + states.leader_epoch) - partition
+    highest = highest_so_far(states.key, states.leader_epoch)
     yield rows.broken("leader_epoch_never_falls", rows.alive & (states.leader_epoch < highest), leader, True)
     fell, lost = _fell(rows, facts)
     low = rows.alive & states.min_isr_known & (rows.held < states.min_isr)
@@ -158,10 +156,7 @@ def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
 
 def _since(start: Array, lasts: Array) -> Array:
     """True from each start on, for as long as `lasts` is true."""
-    index = np.arange(len(start))
-    begun = np.maximum.accumulate(np.where(start, index, -1))
-    ended = np.maximum.accumulate(np.where(lasts | start, -1, index))
-    result: Array = begun > ended
+    result: Array = last_true(start) > last_true(~(lasts | start))
     return result
 
 
@@ -237,8 +232,7 @@ def _merged(places: Places, row: Array, offset: Array) -> Places:
     # In order of offsets, too, in the rows that got further ones.
     some = np.flatnonzero(more[row])
     offset[some] = offset[some][np.lexsort((offset[some], row[some]))]
-    new = np.ones(len(row), dtype=bool)
-    new[1:] = (row[1:] != row[:-1]) | (offset[1:] != offset[:-1])
+    new = run_starts(row, offset)
     return Places(row[new], offset[new])
 
 

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.cluster.batches import LogBatches
+from replay.cluster.log import LogBatches
 from replay.cluster.state import LogShape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
 
@@ -93,9 +94,7 @@ def _overlaps(shape: LogShape) -> list[Row]:
 def _highest_so_far(values: Array, or_equal: bool) -> Array:
     """For each value the place of the highest one up to it: of equal ones the last, or the first."""
     before = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(values)[:-1])[: len(values)]
-    rises = values >= before if or_equal else values > before
-    found: Array = np.maximum.accumulate(np.where(rises, np.arange(len(values)), 0))
-    return found
+    return last_true(values >= before if or_equal else values > before)
 
 
 def _falling(batches: LogBatches) -> list[Row]:
@@ -138,7 +137,7 @@ def _unopened(shape: LogShape, control: Iterable[Row]) -> list[Row]:
     base, last, epoch = (shape.batches.column(n)[shape.live] for n in ("base_offset", "last_offset", "epoch"))
     types = {(r["epoch"], r["offset"]): r["type"] for r in control}
     follows = base == np.append(0, last[:-1] + 1)[: len(base)]
-    begins_epoch = np.append(True, epoch[1:] != epoch[:-1])[: len(base)]
+    begins_epoch = run_starts(epoch)
     found = []
     for row in shape.live[follows & begins_epoch].tolist():
         batch = shape.batches[row]

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import PAD, Array, grouped
+from replay.arrow.runs import place_in_run, run_starts
 from replay.arrow.schemas import INT32_LIST
 from replay.cluster.facts import CLUSTER_RECORDS
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
@@ -57,9 +58,8 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
         return INVARIANT_VIOLATIONS.empty_table()
     at, places = broken.at, broken.places
     row = places.row[at]
-    enters = np.append(True, places.row[1:] != places.row[:-1])
-    fresh = np.ones(len(at), dtype=bool)
-    fresh[1:] = (at[1:] != at[:-1] + 1) | (enters & begins[places.row])[at[1:]]
+    enters = run_starts(places.row)
+    fresh = run_starts(at - np.arange(len(at))) | (enters & begins[places.row])[at]
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(at)) - 1
     number = np.cumsum(fresh) - 1
@@ -126,7 +126,7 @@ def _brokers(number: Array, brokers: Array, count: int) -> pa.Array:
 
 def _evidence(number: Array, offset: Array, earlier: Array, first: Array) -> pa.Array:
     """The first offsets of each violation: of the records inside it, and of the earlier records that show it."""
-    few = np.flatnonzero(np.arange(len(number)) - first[number] < MOST_EVIDENCE)
+    few = np.flatnonzero(place_in_run(number) < MOST_EVIDENCE)
     numbers, offsets = np.tile(number[few], 2), np.concatenate([offset[few], earlier[few]])
     known = offsets != PAD
     return _lists(numbers[known], offsets[known], len(first), MOST_EVIDENCE)
@@ -136,15 +136,12 @@ def _lists(number: Array, value: Array, count: int, most: int | None = None) -> 
     """`count` lists of distinct values, ascending, at most `most` in each. number: the list that a value is for."""
     order = np.lexsort((value, number))
     number, value = number[order], value[order]
-    new = np.ones(len(number), dtype=bool)
-    new[1:] = (number[1:] != number[:-1]) | (value[1:] != value[:-1])
+    new = run_starts(number, value)
     number, value = number[new], value[new]
     if most is not None:
-        kept = np.arange(len(number)) - np.searchsorted(number, number) < most
+        kept = place_in_run(number) < most
         number, value = number[kept], value[kept]
-    return pa.ListArray.from_arrays(
-        pa.array(np.searchsorted(number, np.arange(count + 1)), type=pa.int32()), pa.array(value, type=pa.int64())
-    )
+    return grouped(number, pa.array(value, type=pa.int64()), count)
 
 
 def _detail(history: pa.Table, row: Array, first: Array, broken: Broken) -> pa.Array:

@@ -1,26 +1,22 @@
 """Facts of the recorded history about the elections to judge: who led before, whether the winner held everything by
-protocol, where the high watermark did not advance. Partition by partition.
+protocol, where the high watermark did not advance, what else in the lake contradicts it. Partition by partition.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, mask_of, members_of
 from replay.cluster.facts import ClusterFacts
-from replay.loss.ceilings import LastTerm
-from replay.loss.contradictions import Contradictions
 from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session, Sessions
-from replay.loss.lone_leaders import alone_in_isr, logs_of_lone_leaders
-from replay.loss.member_ceilings import ceiling_by_members
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -29,6 +25,7 @@ from replay.loss.premises import (
     membership,
 )
 from replay.loss.verdict import Election
+from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, BrokerLines, Said
 from replay.offsets.evidence import (
     OPEN,
@@ -39,9 +36,26 @@ from replay.offsets.evidence import (
     higher,
     index_rows,
 )
+from replay.offsets.log_drops import Span
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
 from replay.partitions.elections import States
+
+
+@dataclass(frozen=True, slots=True)
+class Contradictions:
+    """Findings that contradict elections.
+
+    truncated: by partition key (`elections.States.key`), the times in which a replica's log went down without an
+    election that explains it. changes: metadata offsets of partition changes that do not match the rules, because of a
+    known bug or for no known reason.
+    """
+
+    truncated: Mapping[int, Sequence[Span]] = field(default_factory=dict)
+    changes: frozenset[int] = frozenset()
+
+
+NO_CONTRADICTIONS = Contradictions()
 
 
 @dataclass(frozen=True, slots=True)

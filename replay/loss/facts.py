@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import last_true, next_true, run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
@@ -59,21 +60,16 @@ class StateFacts:
 def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateFacts:
     """The facts of a bucket. history: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset); states: its
     `States`."""
-    count = len(states.key)
-    index = np.arange(count)
-    begins, timestamp_ms = states.begins, history["timestamp_ms"].to_numpy()
-    stretch = np.maximum.accumulate(np.where(begins, index, 0))
-    changes = np.zeros(count, dtype=bool)
+    timestamp_ms, stretch = history["timestamp_ms"].to_numpy(), last_true(states.begins)
+    changes = np.zeros(len(states.key), dtype=bool)
     changes[leader_changes(states)] = True
-    led = np.maximum.accumulate(np.where(states.leader >= 0, index, -1))
+    led = last_true(states.leader >= 0)
     led = np.where(led >= stretch, led, -1)
-    new_term = np.ones(count, dtype=bool)
-    new_term[1:] = begins[1:] | (states.leader[1:] != states.leader[:-1])
-    term_start = np.maximum.accumulate(np.where(new_term, index, 0))
+    term_start = last_true(run_starts(states.leader) | states.begins)
     lowest, highest = _min_isr_range(history, states, cluster.configs)
     shared = np.isin(history["min_isr_source"].to_numpy(zero_copy_only=False).astype(str), _SHARED)
     below = _below_min_isr(history, states, lowest, shared)
-    frozen = np.maximum.accumulate(np.where(below, -1, index)) + 1
+    frozen = last_true(~below) + 1
     until_ms, closed = _until(states, changes, timestamp_ms, cluster)
     return StateFacts(
         offset=history["offset"].to_numpy(),
@@ -122,7 +118,7 @@ def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts)
     registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
     result[back[~registered]] = True
     # Every later election of the stretch that outlasts its own batch.
-    since = np.maximum.accumulate(np.where(result, np.arange(len(result)), -1))
+    since = last_true(result)
     brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
     later: Array = (since >= facts.stretch) & ~result & ~brief
     return later
@@ -136,7 +132,7 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
     # The next row that ends a leader epoch, begins a stretch (the row before it is the last known one) or is of another
     # partition.
     stops = changes | states.removed | states.begins
-    following = np.append(np.minimum.accumulate(np.where(stops, np.arange(count), count)[::-1])[::-1][1:], count)
+    following = np.append(next_true(stops)[1:], count)
     last = np.append(states.key, -1)[following] != states.key
     gap = np.append(states.begins, True)[following] & ~last
     at = np.minimum(np.where(gap, following - 1, following), count - 1)

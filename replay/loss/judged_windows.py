@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import highest_so_far
 from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
-from replay.loss.contradictions import NO_CONTRADICTIONS, Contradictions
-from replay.loss.election_facts import ElectionFacts, partition_elections
+from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import Recorded
 from replay.loss.likely import Likely, likely
@@ -146,19 +146,14 @@ def _contradicted(
     # The highest report read so far, by partition and time, looked up at every election.
     keys = keys_of(reports, history, states)
     read_ms = reports["captured_at_ms"].to_numpy() + pc.fill_null(reports["uncertainty_ms"], 0).to_numpy()
-    # Ranks instead of values, so that a partition's number and any 64-bit value fit one sortable number.
-    ranks = np.unique(np.concatenate([reports["high_watermark"].to_numpy(), starts]), return_inverse=True)[1] + 1
-    values, starts = ranks[: len(reports)], ranks[len(reports) :]
     at = np.concatenate([read_ms + cluster.clock.error_ms, facts.timestamp_ms[rows]])
     where = np.concatenate([keys, states.key[rows]])
     # A report counts only if it was read before the election, so at equal times elections sort first.
-    order = np.lexsort((np.arange(len(at)) < len(values), at, where))
-    reported = np.concatenate([values, np.zeros(len(rows), dtype=np.int64)])[order]
-    _, partition = np.unique(where[order], return_inverse=True)
-    step = len(ranks) + 2
+    order = np.lexsort((np.arange(len(at)) < len(reports), at, where))
+    reported = np.concatenate([reports["high_watermark"].to_numpy(), np.full(len(rows), PAD)])[order]
     highest = np.empty(len(order), dtype=np.int64)
-    highest[order] = np.maximum.accumulate(reported + partition * step) - partition * step
-    result[rows[starts < highest[len(values) :]]] = True
+    highest[order] = highest_so_far(where[order], reported)
+    result[rows[starts < highest[len(reports) :]]] = True
     return result
 
 

@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of, members_of
+from replay.arrow.runs import last_true, run_starts
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
@@ -119,7 +120,7 @@ class LeaderTerms:
         """All terms, in order. A leader that is elected again with no other in between continues its term."""
         rows = np.arange(self.first, self.end)
         leader, stretch = self.states.leader[rows], self.facts.stretch[rows]
-        new = np.append(True, (leader[1:] != leader[:-1]) | (stretch[1:] != stretch[:-1]))
+        new = run_starts(leader, stretch)
         starts = rows[new].tolist()
         ends = [*starts[1:], self.end]
         return [self._term(a, b) for a, b in zip(starts, ends, strict=True) if self.states.leader[a] >= 0]
@@ -431,8 +432,8 @@ class LeaderTerms:
             bit = mask_of(states.replicas[inside], np.full(self.end - self.first, broker))
             held = (bit & states.isr[inside]) != 0
             held |= ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside]
-            index = np.arange(self.first, self.end)
-            self._absences[broker] = np.maximum.accumulate(np.where(held, -1, index))
+            absent = last_true(~held)
+            self._absences[broker] = np.where(absent < 0, -1, absent + self.first)
         return self._absences[broker]
 
     def last_membership(self, broker: int, row: int) -> int | None:

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from replay.cluster.facts import Clock
-from replay.loss.ceilings import LastTerm, high_watermark_ceiling, old_log_end
 from replay.loss.line_bounds import LineBounds
 from replay.loss.liveness import Session
 from replay.loss.premises import NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
+from replay.loss.watermark_bounds import LastTerm, high_watermark_ceiling, old_log_end
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import highest_so_far
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.offsets.clean_stops import Row
 from replay.offsets.partition_rows import keys_of
@@ -307,16 +308,12 @@ def below_logged(history: pa.Table, states: States, events: pa.Table | None, row
     # A high watermark counts for every later leader epoch; a log end stands between the two.
     marks = np.where(earlier, 2 * epochs - 1, 2 * epochs + 1)
     ends = pc.fill_null(events["log_end_offset"], 0).to_numpy()[began]
-    ranks = np.unique(np.concatenate([events["high_watermark"].to_numpy(), ends]), return_inverse=True)[1] + 1
-    values, limits = ranks[: len(events)], ranks[len(events) :]
     where = np.concatenate([keys, keys[began]])
     order = np.lexsort((np.concatenate([marks, 2 * epochs[began]]), where))
-    _, partition = np.unique(where[order], return_inverse=True)
-    step = len(ranks) + 2
-    shown = np.concatenate([values, np.zeros(len(limits), dtype=np.int64)])[order]
+    shown = np.concatenate([events["high_watermark"].to_numpy(), np.full(len(ends), PAD)])[order]
     highest = np.empty(len(order), dtype=np.int64)
-    highest[order] = np.maximum.accumulate(shown + partition * step) - partition * step
-    low = limits < highest[len(events) :]
+    highest[order] = highest_so_far(where[order], shown)
+    low = ends < highest[len(events) :]
     suspected = set(zip(keys[began][low].tolist(), epochs[began][low].tolist(), strict=True))
     places = zip(states.key[rows].tolist(), states.leader_epoch[rows].tolist(), strict=True)
     result: Array = rows[np.array([place in suspected for place in places], dtype=bool)]

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array
+from replay.arrow.ragged import INT64_MAX, PAD, Array
+from replay.arrow.runs import highest_so_far, run_starts
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import METRICS, Evidence, Row, read_by
 from replay.offsets.partition_rows import keys_of
@@ -127,8 +128,7 @@ def opens(states: States) -> Array:
     """Mask of the rows that opened their leader epoch: leader changes and the partition's creation."""
     result = np.zeros(len(states.key), dtype=bool)
     result[leader_changes(states)] = True
-    result |= np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)]
-    return result & ~states.removed
+    return (result | run_starts(states.key)) & ~states.removed
 
 
 def _below_earlier(readings: _Readings, others: _Readings) -> Array:
@@ -137,14 +137,9 @@ def _below_earlier(readings: _Readings, others: _Readings) -> Array:
     names = ("key", "broker", "at", "value")
     key, broker, at, value = (np.concatenate([getattr(s, name) for s in (readings, others)]) for name in names)
     order = np.lexsort((at, broker, key))
-    key, broker = key[order], broker[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (key[1:] != key[:-1]) | (broker[1:] != broker[:-1])
-    # Ranks instead of values, so that a replica's number and any 64-bit value fit one sortable number.
-    rank = np.unique(value, return_inverse=True)[1][order] + 1
-    replica = np.cumsum(new) * (len(order) + 1)
-    highest = np.maximum.accumulate(np.where(order < len(readings.key), rank, 0) + replica) - replica
-    result: Array = key[rank < highest]
+    key, value = key[order], value[order]
+    earlier = np.where(order < len(readings.key), value, PAD)
+    result: Array = key[value < highest_so_far(np.cumsum(run_starts(key, broker[order])), earlier)]
     return result
 
 

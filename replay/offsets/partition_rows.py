@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_KEY
 from replay.offsets.evidence import Evidence, Row, index_rows
 from replay.partitions.elections import States
@@ -13,7 +14,7 @@ from replay.partitions.elections import States
 
 def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
     """The partition key (`States.key`) of each row; -1 if the history does not have the partition."""
-    begin = np.flatnonzero(np.append(True, states.key[1:] != states.key[:-1])[: len(states.key)])
+    begin = np.flatnonzero(run_starts(states.key))
     known = history.select(PARTITION_KEY).take(pa.array(begin)).append_column("key", pa.array(states.key[begin]))
     numbered = rows.select(PARTITION_KEY).append_column("row", pa.array(np.arange(len(rows))))
     joined = numbered.join(known, PARTITION_KEY, join_type="inner")

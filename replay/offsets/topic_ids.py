@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.runs import last_true, next_true, run_starts
+
 # One row for each topic id: its newest name, and when its first known state stands in the log.
 LIFETIMES = pa.schema(
     [pa.field("topic_id", pa.string()), pa.field("topic", pa.string()), pa.field("created_ms", pa.int64())]
@@ -58,17 +60,10 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
     events = events.sort_by([(name, "ascending") for name in (*_ONE_PLACE, "position")]).combine_chunks()
     count = len(events)
     ids = events["topic_id"].to_numpy(zero_copy_only=False).astype(object)
-    begins = np.zeros(count, dtype=bool)
-    begins[:1] = True
-    for name in _ONE_PLACE:
-        values = events[name].to_numpy(zero_copy_only=False)
-        begins[1:] |= values[1:] != values[:-1]
-    index, named = np.arange(count), np.array([i is not None for i in ids], dtype=bool)
-    first = np.maximum.accumulate(np.where(begins, index, 0))
-    last = np.minimum.accumulate(np.where(np.append(begins[1:], True)[:count], index, count)[::-1])[::-1]
-    before = np.maximum.accumulate(np.where(named, index, -1))
-    after = np.minimum.accumulate(np.where(named, index, count)[::-1])[::-1]
-    between = (before >= first) & (after <= last)
+    begins = run_starts(*(events[name].to_numpy(zero_copy_only=False) for name in _ONE_PLACE))
+    named = np.array([i is not None for i in ids], dtype=bool)
+    before, after = last_true(named), next_true(named)
+    between = (before >= last_true(begins)) & (after <= next_true(np.append(begins, True)[1:]))
     between[between] = ids[before[between]] == ids[after[between]]
     found = np.where(between, ids[np.where(between, before, 0)], None) if count else ids
     if is_complete:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.partitions.partition_zero import PartitionZero
 
@@ -67,6 +68,5 @@ def _resized(topic: Array, partition: Array, offset: Array, count: Array, alive:
     """(topic, offset) where partition 0's number of replicas changes."""
     zero = np.flatnonzero((partition == 0) & alive)
     zero = zero[np.lexsort((offset[zero], topic[zero]))]
-    new = np.ones(len(zero), dtype=bool)
-    new[1:] = (topic[zero][1:] != topic[zero][:-1]) | (count[zero][1:] != count[zero][:-1])
-    return topic[zero[new]], offset[zero[new]]
+    zero = zero[run_starts(topic[zero], count[zero])]
+    return topic[zero], offset[zero]

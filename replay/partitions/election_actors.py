@@ -1,4 +1,5 @@
-"""What triggered a leader change, if the log shows it: a broker's event in the same batch, or the change itself.
+"""The list columns of a history as matrices; and what triggered a leader change, if the log shows it: a broker's
+event in the same batch, or the change itself.
 
 Sources: Kafka's ReplicationControlManager (which events change partitions, and the order of the records; only
 alterPartition adds members to an ISR), PartitionReassignmentReplicas and PartitionReassignmentRevert.
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import PAD, Array, masks
+from replay.arrow.ragged import PAD, Array, masks, to_matrix
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -21,7 +22,26 @@ from replay.cluster.broker_events import (
     BrokerEvents,
     nearest,
 )
-from replay.partitions.lists import Lists
+
+
+class Lists:
+    """The lists of broker ids of a schemas.PARTITION_HISTORY, by column name: int64 matrices with one row per state
+    (`ragged.to_matrix`), each made when first asked for. Never write to one."""
+
+    def __init__(self, history: pa.Table) -> None:
+        self._history = history
+        self._made: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._made:
+            self._made[name] = to_matrix(self._history[name])
+        return self._made[name]
+
+    def at(self, name: str, rows: Array) -> Array:
+        """The lists of some states."""
+        taken: Array = self[name].T.take(rows, axis=1).T
+        return taken
+
 
 ALTER_PARTITION, REASSIGNMENT = "alter_partition", "reassignment"
 ELECT_LEADERS, PREFERRED_ELECTION = "elect_leaders", "preferred_election"

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, masks, to_lengths, to_matrix
+from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.sets import keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
-from replay.partitions.election_actors import Change, actors, has, side
-from replay.partitions.lists import Lists
+from replay.partitions.election_actors import Change, Lists, actors, has, side
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
@@ -69,11 +69,8 @@ class States:
     @cached_property
     def previous_leader(self) -> Array:
         """The last leader before each row, skipping leaderless states; -1 if there was none."""
-        index = np.arange(len(self.key))
-        start = np.maximum.accumulate(np.where(self.begins, index, 0))
-        led = np.maximum.accumulate(np.where(self.leader >= 0, index, -1))
-        before = np.append(-1, led[:-1]) if len(led) else led
-        known = (before >= start) & ~self.begins
+        before = last_true_before(self.leader >= 0)
+        known = (before >= last_true(self.begins)) & ~self.begins
         return np.where(known, self.leader[np.maximum(before, 0)], -1)
 
 
@@ -86,8 +83,7 @@ def states_of(history: pa.Table) -> States:
     # A sum: a damaged record's partition may be negative. No key is.
     key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
     removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
-    begins = np.ones(len(key), dtype=bool)
-    begins[1:] = (key[1:] != key[:-1]) | removed[:-1]
+    begins = run_starts(key) | np.append(False, removed)[:-1]
     begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
     lists = Lists(history)
     replicas, isr = lists["replicas"], lists["isr"]

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
+from replay.arrow.runs import last_true, run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState
@@ -79,8 +80,7 @@ def moves(history: pa.Table, context: ElectionConfigs, course: ClusterCourse) ->
     states, points = states_of(history), config_points(history, context)
     places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records]).combine_chunks()
     key, run = states.key[points.row], _section(points.offset, _run_starts(course))
-    fresh = np.ones(len(key), dtype=bool)
-    fresh[1:] = (key[1:] != key[:-1]) | (run[1:] != run[:-1])
+    fresh = run_starts(key, run)
     found = []
     for metric, holds in zip(_GAUGES, _gauges(history, states, points), strict=True):
         value = holds.astype(np.int64)
@@ -117,8 +117,7 @@ def electable_replicas(history: pa.Table) -> pa.Table:
     """
     states = states_of(history)
     value = to_lengths(history["isr"]) + to_lengths(history["elr"])
-    new = np.ones(len(value), dtype=bool)
-    new[1:] = states.begins[1:] | (value[1:] != value[:-1]) | states.removed[1:]
+    new = run_starts(value) | states.begins | states.removed
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(value)) - 1
     shown = ~states.removed[first]
@@ -144,9 +143,7 @@ def summed(found: pa.Table) -> pa.Table:
     def in_order(name: str) -> pa.Array:  # one column: a copy of all takes as much memory again
         return rows[name].combine_chunks().take(order)
 
-    opens = np.ones(len(at), dtype=bool)
-    opens[1:] = np.any([column[at][1:] != column[at][:-1] for column in (metric, section, offset)], axis=0)
-    first = np.flatnonzero(opens)
+    first = np.flatnonzero(run_starts(metric[at], section[at], offset[at]))
     columns = {name: in_order(name).take(pa.array(first)) for name in ("metric", "section", "offset")}
     columns |= {name: _largest(in_order(name), first) for name in _RECORD}
     delta = in_order("delta")
@@ -197,11 +194,10 @@ def running(found: pa.Table) -> pa.Table:
     metric = at["metric"].combine_chunks().indices.to_numpy()
     section, delta = at["section"].to_numpy(), at["delta"]
     known, step = delta.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(delta, 0).to_numpy()
-    first_of_metric = np.append(True, metric[1:] != metric[:-1])
+    first_of_metric = run_starts(metric)
     # Sections follow each other in offset order, so a running sum within one is a difference of running sums.
-    opens = first_of_metric | np.append(True, section[1:] != section[:-1])
     total = np.cumsum(step)
-    value = total - (total - step)[np.maximum.accumulate(np.where(opens, np.arange(len(at)), 0))]
+    value = total - (total - step)[last_true(run_starts(metric, section))]
     before, before_known = np.append(0, value[:-1]), np.append(False, known[:-1])
     new = np.flatnonzero(first_of_metric | (known != before_known) | (known & (value != before)))
     begin = at.take(pa.array(new))

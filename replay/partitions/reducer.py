@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, sort_order, to_lengths, whole
+from replay.arrow.runs import last_true, last_true_before, ranges, run_starts
 from replay.arrow.schemas import LIST_COLUMNS
 from replay.cluster.configs import ElectionConfigs
 from replay.partitions.partition_zero import PartitionZero
@@ -116,9 +117,8 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
     code = event_topic[known].astype(np.int64)
     first = np.searchsorted(keys, code << 32)
     count = np.searchsorted(keys, (code + 1) << 32) - first
-    which = np.repeat(known, count)
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    key = keys[np.repeat(first, count) + within]
+    which, at = ranges(first, count)
+    which, key = known[which], keys[at]
     removes = events["removes"].to_numpy(zero_copy_only=False)[which].astype(bool)
     return topic_ids, {
         "topic": np.concatenate([topic, key >> 32]),
@@ -129,21 +129,11 @@ def _merge_events(changes: pa.Table, events: pa.Table) -> tuple[pa.Array, dict[s
     }
 
 
-def _starts(rows: dict[str, Array]) -> Array:
-    """True on the first row of every partition."""
-    start = np.ones(len(rows["topic"]), dtype=bool)
-    start[1:] = (rows["topic"][1:] != rows["topic"][:-1]) | (rows["partition"][1:] != rows["partition"][:-1])
-    return start
-
-
 def _orphans(rows: dict[str, Array]) -> Array:
     """True for rows before the partition's first full record, or after its removal."""
-    index = np.arange(len(rows["kind"]))
-    segment = np.maximum.accumulate(np.where(_starts(rows), index, 0))
-    full = np.maximum.accumulate(np.where(rows["kind"] == _FULL, index, -1))
-    removal = np.where(rows["kind"] == _REMOVE, index, -1)
-    earlier_removal = np.maximum.accumulate(np.concatenate([[-1], removal[:-1]])) if len(index) else removal
-    orphan: Array = (full < segment) | (earlier_removal > full)
+    full = last_true(rows["kind"] == _FULL)
+    orphan: Array = full < last_true(run_starts(rows["topic"], rows["partition"]))
+    orphan |= last_true_before(rows["kind"] == _REMOVE) > full
     return orphan
 
 
@@ -186,7 +176,7 @@ def _drop_idle_clears(
 
 def _forward(values: Array, is_set: Array) -> Array:
     """Forward-fill: each row's last set value. The first row of every partition must be set."""
-    filled: Array = values.take(np.maximum.accumulate(np.where(is_set, np.arange(len(values)), 0)))
+    filled: Array = values.take(last_true(is_set))
     return filled
 
 
@@ -198,8 +188,8 @@ def _as_int32(values: Array) -> Array:
 def _counter(base: Array, full: Array, step: Array) -> Array:
     """A running count that restarts from `base` at every full record. It overflows as Kafka's int does."""
     total = np.cumsum(~full & step)
-    start = np.maximum.accumulate(np.where(full, np.arange(len(full)), 0))
-    return _as_int32(base[start] + total - total[start]) if len(full) else base
+    start = last_true(full)
+    return _as_int32(base[start] + total - total[start])
 
 
 def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:
@@ -290,7 +280,7 @@ def _gathered(values: pa.ChunkedArray, index: pa.Array) -> pa.Array:
 
 def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Array]:
     """Where each state ends: at the partition's next row."""
-    last = np.append(_starts(rows)[1:], True) if len(rows["topic"]) else np.empty(0, dtype=bool)
+    last = np.append(run_starts(rows["topic"], rows["partition"]), True)[1:]
     following = np.minimum(np.arange(len(last)) + 1, max(len(last) - 1, 0))
     end_offset = pa.array(rows["offset"][following], mask=last)
     end_timestamp = pc.if_else(pa.array(last), None, timestamps.take(pa.array(following)))

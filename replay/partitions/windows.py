@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of
+from replay.arrow.runs import last_true, last_true_before, next_true
 from replay.partitions.elections import States, leader_changes
 
 
@@ -48,10 +49,8 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     """
     count = len(states.key)
     index = np.arange(count)
-    begins = states.begins
-    segment = np.maximum.accumulate(np.where(begins, index, 0))
-    ends = np.append(begins[1:], True) if count else begins
-    segment_end = np.minimum.accumulate(np.where(ends, index, count)[::-1])[::-1] if count else index
+    segment = last_true(states.begins)
+    segment_end = next_true(np.append(states.begins, True)[1:])
     exposed = exposing(states)
     # The controller caps min ISR by the replicas of partition 0; no ISR can outgrow the partition's own.
     wanted = np.minimum(states.min_isr, (states.replicas != PAD).sum(axis=1))
@@ -60,13 +59,9 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     rows = leader_changes(states)
     elected[rows] = states.leader[rows] >= 0
     # The last safe row strictly before each row, and the first exposing row after that one.
-    last_safe = np.maximum.accumulate(np.where(safe & ~exposed, index, -1))
-    last_safe = np.concatenate([[-1], last_safe[:-1]]) if count else last_safe
-    last_safe = np.maximum(last_safe, segment - 1)
-    next_exposed = np.minimum.accumulate(np.where(exposed, index, count)[::-1])[::-1] if count else index
-    opened = np.append(next_exposed, count)[last_safe + 1]
+    last_safe = np.maximum(last_true_before(safe & ~exposed), segment - 1)
+    opened = np.append(next_true(exposed), count)[last_safe + 1]
     judged = np.flatnonzero(elected & ((opened <= index) | suspicious))
-    next_safe = np.minimum.accumulate(np.where(safe, index, count)[::-1])[::-1] if count else index
-    end = next_safe[judged]
+    end = next_true(safe)[judged]
     end = np.where(end <= segment_end[judged], end, -1)
     return Windows(judged, np.minimum(opened[judged], judged), end, opened[judged] <= judged)

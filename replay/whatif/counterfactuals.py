@@ -15,7 +15,9 @@ import numpy as np
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array
+from replay.arrow.runs import last_true, last_true_before
 from replay.cluster.brokers import BrokerTimeline
+from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import take
@@ -44,18 +46,20 @@ class Question:
 
 
 def counterfactuals(
-    judged: Sequence[JudgedWindow], ids: Sequence[str], bucket: Bucket, question: Question | None
+    judged: Sequence[JudgedWindow],
+    ids: Sequence[str],
+    bucket: Bucket,
+    question: Question | None,
+    compared: Compared | None,
 ) -> list[list[Row]]:
-    """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. question None: only
-    policies that just choose a leader, so that nothing is simulated."""
+    """The schemas.COUNTERFACTUALS rows of every judged window. ids: of the windows' findings. compared: all
+    changes of the bucket. question or compared None: only policies that just choose a leader; nothing is simulated."""
     rows: list[list[Row]] = [[] for _ in judged]
-    situations = [window.situation for window in judged]
-    for name in recovery_policies.POLICIES if judged else ():
-        picks = recovery_policies.picks(name, situations)
-        for own, window, finding_id, pick in zip(rows, judged, ids, picks, strict=True):
-            own.append(_picked_row(window, finding_id, pick))
-    if question is not None and judged:
-        simulated = _Simulated(bucket, judged, ids)
+    for name in recovery_policies.POLICIES:
+        for own, window, finding_id in zip(rows, judged, ids, strict=True):
+            own.append(_picked_row(window, finding_id, recovery_policies.pick(name, window.situation)))
+    if question is not None and compared is not None and judged:
+        simulated = _Simulated(bucket, compared, judged, ids)
         for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
             rows[number].append(row)
     return rows
@@ -119,7 +123,7 @@ def _scenarios(judged: Sequence[JudgedWindow], question: Question) -> Iterator[t
 class _Simulated:
     """The windows as subjects of a simulation: one subject for all windows with the same start state."""
 
-    def __init__(self, bucket: Bucket, judged: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
+    def __init__(self, bucket: Bucket, compared: Compared, judged: Sequence[JudgedWindow], ids: Sequence[str]) -> None:
         self.bucket, self.judged, self.ids = bucket, judged, ids
         self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([window.election_facts.row for window in judged])
@@ -128,19 +132,18 @@ class _Simulated:
         last = np.full(len(start), -1)
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
-        self.steps = self._all_steps()
-        leader, rows = bucket.states.leader, np.arange(len(self.batch))
-        self.inside = np.flatnonzero(self.subjects.of(rows) >= 0)
-        self.led = np.maximum.accumulate(np.where(leader >= 0, rows, -1))
+        self.steps = self._all_steps(compared)
+        self.inside = np.flatnonzero(self.subjects.of(np.arange(len(self.batch))) >= 0)
+        self.led = last_true(bucket.states.leader >= 0)
 
-    def _all_steps(self) -> Steps:
+    def _all_steps(self, compared: Compared) -> Steps:
         """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
         other subject is taken at a time."""
         halves = []
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
             some = _subjects(self.subjects, own)
-            steps = steps_of(self.bucket, some)
+            steps = steps_of(self.bucket, compared, some)
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
             halves.append(replace(inside, subject=own[inside.subject]))
         return merged(halves)
@@ -254,12 +257,8 @@ class _Simulated:
 
 def _anchors(states: States) -> Array:
     """For every row, the last row before it with a leader and every replica in sync, else the first known row."""
-    index = np.arange(len(states.key))
-    first = np.maximum.accumulate(np.where(states.begins, index, 0))
     whole = (states.leader >= 0) & (states.isr_size == (states.replicas != PAD).sum(axis=1)) & ~states.removed
-    last = np.maximum.accumulate(np.where(whole & ~exposing(states), index, -1))
-    before = np.append(-1, last[:-1]) if len(last) else last
-    return np.maximum(before, first)
+    return np.maximum(last_true_before(whole & ~exposing(states)), last_true(states.begins))
 
 
 def _subjects(subjects: Subjects, chosen: Array) -> Subjects:

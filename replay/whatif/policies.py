@@ -13,8 +13,7 @@ from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Evidence, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of
 from replay.partitions.elections import States
-from replay.whatif.kip966_rules import strategy
-from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, picks
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, pick
 from replay.whatif.scenario import Leaderless, Scenario
 
 BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
@@ -29,7 +28,9 @@ POLICIES = {
     BEFORE_ELR_UNCLEAN: "ELR off, unclean.leader.election.enable on",
 }
 _RECOVERING = (NONE, BALANCED, AGGRESSIVE, ALL_REPLICAS)
-_OF_STRATEGY = {"none": NONE, "balanced": BALANCED, "aggressive": AGGRESSIVE}
+# The values of unclean.recovery.strategy, and the KIP's older names of two of them.
+_STRATEGIES = {"none": NONE, "balanced": BALANCED, "aggressive": AGGRESSIVE}
+_OLDER = {"manual": NONE, "proactive": AGGRESSIVE}
 
 
 def policy_of_strategy(name: str) -> str:
@@ -37,7 +38,10 @@ def policy_of_strategy(name: str) -> str:
 
     Errors: ValueError for a name that is not a strategy.
     """
-    return _OF_STRATEGY[strategy(name).name]
+    policy = (_STRATEGIES | _OLDER).get(name.lower())
+    if policy is None:
+        raise ValueError(f"{name!r} is not a strategy of KIP-966 (expected one of {', '.join(_STRATEGIES)})")
+    return policy
 
 
 @dataclass(slots=True)
@@ -58,12 +62,12 @@ class Recovery:
         chosen = np.full(len(leaderless.row), PAD)
         if self.policy == NONE:
             return chosen
-        found = picks(self.policy, [self._situation(leaderless, i) for i in range(len(chosen))])
-        for index, pick in enumerate(found):
-            if pick.outcome == UNDETERMINED:
+        for index in range(len(chosen)):
+            found = pick(self.policy, self._situation(leaderless, index))
+            if found.outcome == UNDETERMINED:
                 self.undetermined.setdefault(int(leaderless.row[index]), int(leaderless.offset[index]))
-            elif pick.leader is not None and pick.leader in leaderless.alive[index]:
-                chosen[index] = pick.leader
+            elif found.leader is not None and found.leader in leaderless.alive[index]:
+                chosen[index] = found.leader
         return chosen
 
     def _situation(self, leaderless: Leaderless, index: int) -> Situation:

@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import place_in_run
 from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, trim, where, without
 from replay.cluster import broker_events as events
 from replay.controller.partition_change_builder import (
@@ -77,7 +78,7 @@ def simulate_all(bucket: Bucket, runs: Sequence[Run]) -> list[Course]:
     """The states that result from each run (at least one): as many runs at once as there are, step by step."""
     simulation = _Simulation(bucket, runs)
     subject = simulation.steps.subject
-    rank = np.arange(len(subject)) - np.searchsorted(subject, subject, side="left")
+    rank = place_in_run(subject)
     order = np.argsort(rank, kind="stable")
     bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import ranges
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
-from replay.controller.predictions import compare
+from replay.controller.predictions import Compared
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
@@ -107,13 +108,15 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
 
 def steps_of(
     bucket: Bucket,
+    compared: Compared,
     subjects: Subjects,
     rebalanced: Sequence[int] = (),
 ) -> Steps:
-    """All steps of the subjects. rebalanced: offsets at which preferred leaders are to be elected."""
+    """All steps of the subjects. compared: all changes of the bucket. rebalanced: offsets at which preferred leaders
+    are to be elected."""
     return merged(
         [
-            _requests(bucket, subjects),
+            _requests(bucket, compared, subjects),
             _broker_steps(bucket, subjects),
             _cleared(bucket, subjects),
             _rebalances(bucket.history, subjects, rebalanced),
@@ -127,11 +130,10 @@ def merged(pieces: Sequence[Steps]) -> Steps:
     return take(steps, np.lexsort((steps.offset, steps.subject)))
 
 
-def _requests(bucket: Bucket, subjects: Subjects) -> Steps:
+def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
     history, rows = bucket.history, bucket.changed_rows
     subject = subjects.of(rows)
     rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    compared = compare(bucket)
     trigger = compared.trigger[np.searchsorted(compared.rows, rows)]
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
@@ -155,9 +157,8 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     wanted = wanted[np.argsort(timeline.broker[wanted], kind="stable")]
     first = np.searchsorted(timeline.broker[wanted], pairs[0], side="left")
     count = np.searchsorted(timeline.broker[wanted], pairs[0], side="right") - first
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    event = wanted[np.repeat(first, count) + within]
-    owner = np.repeat(pairs[1], count)
+    which, at = ranges(first, count)
+    event, owner = wanted[at], pairs[1][which]
     offset = timeline.offset[event]
     begin = history["offset"].to_numpy()[subjects.start[owner]]
     kept = (offset > begin) & (offset < subjects.until[owner]) & (timeline.batch[event] <= subjects.to_offset)

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from jobs.report.svg import line, rect, words
 from tests.support.paths import ROOT
-from tests.support.story import Story, ids
+from tests.support.story import Story
 
 IMAGES = ROOT / "docs" / "images"
 CELL, ROW, TEXT, LABEL = 17, 26, 246, 62
@@ -88,16 +88,16 @@ def play(name: str) -> list[Moment]:
 
 
 def _moment(at: str, story: Story) -> Moment:
-    now, states = story.observed(), story.states
+    now, state = story.observed(), story.state
     return Moment(
         at=at,
-        alive=tuple(ids(states.alive)),
+        alive=tuple(sorted(state.alive)),
         leader=now["leader"],
         isr=tuple(now["isr"]),
         elr=tuple(now["elr"]),
         last_known_elr=tuple(now["last_known_elr"]),
         last_known_leader=now["last_known_leader"],
-        min_isr=int(states.min_insync_replicas[0]),
+        min_isr=state.min_insync_replicas,
         logs={broker: [record.leader_epoch for record in log] for broker, log in sorted(story.log.items())},
         committed=max((record.number + 1 for record in story.committed), default=0),
         known=now.get("high_watermark"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evidence.capture.disks import Disk, all_local
+from evidence.capture.manifest import Disk, all_local
 
 SSD = {"file_system": "ext4", "device": "nvme0n1", "transport": "pcie", "model": "SAMSUNG MZQL23T8HCLS-00A07"}
 

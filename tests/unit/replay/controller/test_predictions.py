@@ -40,7 +40,9 @@ def real(name: str) -> tuple[pa.Table, ClusterFacts]:
 
 def check(history: pa.Table, facts: ClusterFacts) -> Checked:
     bucket = Bucket(history, facts)
-    return check_rules(bucket, build_elections(bucket.history, bucket.states, facts))
+    return check_rules(
+        bucket, predict_all(bucket, bucket.changed_rows), build_elections(bucket.history, bucket.states, facts)
+    )
 
 
 def by(facts: ClusterFacts, *releases: str) -> ClusterFacts:

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replay.arrow.rule_schemas import RULE_DIFFERENCES
-from replay.arrow.schemas import FINDINGS
+from replay.arrow.schemas import FINDINGS, RULE_DIFFERENCES
 from replay.findings.broken_rules import INVARIANT_VIOLATION, RULE_MISMATCH, invariant_findings, rule_mismatch_findings
 from replay.findings.statements import prose
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
@@ -79,7 +78,7 @@ def test_a_known_bug_is_proven() -> None:
     told = said(found)
     assert told["rule_change"]["text"] == "leader, isr"
     assert (told["rule_trigger"]["text"], told["rule_trigger"]["offset"]) == ("unfence", 19)
-    assert told["rule_known_bug"]["text"] == "KAFKA-19522"
+    assert told["rule_known_bug"]["text"] == found["ticket"] == "KAFKA-19522"
     assert told["rule_predicts_leader"]["brokers"] == [2]
     assert (told["rule_predicts_isr"]["brokers"], told["rule_predicts_isr"]["nature"]) == ([2, 3], "prediction")
     assert not {"rule_predicts_elr", "rule_unexplained", "rule_no_trigger"} & set(told)

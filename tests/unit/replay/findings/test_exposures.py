@@ -58,7 +58,8 @@ def test_from_the_record_that_took_the_leader_to_the_one_that_gave_one() -> None
     assert found["election_offset"] is found["loss_min"] is found["loss_max"] is None
     told = said(found)
     assert told["leader_lost"]["brokers"] == [1]
-    assert told["exposed_for"]["value"] == 15_000
+    assert told["exposed_for"]["value"] == found["lasted_ms"] == 15_000
+    assert (found["lasted_at_least"], found["end_reason"], found["waits_for"]) == (False, "elected_from_elr", [1])
     assert told["leaderless_elr"]["brokers"] == told["clean_return"]["brokers"] == [1]
     assert told["ended_from_elr"]["brokers"] == [1]
     assert "exposed_at_log_end" not in told
@@ -74,7 +75,8 @@ def test_a_stretch_goes_on_while_nobody_leads_whatever_else_changes() -> None:
     found = only(history, log_end=100)
     assert (found["start_offset"], found["end_offset"], found["severity"]) == (20, None, "medium")
     told = said(found)
-    assert told["exposed_for_at_least"]["value"] == ms(80)
+    assert told["exposed_for_at_least"]["value"] == found["lasted_ms"] == ms(80)
+    assert (found["lasted_at_least"], found["end_reason"]) == (True, "log_end")
     assert "exposed_at_log_end" in told
     # What it waits for is said of its end.
     assert told["leaderless_last_known"]["brokers"] == told["last_known_return"]["brokers"] == [1]
@@ -94,22 +96,25 @@ def test_a_stretch_goes_on_while_nobody_leads_whatever_else_changes() -> None:
     ],
 )
 def test_what_it_waited_for(state: str, codes: set[str], brokers: list[int]) -> None:
-    told = said(only(states("10 isr=1,2,3 leader=1", f"20 {state} leader=-1")))
+    found = only(states("10 isr=1,2,3 leader=1", f"20 {state} leader=-1"))
+    told = said(found)
+    assert found["waits_for"] == ([] if "no_return" in codes else brokers)
     waits = {code for code in told if code.startswith("leaderless_") or code.endswith("_return")} - {"leaderless_means"}
     assert waits == codes
     assert all(told[code]["brokers"] in (brokers, None) for code in codes)
 
 
 @pytest.mark.parametrize(
-    ("after", "code"),
+    ("after", "code", "reason"),
     [
-        ("isr=2 leader=2", "ended_from_isr"),
-        ("isr=3 elr= leader=3 recovering", "ended_by_outsider"),
-        ("removed", "exposed_until_removal"),
+        ("isr=2 leader=2", "ended_from_isr", "elected_from_isr"),
+        ("isr=3 elr= leader=3 recovering", "ended_by_outsider", "elected_outsider"),
+        ("removed", "exposed_until_removal", "removed"),
     ],
 )
-def test_who_ended_it(after: str, code: str) -> None:
+def test_who_ended_it(after: str, code: str, reason: str) -> None:
     found = only(states("10 isr=1,2 leader=1", "20 isr=2 leader=-1", f"30 {after}"))
+    assert found["end_reason"] == reason
     told = said(found)
     ends = {"ended_from_isr", "ended_from_elr", "ended_by_outsider", "exposed_until_removal"}
     assert ends & set(told) == {code}

@@ -98,6 +98,7 @@ def test_a_log_that_ends_lower_without_an_election_lost_records_by_itself() -> N
         ("state_before", None, 10),
         ("state_after", None, 10),
     ]
+    assert (finding["broker_id"], finding["value_before"], finding["value_after"]) == (2, 100, 80)
 
 
 def test_growing_logs_and_other_replicas_give_nothing() -> None:

@@ -74,6 +74,9 @@ def test_loss_bounds_hold_what_was_measured(name: str) -> None:
         assert finding["loss_min"] <= lost
         assert finding["loss_max"] is None or finding["loss_max"] >= lost
         assert finding["first_lost_offset"] in (None, first)
+        assert finding["high_watermark_min"] - finding["log_end_max"] == finding["loss_min"]
+        stated = {s["code"]: s["value"] for s in finding["reason"]}
+        assert finding["clock_error_ms"] == stated["clocks"]
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS
+from replay.findings.sentences import WINDOW_SENTENCES
 from replay.findings.statements import statement
-from replay.findings.window_sentences import WINDOW_SENTENCES
 from replay.incident.answer import COLUMNS, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
 from replay.incident.missing import MISSING, CapturedLogs
 from tests.support.report_rows import START_MS, TOPIC_ID, finding

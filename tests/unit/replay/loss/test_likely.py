@@ -10,13 +10,13 @@ import pytest
 
 from replay.bucket import Detected
 from replay.loss import judged_windows
-from replay.loss.ceilings import LastTerm
 from replay.loss.election_facts import ElectionFacts
 from replay.loss.likely import LEAST_WINDOWS, RULES, Likely, likely
 from replay.loss.likely_record import RECORD
 from replay.loss.premises import Membership, Premise
 from replay.loss.verdict import Election, Judgement
 from replay.loss.verdicts import LEANINGS, likely_text
+from replay.loss.watermark_bounds import LastTerm
 from replay.offsets.broker_lines import Said
 from replay.offsets.evidence import OPEN, Bound, index_rows
 from tests.simulator.detection import detected

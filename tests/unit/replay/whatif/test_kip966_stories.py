@@ -107,7 +107,7 @@ def test_no_clean_election_with_elr_loses_what_was_committed(min_isr: int, happe
 def lines(telling: Story, crashed: set[int], what: str, broker: int) -> list[str]:
     """What can happen in this state; crashed has the brokers that have not registered since they lost records."""
     isr, leader = telling.observed()["isr"], telling.leader
-    alive = broker in telling.states.alive[0]
+    alive = broker in telling.state.alive
     if what == "back":
         registered = [f"register {broker}"] if broker in crashed else []
         crashed.discard(broker)

@@ -76,7 +76,7 @@ def test_aggressive_loses_where_balanced_waits() -> None:
 
 
 def test_a_designated_broker_that_lags_loses() -> None:
-    telling = told("nobody_left_phase_2", "elect DESIGNATION desired=0", until="ask balanced")
+    telling = told("nobody_left_phase_2", "elect DESIGNATION 0", until="ask balanced")
     assert telling.observed()["lost"] == 5
     (window,) = telling.witness.windows()
     assert (window["leader"], window["verdict"], window["loss_min"]) == (0, "proven", 5)

@@ -8,7 +8,7 @@ import pytest
 
 from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Replica
-from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE, POLICIES, pick, picks
+from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE, RULES, elect, pick
 
 RECOVERING = [AGGRESSIVE, BALANCED, ALL_REPLICAS]
 
@@ -110,17 +110,12 @@ def test_the_answer_says_who_is_missing() -> None:
     assert "broker 7" in pick(BALANCED, situation(waited_for=7)).explanation
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_many_situations_at_once_give_the_same_picks(policy: str) -> None:
-    many = [
-        situation(seen=SEEN, waited_for=3),
-        situation(replicas=[7], alive=[7], recorded=7),
-        situation(replicas=[], alive=[]),
-        situation(isr=[2], elr=[3], replicas=[1, 2, 3, 4]),
-        situation(seen={1: (5, 90)}, waited_for=1),
-    ]
-    assert picks(policy, many) == [pick(policy, one) for one in many]
-    assert picks(policy, []) == []
+def test_balanced_waits_for_every_member_of_the_last_known_elr() -> None:
+    logs = {1: (4, 100), 2: (5, 95), 3: (5, 90)}
+    assert elect(RULES[BALANCED], [1, 2, 3], [1, 3], [], [], [1, 2], logs).waited_for == [2]
+    assert elect(RULES[BALANCED], [1, 2, 3], [1, 2, 3], [], [], [1, 2], logs).tied == [2]
+    # A member that is no replica any more cannot answer.
+    assert elect(RULES[BALANCED], [1, 2, 3], [1, 2, 3], [], [], [9], logs).waited_for == [9]
 
 
 def test_the_explanations() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from replay.arrow.ragged import PAD
 from replay.cluster.facts import ClusterFacts
-from replay.controller.predictions import predict_all
+from replay.controller.predictions import Compared, predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import UNCLEAN_RESTART
@@ -47,6 +47,10 @@ class Simulated:
     def history(self) -> pa.Table:
         return self.bucket.history
 
+    @cached_property
+    def changes(self) -> Compared:
+        return predict_all(self.bucket, self.bucket.changed_rows)
+
     @property
     def states(self) -> States:
         return self.bucket.states
@@ -58,7 +62,7 @@ class Simulated:
 
     def course(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> Course:
         subjects = self.subjects(begin, end)
-        return simulate(self.bucket, subjects, steps_of(self.bucket, subjects, rebalanced), scenario)
+        return simulate(self.bucket, subjects, steps_of(self.bucket, self.changes, subjects, rebalanced), scenario)
 
     def compared(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> list[Any]:
         subjects = self.subjects(begin, end)
@@ -348,7 +352,7 @@ def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> No
     for number, scenario in enumerate(rules):
         subjects = known.subjects(number * 10, END)
         last = np.where(np.arange(len(subjects.start)) % 2, 2, PAD) if number % 2 else None
-        runs.append(Run(subjects, steps_of(known.bucket, subjects), replace(scenario, last=last)))
+        runs.append(Run(subjects, steps_of(known.bucket, known.changes, subjects), replace(scenario, last=last)))
     for run, course in zip(runs, simulate_all(known.bucket, runs), strict=True):
         alone = simulate(known.bucket, run.subjects, run.steps, run.scenario)
         for field in fields(Course):

@@ -1,0 +1,391 @@
+"""Bounds on the high watermark that a leader had reached when its term ended, each with its inference.
+
+Lower ones: a leader alone in its ISR has its high watermark at its log's end, unless a replica that is not fenced and
+has just caught up holds it back. It moves when the leader applies a partition record and after every append, not when a
+broker is fenced.
+
+Upper ones: a leader may go on writing after it was last observed, so without one of these inferences the bound is open.
+While a leader counts a replica in its ISR, the high watermark is at most that replica's log end (docs/findings.md, E7).
+So where the high watermark could not advance after a member had left, every later upper bound on the log that this
+member kept is one on the high watermark, up to where it follows the next leader and truncates.
+
+Sources: KIP-966 and KAFKA-15583 (below min ISR the high watermark stands still, from Kafka 3.7 on), Kafka's
+Partition.makeLeader, appendRecordsToLeader, maybeIncrementLeaderHW (3.9 to 4.4) and its gauges UnderMinIsr and
+InSyncReplicasCount, LogManager.shutdown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.arrow.ragged import members_of
+from replay.cluster.facts import Clock
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
+from replay.loss.line_bounds import LineReader
+from replay.loss.liveness import Session
+from replay.loss.premises import had_everything
+from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, read_by, running_log_ends
+from replay.offsets.watermark_floor import Report
+
+
+def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
+    """High watermarks of leaders that were alone in their ISR and not below min ISR.
+
+    The high watermark of such a leader is at its log's end: the log end that two successive readings of the same
+    process show was acknowledged.
+    """
+    error = terms.cluster.clock.error_ms
+    for broker, scrapes in evidence.scrapes.items():
+        for number, scrape in enumerate(scrapes[:-1]):
+            alone = scrape.in_sync_replicas_count == 1 and scrape.under_min_isr is False
+            if not alone or not scrape.log_end_offset or scrape.process_start_ms is None:
+                continue
+            later = scrapes[number + 1]
+            same = later.process_start_ms == scrape.process_start_ms and later.in_sync_replicas_count == 1
+            if not same or later.log_end_offset != scrape.log_end_offset or later.under_min_isr is not False:
+                continue
+            begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
+            session = terms.sessions.last_begun(broker, begin)
+            if session is None or not session.was_alone_until(later.captured_at_ms - error):
+                continue
+            epoch = _led_alone(terms, broker, begin - terms.cluster.heard_ms - PROPAGATION_MS, end)
+            if epoch is not None and later.captured_at_ms > read_by(scrape.row):
+                yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
+
+
+def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> int | None:
+    """The leader epoch in which the metadata log shows the broker as leader and only member of the ISR, with every
+    other replica fenced or shutting down, from begin_ms to end_ms; None if it does not show that."""
+    states = terms.states
+    first = bisect_right(terms.times, begin_ms) - 1
+    last = bisect_right(terms.times, end_ms) - 1
+    if (
+        first < 0
+        or not terms.known_at(end_ms)
+        or terms.facts.anchored[terms.first + first + 1 : terms.first + last + 1].any()
+    ):
+        return None
+    rows = range(terms.first + first, terms.first + last + 1)
+    if any(states.leader[r] != broker or states.isr_size[r] != 1 for r in rows):
+        return None
+    # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
+    term_start = max(int(terms.facts.term_start[rows[0]]), terms.first)
+    if (terms.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
+        return None
+    if not _was_left_by_all(terms, rows, end_ms):
+        return None
+    return int(states.leader_epoch[rows[0]])
+
+
+def _was_left_by_all(terms: LeaderTerms, rows: range, end_ms: int) -> bool:
+    """Whether every other replica was fenced or shutting down when the first row's record was written, and up to
+    end_ms."""
+    states, brokers = terms.states, terms.cluster.brokers
+    batch, begin_ms = int(terms.facts.batch[rows[0]]), int(terms.facts.timestamp_ms[rows[0]])
+    others = {b for r in rows for b in members_of(states.replicas[r])} - {int(states.leader[rows[0]])}
+    return not any(brokers.active(b, batch) or brokers.active_for(b, begin_ms, end_ms) > 0 for b in others)
+
+
+def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
+    """High watermarks of leaders that were alone up to the end of their term, from the last batches of their logs,
+    whenever those were read: all but as many batches as request threads can have appended and not yet committed."""
+    error_ms = terms.cluster.clock.error_ms
+    for term in terms.all_terms:
+        threads = terms.cluster.request_threads.get(term.leader)
+        logs = [] if threads is None else evidence.log_ends.get(term.leader, [])
+        logs = [row for row in logs if len(row["last_batch_offsets"] or ()) >= (threads or 1)]
+        if threads is None or not logs or not _knew_that_it_was_alone(terms, term):
+            continue
+        epochs = set(terms.states.leader_epoch[term.first : term.end].tolist())
+        last = max(epochs)
+        for row in logs:
+            if row["last_written_leader_epoch"] in epochs and row["captured_at_ms"] - error_ms >= term.begin_ms:
+                floor = row["last_batch_offsets"][-threads]
+                yield Report(floor, read_by(row) + error_ms, last, row, "floor_lone_leaders_log", before_epoch=last + 1)
+
+
+def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
+    """Whether one process led the term, was alone up to its end, with min ISR 1, and certainly knew that."""
+    facts, states, session = terms.facts, terms.states, term.session
+    rows = np.arange(term.first, term.end)
+    if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
+        return False
+    if (facts.highest_min_isr[rows] > 1).any() or not (facts.shared[rows].all() or _needs_no_other(terms, term.leader)):
+        return False
+    alone = rows[np.minimum.accumulate((states.isr_size[rows] == 1)[::-1])[::-1]]
+    left = (row for row in alone.tolist() if _was_left_by_all(terms, range(row, term.end), term.end_ms))
+    since = next(left, None)
+    if since is None:
+        return False
+    error_ms = terms.cluster.clock.error_ms
+    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
+    heard_ms = int(facts.timestamp_ms[since]) + terms.cluster.heard_ms + PROPAGATION_MS
+    was_valid = terms.cluster.brokers.active(term.leader, int(facts.batch[since]))
+    if was_valid and heard_ms <= term.end_ms:
+        return True
+    # Or it logged that partition epoch, or a later one, and ran on.
+    epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
+    said = [
+        read_by(line.row) + error_ms
+        for line in terms.lines.led
+        if line.broker == term.leader
+        and line.leader_epoch in epoch
+        and line.row["captured_at_ms"] is not None
+        and line.row["captured_at_ms"] - error_ms >= session.begin_ms
+        and line.partition_epoch >= epochs[since - terms.first]
+    ]
+    return bool(said) and session.ran_until(min(said) + PROPAGATION_MS)
+
+
+def _needs_no_other(terms: LeaderTerms, leader: int) -> bool:
+    """Whether min.insync.replicas was 1 on the leader, by every value that its own config ever had."""
+    own = terms.cluster.broker_min_isr.get(leader)
+    return own is not None and all(value == "1" for value, _ in own.cluster.values)
+
+
+CLEAN_STOP, BELOW_MIN_ISR, REPORTED_BY_LEADER = (
+    "ceiling_clean_stop",
+    "ceiling_below_min_isr",
+    "ceiling_leaders_own_word",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LastTerm:
+    """The last leader's term before an election: what bounds its high watermark. Times in ms.
+
+    session: (broker, broker epoch) that led. stopped_by_ms: when its process had certainly ended because the log shows
+    that it registered again; None if the log does not. led_ms: from when to when it certainly led. below_ms: since when
+    |ISR| < min ISR without a break up to the election; None if it was not. known_by_ms: since when the leader certainly
+    knew that. waits: its release does not advance the high watermark then. fixed_since: whether from a given time up to
+    the election the ISR did not grow and min ISR did not change. last_alive_ms: its process certainly ran until then.
+    started_by_ms: its process had certainly started before then; None if unknown. last_leader_epoch: the last epoch
+    that it led. took_over: it certainly learned that it led, so that the leader before it no longer counts.
+    """
+
+    leader: int
+    session: tuple[int, int] | None
+    stopped_by_ms: int | None
+    led_ms: tuple[int, int]
+    below_ms: int | None
+    known_by_ms: int | None
+    waits: bool
+    fixed_since: Callable[[int], bool]
+    last_alive_ms: int
+    started_by_ms: int | None
+    last_leader_epoch: int
+    elected_ms: int
+    took_over: bool
+
+    def ran(self, scrape: Scrape, clock: Clock) -> bool:
+        """Whether the scrape is certainly of the process that was elected, not of one that started after a crash."""
+        start = scrape.process_start_ms
+        if self.started_by_ms is not None and start is not None and start + clock.error_ms <= self.started_by_ms:
+            return True
+        return read_by(scrape.row) + clock.error_ms <= self.last_alive_ms
+
+
+def high_watermark_ceiling(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Bound:
+    """The lowest upper bound that the evidence gives; open if there is none."""
+    if term is None:
+        return OPEN
+    bounds = [
+        *_after_clean_stop(evidence, term, clock),
+        *_below_min_isr(evidence, term, clock),
+        *_reported_by_leader(evidence, term, clock),
+    ]
+    return min(bounds, key=lambda b: b.value or 0, default=OPEN)
+
+
+def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Bound:
+    """Where the old leader's log ended when it stopped; open if unknown.
+
+    It is known if the leader stopped cleanly, what it left was captured, and nothing was truncated or appended since it
+    led: no other leader had been elected before it stopped. The leader must have learned that it led: if a broker is
+    elected that has already stopped, or is cut off from the controllers, the leader before it goes on without it.
+    """
+    if term is None or not term.took_over:
+        return OPEN
+    return next(_after_clean_stop(evidence, term, clock), OPEN)
+
+
+def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """The log end that the leader's session left when it stopped cleanly."""
+    if term.session is None:
+        return
+    rows = []
+    for row in evidence.left.get(term.session, []):
+        stopped = term.stopped_by_ms is not None and term.stopped_by_ms <= term.elected_ms
+        before = stopped or clock.surely_before(row, term.elected_ms)
+        if before and row["last_written_leader_epoch"] in (None, term.last_leader_epoch):
+            rows.append(row)
+    ends = {row["log_end_offset"] for row in rows}
+    if len(ends) == 1:
+        yield Bound(ends.pop(), rows[0], inference=CLEAN_STOP)
+
+
+def _below_min_isr(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it."""
+    if term.below_ms is None or term.known_by_ms is None or not term.waits:
+        return
+    for scrape in running_log_ends(evidence, term.leader, term.known_by_ms, term.led_ms[1], clock):
+        if term.ran(scrape, clock):
+            yield Bound(scrape.log_end_offset, scrape.row, inference=BELOW_MIN_ISR)
+
+
+def _reported_by_leader(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
+    """Log ends of the leader after it reported itself below min ISR, from later readings of the same process."""
+    below: dict[int, Scrape] = {}  # by process start, the first scrape that reports it
+    for scrape in evidence.scrapes.get(term.leader, []):
+        start = scrape.process_start_ms
+        if start is None or not clock.surely_before(scrape.row, term.elected_ms):
+            continue
+        first = below.get(start)
+        # It led, so its log is loaded and a log end of 0 is real.
+        if first is not None and scrape.log_end_offset is not None and scrape.captured_at_ms > read_by(first.row):
+            yield Bound(scrape.log_end_offset, scrape.row, inference=REPORTED_BY_LEADER)
+        begin = scrape.captured_at_ms - clock.error_ms
+        if (
+            first is None
+            and scrape.under_min_isr
+            and (scrape.in_sync_replicas_count or 0) >= 1
+            and begin > term.led_ms[0]
+            and term.ran(scrape, clock)
+            and term.waits
+            and term.fixed_since(begin)
+        ):
+            below[start] = scrape
+
+
+MEMBERS_LOG_END = "ceiling_members_log_end"
+
+
+def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Bound:
+    """The lowest log end that a member of the ISR certainly kept from the last leader's term to a reading; open if none
+    is known. row: of the election in the history."""
+    terms, term = reader.terms, reader.terms.last_term(row)
+    if term is None or term.end > row or not term.kept or not terms.learned(term):
+        return OPEN
+    bounds = []
+    for broker in members_of(terms.states.replicas[row]):
+        rows = None if broker == term.leader else had_everything(terms, broker, row)
+        if rows is not None and rows[1] >= term.first:
+            member = _Member(reader, evidence, row, term, broker, *rows)
+            bounds += [*member.stopped(), *member.loaded(), *member.followed()]
+    return min(bounds, key=lambda b: b.value or 0, default=OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member of the ISR without a break in rows joined to last, of which the last is in the term. Since then the high
+    watermark has not advanced without it."""
+
+    reader: LineReader
+    evidence: Evidence
+    row: int
+    term: LeaderTerm
+    broker: int
+    joined: int
+    last: int
+
+    @property
+    def terms(self) -> LeaderTerms:
+        return self.reader.terms
+
+    @property
+    def error_ms(self) -> int:
+        return self.terms.cluster.clock.error_ms
+
+    def at_ms(self, row: int) -> int:
+        return int(self.terms.facts.timestamp_ms[row])
+
+    def session(self, row: int) -> Session | None:
+        return self.terms.sessions.at(self.broker, int(self.terms.facts.batch[row]))
+
+    def stopped(self) -> Iterator[Bound]:
+        """Its log end at a clean stop, after which no process of it fetched from the leader."""
+        session = self.session(self.joined)
+        if session is None or session != self.session(self.last):
+            return
+        rows = self.evidence.left.get((self.broker, session.broker_epoch), [])
+        if len({row["log_end_offset"] for row in rows}) != 1 or not self._kept_log_dirs(session):
+            return
+        logged, clock = self.terms.cluster.processes.get((self.broker, session.broker_epoch)), self.terms.cluster.clock
+        for row in (row for row in rows if row["captured_at_ms"] is not None):
+            # Or all of its lines were read, also those that it wrote up to the stop.
+            whole = logged is not None and logged.had_ended_by(read_by(row) + self.error_ms) and self._was_gone(session)
+            late = clock.surely_after(row, self._left_ms())
+            if late and (clock.surely_before(row, self.at_ms(self.row)) or whole):
+                yield Bound(row["log_end_offset"], row, inference=MEMBERS_LOG_END)
+
+    def loaded(self) -> Iterator[Bound]:
+        """Its log end when its process ended, as the next process loaded it, which never followed the last leader."""
+        session, now = self.session(self.joined), self.session(self.last)
+        logged = None if now is None else self.terms.cluster.processes.get((self.broker, now.broker_epoch))
+        if session is None or now is None or logged is None or not self._was_gone(now):
+            return
+        loads = self.reader.loads_of_the_next(self.broker, logged)
+        late = all(load.at_ms - self.error_ms >= self.term.end_ms + PROPAGATION_MS for load in loads)
+        if not loads:
+            return
+        if late and all(self._ran_on(session, load.at_ms) for load in loads):
+            yield Bound(loads[0].log_end, loads[0].row, inference=MEMBERS_LOG_END)
+
+    def followed(self) -> Iterator[Bound]:
+        """Its log end when the process that had followed the last leader learned that this one had gone.
+
+        The line is printed before the fetcher is removed, which may append once more: the leader's process had ended.
+        """
+        session, gone_ms = self.session(self.joined), self._leader_gone_ms()
+        known = self.term.leader, int(self.terms.states.leader_epoch[self.term.end - 1])
+        if session is None or gone_ms is None:
+            return
+        for line in self.reader.lines.followed:
+            read = line.row["captured_at_ms"]
+            if line.broker != self.broker or line.came_from != known or line.log_end is None or read is None:
+                continue
+            until_ms = read_by(line.row) + self.error_ms
+            own = session.was_alone_until(until_ms) and self._kept_log_dirs(session)
+            if read - self.error_ms >= gone_ms and (own or self._ran_on(session, until_ms)):
+                yield Bound(line.log_end, line.row, inference=MEMBERS_LOG_END)
+
+    def _left_ms(self) -> int:
+        """From when on nothing that a new process of it fetches moves the high watermark: the leader certainly knew
+        that it was no member, or that somebody else leads."""
+        after, gone_ms = self.last + 1, self.term.end_ms + PROPAGATION_MS
+        known_ms = self.at_ms(after) + self.terms.cluster.heard_ms + PROPAGATION_MS
+        led_until_ms = min([self.term.end_ms, *self._leader_again_ms()])
+        return min(gone_ms, known_ms) if after < self.term.end and known_ms <= led_until_ms else gone_ms
+
+    def _was_gone(self, session: Session) -> bool:
+        """Whether the session's process wrote its last line before it can have followed the leader that was elected."""
+        logged = self.terms.cluster.processes.get((self.broker, session.broker_epoch))
+        return logged is not None and logged.last_ms < self.at_ms(self.row) - self.error_ms
+
+    def _leader_gone_ms(self) -> int | None:
+        """When the process that led had certainly ended: another one of that broker had begun."""
+        session = self.term.session
+        if session is None:
+            return None
+        logged = self.terms.cluster.processes.get((self.term.leader, session.broker_epoch))
+        times = [] if logged is None or logged.next_ms is None else [logged.next_ms[0] + self.error_ms]
+        return min([*times, *self._leader_again_ms()], default=None)
+
+    def _leader_again_ms(self) -> list[int]:
+        """When the leader registered again after its term had begun; empty if it did not."""
+        again = self.terms.sessions.begun(self.term.leader, int(self.terms.facts.batch[self.term.first]))
+        return [session.begin_ms for session in again[:1]]
+
+    def _kept_log_dirs(self, session: Session) -> bool:
+        until_ms = self.at_ms(self.row) + PROPAGATION_MS
+        return self.terms.cluster.brokers.kept_log_dirs(self.broker, self.at_ms(self.joined), until_ms)
+
+    def _ran_on(self, session: Session, until_ms: int) -> bool:
+        """Whether its log lost nothing from its joining on, and it was a replica all that time."""
+        end = self.terms.first + bisect_right(self.terms.times, until_ms + PROPAGATION_MS)
+        kept = self.terms.was_replica(self.broker, self.joined, end)
+        return kept and self.terms.ran_on(self.broker, session, self.at_ms(self.joined), until_ms)

@@ -1,0 +1,38 @@
+"""Runs of rows, against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.arrow import runs
+
+MASKS = st.lists(st.booleans(), max_size=8)
+ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1)), max_size=8)
+
+
+@given(MASKS)
+def test_the_nearest_row_with_a_mark(mask: list[bool]) -> None:
+    rows, found = range(len(mask)), np.array(mask, dtype=bool)
+    marked = [row for row in rows if mask[row]]
+    assert runs.last_true(found).tolist() == [max([-1, *(m for m in marked if m <= row)]) for row in rows]
+    assert runs.last_true_before(found).tolist() == [max([-1, *(m for m in marked if m < row)]) for row in rows]
+    assert runs.next_true(found).tolist() == [min([len(mask), *(m for m in marked if m >= row)]) for row in rows]
+
+
+@given(ROWS)
+def test_runs_of_a_sorted_key(rows: list[tuple[int, int]]) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    group, value = (np.array([row[side] for row in rows], dtype=np.int64) for side in (0, 1))
+    before = [[other for other in rows[:number] if other[0] == row[0]] for number, row in enumerate(rows)]
+    assert runs.run_starts(group).tolist() == [not earlier for earlier in before]
+    assert runs.place_in_run(group).tolist() == [len(earlier) for earlier in before]
+    highest = [max(v for _, v in [*earlier, row]) for earlier, row in zip(before, rows, strict=True)]
+    assert runs.highest_so_far(group, value).tolist() == highest
+
+
+def test_ranges_and_runs_of_two_keys() -> None:
+    which, row = runs.ranges(np.array([5, 0, 9]), np.array([2, 0, 1]))
+    assert (which.tolist(), row.tolist()) == ([0, 0, 2], [5, 6, 9])
+    assert runs.run_starts(np.array([1, 1, 1]), np.array(["a", "b", "b"])).tolist() == [True, True, False]
