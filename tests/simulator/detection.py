@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from evidence.tables import BROKER_LOG_EVENTS
-from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.bucket import Detected, detect
 from replay.cluster.broker_sessions import broker_history, registrations, session_evidence
 from replay.cluster.features import ELR_VERSION
-from replay.findings.registration_lines import REGISTRATION_KINDS, registration_findings
+from replay.findings.registration_lines import REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
 from replay.offsets.topic_ids import events_with_topic_ids, lifetimes_of
-from tests.simulator.life import Life, together
+from tests.simulator.life import Life, history_of, together
 
 
 def detected(lives: Sequence[Life]) -> Detected:
@@ -34,19 +34,19 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def registration_mismatches(each: Life) -> list[dict[str, Any]]:
-    """What the product finds about the life's lines of registrations."""
-    lines = [row for row in each.lines if row["kind"] in REGISTRATION_KINDS]
-    if not lines:
-        return []
+def registration_mismatches(lives: Sequence[Life]) -> Iterator[list[dict[str, Any]]]:
+    """What the product finds about each life's lines of registrations."""
+    lines = [[row for row in each.lines if row["kind"] in REGISTRATION_KINDS] for each in lives]
+    logged = [each for each, own in zip(lives, lines, strict=True) if own]
     place = {"epoch": 1, **dict.fromkeys(PROVENANCE_NAMES)}
     feature = {"type": "FEATURE_LEVEL_RECORD", "timestamp_ms": 0}
-    records = [{**place, **record} for record in each.session_records()]
-    for offset, on in each.elr_levels():
+    records = [{**place, **record} for each in logged for record in each.session_records()]
+    for offset, on in (level for each in logged for level in each.elr_levels()):
         data = {"name": ELR_VERSION, "featureLevel": int(on)}
         records.append({**place, **feature, "offset": offset, "batch_base_offset": offset, "data": data})
     records.sort(key=lambda record: record["offset"])
-    order = [(name, "ascending") for name in ("topic_id", "partition", "offset")]
-    history = pa.Table.from_pylist(each.history(), schema=PARTITION_HISTORY).sort_by(order).combine_chunks()
-    sessions = broker_history(records, session_evidence(history, registrations(records)), [])
-    return registration_findings(lines, sessions.to_pylist(), "simulated")
+    evidence = session_evidence(history_of(logged), registrations(records))
+    sessions = broker_history(records, evidence, []).select(SESSIONS).to_pylist()
+    for each, own in zip(lives, lines, strict=True):
+        of_life = [session for session in sessions if session["broker_id"] in each.setup.brokers]
+        yield registration_findings(own, of_life, "simulated")

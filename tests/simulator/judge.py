@@ -75,19 +75,25 @@ def judged(lives: Iterable[Life]) -> Tally:
     """The lives, judged in as few calls as can be."""
     tally = Tally()
     for group in groups(lives):
-        for each, findings, answers, mismatches in found(group):
+        for (each, findings, answers, mismatches), others in zip(
+            found(group), registration_mismatches(group), strict=True
+        ):
             tally.lives += 1
             hold(tally, each, findings, answers)
             # Every line is true, and so is the metadata log.
-            for row in (*mismatches, *registration_mismatches(each)):
+            for row in (*mismatches, *others):
                 tally.wrong.append(Wrong(each.fault, each.seed, row["start_offset"], MISMATCH, row["explanation"]))
     return tally
 
 
 def groups(lives: Iterable[Life]) -> list[list[Life]]:
+    """Lives that one cluster can have: one has a topic once."""
     result: dict[Any, list[Life]] = defaultdict(list)
+    seen: Counter[Any] = Counter()
     for each in lives:
-        result[alike(each)].append(each)
+        place = alike(each), each.setup.topic
+        result[place[0], seen[place]].append(each)
+        seen[place] += 1
     return list(result.values())
 
 

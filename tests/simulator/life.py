@@ -4,7 +4,7 @@ cluster, to be judged at once."""
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -301,8 +301,6 @@ def _tuples(value: Any) -> Any:
 
 def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
     """(history, offsets, cluster) of lives that one cluster can have (see `alike`)."""
-    history = pa.Table.from_pylist([r for each in lives for r in each.history()], schema=PARTITION_HISTORY)
-    order = [(name, "ascending") for name in ("topic_id", "partition", "offset")]
     offsets = pa.Table.from_pylist([r for each in lives for r in each.evidence], schema=LOG_END_OFFSETS)
     records = [r for each in lives for r in [*each.session_records(), *(_gone(each) if len(lives) > 1 else [])]]
     levels = sorted(level for each in lives for level in each.elr_levels())
@@ -325,7 +323,13 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         processes={key: logged for each in lives for key, logged in each.processes.items()},
         request_threads={b: each.setup.request_threads for each in lives for b in each.setup.brokers},
     )
-    return history.sort_by(order).combine_chunks(), offsets, cluster
+    return history_of(lives), offsets, cluster
+
+
+def history_of(lives: Iterable[Life]) -> pa.Table:
+    """PARTITION_HISTORY of the lives, sorted by (topic_id, partition, offset)."""
+    history = pa.Table.from_pylist([r for each in lives for r in each.history()], schema=PARTITION_HISTORY)
+    return history.sort_by([(name, "ascending") for name in ("topic_id", "partition", "offset")]).combine_chunks()
 
 
 def _boot_rows(each: Life) -> list[Row]:
@@ -354,12 +358,10 @@ def _configs(lives: Sequence[Life]) -> ElectionConfigs:
 
 
 def alike(each: Life) -> tuple[Any, ...]:
-    """Lives with the same answer can be in one cluster."""
+    """Lives with the same answer and topics of other names can be in one cluster."""
     setup = each.setup
     cut = setup.cut_ms if setup.cut_ms is None or each.log_end_ms == setup.cut_ms else None
-    # One cluster has a topic once.
-    topic = setup.topic_ids if setup.appends_by_itself else None
-    return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut, topic
+    return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut
 
 
 def history_row(state: State, topic: str) -> Row:
