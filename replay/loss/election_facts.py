@@ -26,7 +26,7 @@ from replay.loss.premises import (
 )
 from replay.loss.verdict import Election
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
-from replay.offsets.broker_lines import NO_LINES, BrokerLines, Said
+from replay.offsets.broker_lines import NO_LINES, BrokerLines, LoggedEnds
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -67,7 +67,7 @@ class ElectionFacts:
     before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
 
     The rest is for `likely` only. first_words: see `LineReader.first_words`. fetched: those of their brokers that were
-    members of the ISR in the last leader's term. was_alone: the last leader certainly ran while it was the only member.
+    members of the ISR in the last leader's term. was_alone: the last leader ran while it was the only member.
     stopped_in_order: it asked for a controlled shutdown, and its process never came back.
     """
 
@@ -82,7 +82,7 @@ class ElectionFacts:
     memberships: dict[int, Membership]
     sessions: dict[int, Session | None]
     undisturbed: frozenset[int]
-    first_words: Mapping[int, Said]
+    first_words: Mapping[int, LoggedEnds]
     fetched: frozenset[int]
     was_alone: bool
     stopped_in_order: bool
@@ -148,9 +148,9 @@ class _Partition:
         return [*known, *alone, *logs, *self.reader.reports()]
 
     def _is_of_this_topic(self, row: Row) -> bool:
-        """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
+        """Whether a value whose source identifies the topic only by name is of this partition, not of an
         earlier topic with that name: the broker is a replica, and since the partition has been known one of its
-        processes certainly ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
+        processes ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
         broker, known_ms = row["broker_id"], self.terms.known_since_ms + self.clock.error_ms
         if broker not in self._ever_replicas:
             return False
@@ -168,7 +168,7 @@ class _Partition:
         return set(np.unique(replicas[replicas != PAD]).tolist())
 
     def _latest_epoch(self, row: Row) -> int | None:
-        """A leader epoch that the replica's log had certainly reached when the row's high watermark was written; None
+        """A leader epoch that the replica's log had reached when the row's high watermark was written; None
         if none is known."""
         known = [e for e in (self.terms.settled(row), self._epoch_before_rewrite(row)) if e is not None]
         return max(known, default=None)
@@ -176,7 +176,7 @@ class _Partition:
     def _epoch_before_rewrite(self, row: Row) -> int | None:
         """The epoch that the broker's leader-epoch-checkpoint had shown a checkpoint interval before the reading.
 
-        A running broker rewrites its high watermarks all the time, so if it certainly ran that long, the value is of a
+        A running broker rewrites its high watermarks all the time, so if it ran that long, the value is of a
         log that had reached that epoch.
         """
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms

@@ -45,7 +45,7 @@ class JudgedWindow:
     start_row: row of the history where the window opened. start, before, after, end: states (rows of the history) at
     that row, before and after the election, and where the partition was safe again (None: never). steady: replicas
     whose broker ran as one process since they were last seen and followed no leader that may have restarted, so that
-    their logs can only have grown. still: replicas last seen when their brokers certainly knew that nobody led any
+    their logs can only have grown. still: replicas last seen when their brokers knew that nobody led any
     more, so that their logs have not grown since. assumed_timeout_ms: the session timeout if no file shows it, else
     None. likely: where it leans; None if it is decided.
     """
@@ -235,7 +235,7 @@ def _judged_window(
 
 
 def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFacts) -> bool:
-    """Whether the broker was certainly active, as one process, from since_ms to the election."""
+    """Whether the broker was active, as one process, from since_ms to the election."""
     elected_ms = facts.election.elected_ms
     session = facts.sessions.get(broker)
     return (
@@ -246,7 +246,7 @@ def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFa
 
 
 def _still(facts: ElectionFacts, replica: Replica, cluster: ClusterFacts) -> bool:
-    """Whether the replica was last seen when its broker certainly knew that nobody led. A fenced broker may go on
+    """Whether the replica was last seen when its broker knew that nobody led. A fenced broker may go on
     following a leader that is cut off too."""
     since, error = facts.leaderless_ms, cluster.clock.error_ms
     session = facts.sessions.get(replica.broker_id)
