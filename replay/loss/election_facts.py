@@ -12,11 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import PAD, mask_of, members_of
-from replay.cluster.facts import ClusterFacts
-from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
-from replay.loss.liveness import Session, Sessions
+from replay.loss.liveness import Session
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -26,7 +24,7 @@ from replay.loss.premises import (
 )
 from replay.loss.verdict import Election
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
-from replay.offsets.broker_lines import NO_LINES, BrokerLines, LoggedEnds
+from replay.offsets.broker_lines import NO_LINES, LoggedEnds
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -39,7 +37,6 @@ from replay.offsets.evidence import (
 from replay.offsets.log_drops import Span
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
-from replay.partitions.elections import States
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +86,22 @@ class ElectionFacts:
 
 
 def partition_elections(
-    facts: StateFacts,
-    states: States,
-    span: tuple[int, int],
-    rows: Iterable[int],
-    evidence: Evidence,
-    against: Contradictions,
-    around: tuple[ClusterFacts, Sessions, int],
-    recorded: Recorded,
-    lines: BrokerLines = NO_LINES,
+    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: list[int]
 ) -> list[ElectionFacts]:
-    """The elections of one partition, ready to judge.
-
-    span: the partition's rows in the history [first, end). rows: the elections to judge. against: what else in the lake
-    contradicts an election. around: the cluster, its brokers' sessions, and the time after which no state is known.
-    recorded: of the span's rows. lines: what brokers logged about the partition.
-    """
-    cluster, sessions, end_ms = around
-    sessions = sessions.extended(evidence.scrapes, cluster.clock)
-    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped, recorded, lines)
-    reader = LineReader(terms, lines if terms.sound else NO_LINES)
-    return _Partition(terms, evidence, against, reader).elections(list(rows))
+    """The elections of one partition, ready to judge. against: what else in the lake contradicts an election. rows: the
+    elections to judge."""
+    return _Partition(terms, evidence, against).elections(rows)
 
 
 class _Partition:
     """One partition's rows, and what its elections share."""
 
-    def __init__(
-        self,
-        terms: LeaderTerms,
-        evidence: Evidence,
-        against: Contradictions,
-        reader: LineReader,
-    ) -> None:
+    def __init__(self, terms: LeaderTerms, evidence: Evidence, against: Contradictions) -> None:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
         self.evidence = evidence if terms.sound else index_rows([])
-        self.against, self.reader = against, reader
+        self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states

@@ -19,7 +19,7 @@ from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
-from replay.loss.leader_terms import Recorded
+from replay.loss.leader_terms import LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
@@ -177,15 +177,16 @@ def _election_facts(
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     timestamp_ms = history["timestamp_ms"].to_numpy()
-    around = cluster, sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
+    sessions, end_ms = sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
     result = {}
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
         own = history.slice(first, end - first)
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
-        of_partition = lines.get(key, NO_LINES)
-        for election in partition_elections(
-            facts, states, (first, end), group.tolist(), evidence[key], against, around, recorded, of_partition
-        ):
+        found, of_partition = evidence[key], lines.get(key, NO_LINES)
+        known = sessions.extended(found.scrapes, cluster.clock)
+        span = first, end
+        terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, recorded, of_partition)
+        for election in partition_elections(terms, found, against, group.tolist()):
             result[election.row] = election
     return result
 
