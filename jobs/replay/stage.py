@@ -39,7 +39,7 @@ from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState
 from replay.findings.faults import conflict
 from replay.partitions.metrics import ClusterCourse, anchors, course_of, running, summed
-from replay.partitions.resume import ResumePoint, goes_on_from, resume_point
+from replay.partitions.resume import ResumePoint, can_resume, resume_point
 
 _INPUTS = ("log_batches", RECORDS, SNAPSHOTS, "static_configs", "quarantine", "log_end_offsets")
 # Written last: its input fingerprint shows that the stage is done.
@@ -147,7 +147,7 @@ def _partitions(
     rules = {"code": CODE_VERSION, "start": start}
     made = {} if unchanged_heads(lake, cluster, [HISTORY]) is None else lake.made(HISTORY, cluster)
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
-    from_offset = earlier.offset if earlier and goes_on_from(state, static, earlier) else None
+    from_offset = earlier.offset if earlier and can_resume(state, static, earlier) else None
 
     def is_read(file: DataFile) -> bool:
         return from_offset is None or file.highest is None or file.highest >= from_offset

@@ -27,7 +27,6 @@ _WHOLE_FILE = "process.roles"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,10}\s*")
 
 TOPIC, BROKER = 2, 4
-SOURCES = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 
 
 def is_usable(key: str, value: str | None) -> bool:

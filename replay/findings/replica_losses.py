@@ -198,8 +198,8 @@ class _Partition:
     def _may_truncate(self, row: Row, drop: Drop, followed: int) -> bool:
         """Whether the row's election may have made the replica truncate its log below what it had.
 
-        That takes another broker as leader, in an epoch that the replica had not certainly followed, whose log did not
-        certainly reach as far. Any other epoch may have come before a snapshot's epoch.
+        That takes another broker as leader, in an epoch that the replica is not known to have followed, whose log is
+        not known to reach as far. Any other epoch may have come before a snapshot's epoch.
         """
         if row["origin"] == "checkpoint":
             return bool(not row["removed"] and row["leader_epoch"] > followed)
@@ -210,7 +210,7 @@ class _Partition:
         return not starts or bool(min(starts) < drop.high)
 
     def _followed(self, drop: Drop) -> int:
-        """The highest leader epoch that the replica's log had certainly reached at the first reading: its
+        """The highest leader epoch that the replica's log had reached at the first reading: its
         leader-epoch-checkpoint contained it, or the replica had settled. -1: none is known."""
         read = drop.before["captured_at_ms"] - self.clock.error_ms
         lines = self.evidence.epoch_rows.get(drop.broker, [])
@@ -293,7 +293,7 @@ class _Partition:
         """The finding, if any, of a high watermark that neither an election nor a truncation of the log set back.
 
         reports: those read since the drop before. The lower value is compared with the last report that shows more and
-        was certainly written under the epoch that the partition still had at the drop's end: the file of a broker that
+        was written under the epoch that the partition still had at the drop's end: the file of a broker that
         is down may be older.
         """
         for row in reversed(reports):

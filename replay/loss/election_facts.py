@@ -12,11 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import PAD, mask_of, members_of
-from replay.cluster.facts import ClusterFacts
-from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms, Recorded
+from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
-from replay.loss.liveness import Session, Sessions
+from replay.loss.liveness import Session
 from replay.loss.premises import (
     Membership,
     Premise,
@@ -26,7 +24,7 @@ from replay.loss.premises import (
 )
 from replay.loss.verdict import Election
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
-from replay.offsets.broker_lines import NO_LINES, BrokerLines, Said
+from replay.offsets.broker_lines import NO_LINES, LoggedEnds
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -39,7 +37,6 @@ from replay.offsets.evidence import (
 from replay.offsets.log_drops import Span
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
-from replay.partitions.elections import States
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class ElectionFacts:
     before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
 
     The rest is for `likely` only. first_words: see `LineReader.first_words`. fetched: those of their brokers that were
-    members of the ISR in the last leader's term. was_alone: the last leader certainly ran while it was the only member.
+    members of the ISR in the last leader's term. was_alone: the last leader ran while it was the only member.
     stopped_in_order: it asked for a controlled shutdown, and its process never came back.
     """
 
@@ -82,51 +79,29 @@ class ElectionFacts:
     memberships: dict[int, Membership]
     sessions: dict[int, Session | None]
     undisturbed: frozenset[int]
-    first_words: Mapping[int, Said]
+    first_words: Mapping[int, LoggedEnds]
     fetched: frozenset[int]
     was_alone: bool
     stopped_in_order: bool
 
 
 def partition_elections(
-    facts: StateFacts,
-    states: States,
-    span: tuple[int, int],
-    rows: Iterable[int],
-    evidence: Evidence,
-    against: Contradictions,
-    around: tuple[ClusterFacts, Sessions, int],
-    recorded: Recorded,
-    lines: BrokerLines = NO_LINES,
+    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: list[int]
 ) -> list[ElectionFacts]:
-    """The elections of one partition, ready to judge.
-
-    span: the partition's rows in the history [first, end). rows: the elections to judge. against: what else in the lake
-    contradicts an election. around: the cluster, its brokers' sessions, and the time after which no state is known.
-    recorded: of the span's rows. lines: what brokers logged about the partition.
-    """
-    cluster, sessions, end_ms = around
-    sessions = sessions.extended(evidence.scrapes, cluster.clock)
-    terms = LeaderTerms(facts, states, span, sessions, cluster, end_ms, evidence.stopped, recorded, lines)
-    reader = LineReader(terms, lines if terms.sound else NO_LINES)
-    return _Partition(terms, evidence, against, reader).elections(list(rows))
+    """The elections of one partition, ready to judge. against: what else in the lake contradicts an election. rows: the
+    elections to judge."""
+    return _Partition(terms, evidence, against).elections(rows)
 
 
 class _Partition:
     """One partition's rows, and what its elections share."""
 
-    def __init__(
-        self,
-        terms: LeaderTerms,
-        evidence: Evidence,
-        against: Contradictions,
-        reader: LineReader,
-    ) -> None:
+    def __init__(self, terms: LeaderTerms, evidence: Evidence, against: Contradictions) -> None:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
         self.evidence = evidence if terms.sound else index_rows([])
-        self.against, self.reader = against, reader
+        self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def elections(self, rows: list[int]) -> list[ElectionFacts]:
         facts, states = self.facts, self.states
@@ -148,9 +123,9 @@ class _Partition:
         return [*known, *alone, *logs, *self.reader.reports()]
 
     def _is_of_this_topic(self, row: Row) -> bool:
-        """Whether a value whose source identifies the topic only by name is certainly of this partition, not of an
+        """Whether a value whose source identifies the topic only by name is of this partition, not of an
         earlier topic with that name: the broker is a replica, and since the partition has been known one of its
-        processes certainly ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
+        processes ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
         broker, known_ms = row["broker_id"], self.terms.known_since_ms + self.clock.error_ms
         if broker not in self._ever_replicas:
             return False
@@ -168,7 +143,7 @@ class _Partition:
         return set(np.unique(replicas[replicas != PAD]).tolist())
 
     def _latest_epoch(self, row: Row) -> int | None:
-        """A leader epoch that the replica's log had certainly reached when the row's high watermark was written; None
+        """A leader epoch that the replica's log had reached when the row's high watermark was written; None
         if none is known."""
         known = [e for e in (self.terms.settled(row), self._epoch_before_rewrite(row)) if e is not None]
         return max(known, default=None)
@@ -176,7 +151,7 @@ class _Partition:
     def _epoch_before_rewrite(self, row: Row) -> int | None:
         """The epoch that the broker's leader-epoch-checkpoint had shown a checkpoint interval before the reading.
 
-        A running broker rewrites its high watermarks all the time, so if it certainly ran that long, the value is of a
+        A running broker rewrites its high watermarks all the time, so if it ran that long, the value is of a
         log that had reached that epoch.
         """
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms

@@ -19,7 +19,7 @@ from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
-from replay.loss.leader_terms import Recorded
+from replay.loss.leader_terms import LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import sessions_of
 from replay.loss.verdict import Judgement, judge
@@ -45,7 +45,7 @@ class JudgedWindow:
     start_row: row of the history where the window opened. start, before, after, end: states (rows of the history) at
     that row, before and after the election, and where the partition was safe again (None: never). steady: replicas
     whose broker ran as one process since they were last seen and followed no leader that may have restarted, so that
-    their logs can only have grown. still: replicas last seen when their brokers certainly knew that nobody led any
+    their logs can only have grown. still: replicas last seen when their brokers knew that nobody led any
     more, so that their logs have not grown since. assumed_timeout_ms: the session timeout if no file shows it, else
     None. likely: where it leans; None if it is decided.
     """
@@ -177,15 +177,16 @@ def _election_facts(
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     timestamp_ms = history["timestamp_ms"].to_numpy()
-    around = cluster, sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
+    sessions, end_ms = sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
     result = {}
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
         own = history.slice(first, end - first)
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
-        of_partition = lines.get(key, NO_LINES)
-        for election in partition_elections(
-            facts, states, (first, end), group.tolist(), evidence[key], against, around, recorded, of_partition
-        ):
+        found, of_partition = evidence[key], lines.get(key, NO_LINES)
+        known = sessions.extended(found.scrapes, cluster.clock)
+        span = first, end
+        terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, recorded, of_partition)
+        for election in partition_elections(terms, found, against, group.tolist()):
             result[election.row] = election
     return result
 
@@ -235,7 +236,7 @@ def _judged_window(
 
 
 def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFacts) -> bool:
-    """Whether the broker was certainly active, as one process, from since_ms to the election."""
+    """Whether the broker was active, as one process, from since_ms to the election."""
     elected_ms = facts.election.elected_ms
     session = facts.sessions.get(broker)
     return (
@@ -246,7 +247,7 @@ def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFa
 
 
 def _still(facts: ElectionFacts, replica: Replica, cluster: ClusterFacts) -> bool:
-    """Whether the replica was last seen when its broker certainly knew that nobody led. A fenced broker may go on
+    """Whether the replica was last seen when its broker knew that nobody led. A fenced broker may go on
     following a leader that is cut off too."""
     since, error = facts.leaderless_ms, cluster.clock.error_ms
     session = facts.sessions.get(replica.broker_id)

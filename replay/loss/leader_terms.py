@@ -212,7 +212,7 @@ class LeaderTerms:
     def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
         machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
-        directories. The process of the session at since_ms, if there is one, certainly ran up to its last sign of
+        directories. The process of the session at since_ms, if there is one, ran up to its last sign of
         life."""
         return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
 
@@ -281,7 +281,7 @@ class LeaderTerms:
         return self._serving[broker]
 
     def learned(self, term: LeaderTerm) -> bool:
-        """Whether a process that clients could reach certainly learned that it leads the term. 4.0 elects brokers that
+        """Whether a process that clients could reach learned that it leads the term. 4.0 elects brokers that
         are fenced, too (KAFKA-19522): nobody reaches such a one. A process that hangs is elected, too, and may go on
         after the term: so the controller must have heard of it, or it must have said something, within the term."""
         session, batch = term.session, int(self.facts.batch[term.first])
@@ -335,7 +335,7 @@ class LeaderTerms:
         return None
 
     def _began_anew(self, leader: int, row: int) -> bool:
-        """Whether the leader had certainly given up an earlier leadership when it began to lead in that row."""
+        """Whether the leader had given up an earlier leadership when it began to lead in that row."""
         led = [t for t in self.terms_within(int(self.facts.stretch[row]), row) if t.leader == leader and t.end <= row]
         if not led:
             return not self.facts.anchored[self.facts.stretch[row]]
@@ -381,8 +381,8 @@ class LeaderTerms:
         return takewhile(lambda term: term.first < row, islice(self._broken, low, None))
 
     def undisturbed(self, broker: int, term: LeaderTerm) -> bool:
-        """Whether the broker's log was certainly neither truncated to, nor written by, a process that served beside the
-        elected one with less: no other one served, or the broker stopped while the elected one certainly still ran and
+        """Whether the broker's log was neither truncated to, nor written by, a process that served beside the
+        elected one with less: no other one served, or the broker stopped while the elected one still ran and
         came back later.
         """
         if self.facts.anchored[term.first]:

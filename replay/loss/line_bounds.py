@@ -18,7 +18,7 @@ from replay.arrow.ragged import Array, mask_of
 from replay.cluster.boots import LoggedProcess
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
-from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, Said
+from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
 
@@ -30,7 +30,7 @@ LOGGED_BELOW_MIN_ISR = "ceiling_logged_below_min_isr"
 
 @dataclass(frozen=True, slots=True)
 class LineBounds:
-    """What lines say of an election. log_end: the winner's exact log end. shared: up to where its log certainly was the
+    """What lines say of an election. log_end: the winner's exact log end. shared: up to where its log was the
     partition's. ceiling: of the high watermark that the last leader reached. old_log_end: the last leader's exact log
     end."""
 
@@ -48,7 +48,7 @@ class LineReader:
         self.facts, self.states = terms.facts, terms.states
         self.row_of = {epoch: terms.first + i for i, epoch in enumerate(terms.recorded.partition_epochs)}
         # By broker, its lines that show a log end, in order of the rows that they are about.
-        self._ends: dict[int, list[tuple[int, Said]]] = defaultdict(list)
+        self._ends: dict[int, list[tuple[int, LoggedEnds]]] = defaultdict(list)
         for line in lines.ends:
             self._ends[line.broker].append((self.row_of[line.partition_epoch], line))
         for own in self._ends.values():
@@ -58,7 +58,7 @@ class LineReader:
         self._agreements: dict[int, Array] = {}
 
     def reports(self) -> list[Report]:
-        """High watermarks that a log had certainly reached, each before the elections of later leader epochs."""
+        """High watermarks that a log had reached, each before the elections of later leader epochs."""
         anchored = bool(self.facts.anchored[self.terms.first])
         created = -1 if anchored else int(self.states.leader_epoch[self.terms.first])
         result = []
@@ -90,7 +90,7 @@ class LineReader:
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
 
-    def _is_unserved(self, line: Said) -> bool:
+    def _is_unserved(self, line: LoggedEnds) -> bool:
         """Whether the high watermark in the line may be of a process that led in its own eyes only.
 
         The line of a process that knew an earlier leader epoch shows what it had before this one."""
@@ -106,7 +106,7 @@ class LineReader:
     def _batch(self, row: int) -> int:
         return int(self.facts.batch[row])
 
-    def _led_before(self, line: Said) -> int:
+    def _led_before(self, line: LoggedEnds) -> int:
         """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
         epoch's, and so is its high watermark. Else -1.
 
@@ -134,7 +134,7 @@ class LineReader:
         return begun and session.was_alone_until(read_by(row) + error_ms)
 
     def _rewrote(self, session: Session | None, leader_epoch: int) -> bool:
-        """Whether the session's process certainly rewrote the checkpoint file of high watermarks in that epoch, or
+        """Whether the session's process rewrote the checkpoint file of high watermarks in that epoch, or
         later.
 
         Any process begins with what that file says, cut to its log's end. So after one that died before it rewrote the
@@ -175,10 +175,10 @@ class LineReader:
         terms = [term for term in self.terms.all_terms if term.leader == broker]
         return {int(e) for term in terms for e in self.states.leader_epoch[term.first : term.end]}
 
-    def first_words(self, row: int) -> dict[int, Said]:
+    def first_words(self, row: int) -> dict[int, LoggedEnds]:
         """By broker, the first line after the last leader's term that shows a log end, up to the end of the leader
         epoch that begins in that row: of a log that has not followed the winner yet, as a rule."""
-        term, result = self.terms.last_term(row), dict[int, Said]()
+        term, result = self.terms.last_term(row), dict[int, LoggedEnds]()
         if term is None:
             return result
         for broker, lines in self._ends.items():
@@ -231,7 +231,7 @@ class LineReader:
         return since
 
     def _in_agreement(self, winner: int, row: int) -> int:
-        """The last row before the election in which the winner's log was certainly its leader's as far as it went: it
+        """The last row before the election in which the winner's log was its leader's as far as it went: it
         led, or its leader had just taken it into the ISR. The partition's first row if there is none: logs begin
         empty."""
         if winner not in self._agreements:
@@ -287,7 +287,7 @@ class LineReader:
         loads = [load for load in self.lines.loads if load.broker == broker and logged.is_of_the_next(load.at_ms)]
         return loads if len({load.log_end for load in loads}) == 1 else []
 
-    def _last_word(self, term: LeaderTerm, line: Said, at: int) -> tuple[Bound, Bound] | None:
+    def _last_word(self, term: LeaderTerm, line: LoggedEnds, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if
         it may not. Nobody else led between.
 
@@ -331,7 +331,7 @@ class LineReader:
                 found.append(Bound(end, line.row, inference=LOGGED_BELOW_MIN_ISR))
         return min(found, key=lambda b: b.value or 0, default=OPEN)
 
-    def _stands_still(self, term: LeaderTerm, line: Said, at: int) -> bool:
+    def _stands_still(self, term: LeaderTerm, line: LoggedEnds, at: int) -> bool:
         """Whether the high watermark in the line is the last one that any process of the leader has while |ISR| < min
         ISR, as it is from that row on.
 
@@ -373,7 +373,7 @@ class LineReader:
         return self.terms.first + int(np.searchsorted(self._epochs, self._epochs[at - self.terms.first]))
 
     def _is_of_its_process(self, term: LeaderTerm, at: int) -> bool:
-        """Whether the process that led certainly logged a line about that row: it ran on after the state had gone. One
+        """Whether the process that led logged a line about that row: it ran on after the state had gone. One
         that starts later begins with a later state."""
         if not term.unbroken or term.session is None or at + 1 >= self.terms.end:
             return False
@@ -389,7 +389,7 @@ class LineReader:
         until = int(self.facts.timestamp_ms[gone])
         return self.terms.ran_on(term.leader, term.session, term.begin_ms, until)
 
-    def _cut_after(self, line: Said) -> Cut | None:
+    def _cut_after(self, line: LoggedEnds) -> Cut | None:
         """The truncation of the replica soon after that line, when it had no record of the new leader's: so no earlier
         process of it had truncated for that leader, and its high watermark is not from it. It ended above the new
         leader's first log end: otherwise that leader may have led again with less, and made it truncate twice."""

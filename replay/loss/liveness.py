@@ -1,4 +1,4 @@
-"""Broker sessions over metadata offsets, and until when each certainly ran the process that had registered.
+"""Broker sessions over metadata offsets, and until when each ran the process that had registered.
 
 A broker that crashes can be back before its session times out. The new process cannot register while the old session is
 valid (ClusterControlManager.registerBroker: DuplicateBrokerRegistrationException). It serves nobody before it is
@@ -34,7 +34,7 @@ class Session:
     registered: the log shows the registration; otherwise a snapshot does, and the session begins with the snapshot.
     end_batch: of the record that ended it for good (another registration or an unregistration); None if none did.
     shutdown_ms, shutdown_batch: when it asked for a controlled shutdown from which it never came back; None if it did
-    not. alive_until_ms: its process certainly ran until then. alone_until_ms: until then no other process of the broker
+    not. alive_until_ms: its process ran until then. alone_until_ms: until then no other process of the broker
     can have run, so that its log and its files are as that process left them. newest_level: the newest
     metadata.version that it supports, as a feature level; None if the registration does not show it. log_dirs: ids of
     its directories; None if the registration does not name them (KIP-858).
@@ -55,11 +55,11 @@ class Session:
 
     @property
     def waits_for_min_isr(self) -> bool:
-        """Whether the broker's release surely does not advance the high watermark below min ISR."""
+        """Whether the broker's release does not advance the high watermark below min ISR."""
         return (self.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
 
     def ran_until(self, timestamp_ms: int) -> bool:
-        """Whether one process certainly ran, without a break, from the session's begin up to a time."""
+        """Whether one process ran, without a break, from the session's begin up to a time."""
         return self.alive_until_ms >= timestamp_ms
 
     def was_alone_until(self, timestamp_ms: int) -> bool:
@@ -200,7 +200,7 @@ def _sessions(
 def _signs_of_life(
     own: Sequence[BrokerState], until_ms: Iterable[int], heard_ms: int, fail_overs: Sequence[tuple[int, int]]
 ) -> Iterator[int]:
-    """Times at which the process that registered certainly ran."""
+    """Times at which the process that registered ran."""
     if not own[0].anchored:
         yield own[0].timestamp_ms
     for before, state in pairwise(own):

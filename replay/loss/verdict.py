@@ -1,7 +1,7 @@
 """The judgement of one election: whether the high watermark went back, by how much, and on which evidence.
 
 loss_min = max(0, high watermark floor - log end of the winner); loss_max is the same with the high watermark's ceiling
-and the end of what the winner certainly had. proven: loss_min > 0. excluded: loss_max = 0, or the winner held the high
+and the end of what the winner had. proven: loss_min > 0. excluded: loss_max = 0, or the winner held the high
 watermark by protocol, premise by premise; and nothing in the lake contradicts that. possible: the bounds include 0.
 undetermined: nothing bounds the loss. Missing evidence only ever widens the bounds. docs/findings.md lists the numbered
 rules with a case for each.
@@ -40,7 +40,7 @@ RULE_VERSION = 5
 class Election:
     """The election to judge. Times in ms.
 
-    knows_by_ms: since when its leader certainly knew that it led. until_ms: until when it certainly led, without
+    knows_by_ms: since when its leader knew that it led. until_ms: until when it led, without
     another registration. closed: the log shows how its leader epoch ended. session: the winner's. membership: the
     winner's, right before the election. term: the last leader's term before it, None if there was no leader.
     unbroken_term: (leader, begin, end) of that term, up to the election or the leader's restart; None unless one
@@ -75,7 +75,7 @@ class Election:
         return (self.membership.joined is not None or self.membership.taken_in) and not distrusted
 
     def of_its_process(self, row: Row, clock: Clock) -> bool:
-        """Whether the row certainly shows the elected process. A process that started after a crash within the session
+        """Whether the row shows the elected process. A process that started after a crash within the session
         may have less, write its line again, and make its followers truncate."""
         session = self.session
         if session is None:
@@ -92,7 +92,7 @@ class Election:
 class Judgement:
     """The verdict with its bounds.
 
-    loss_max None: no upper bound. log_end_min: up to where the winner's log certainly was the partition's log;
+    loss_max None: no upper bound. log_end_min: up to where the winner's log was the partition's log;
     log_end_max: upper bound on its log end. old_log_min, old_log_max: bounds on the old leader's log end. unacked_min,
     unacked_max: bounds on the offsets of the old leader's log that the winner's log lacks, acknowledged by all in-sync
     replicas or not; None if unknown. by_protocol: excluded by protocol. against: the premises that fail, and what

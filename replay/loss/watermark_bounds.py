@@ -109,7 +109,7 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
 
 
 def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
-    """Whether one process led the term, was alone up to its end, with min ISR 1, and certainly knew that."""
+    """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that."""
     facts, states, session = terms.facts, terms.states, term.session
     rows = np.arange(term.first, term.end)
     if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
@@ -158,13 +158,13 @@ CLEAN_STOP, BELOW_MIN_ISR, REPORTED_BY_LEADER = (
 class LastTerm:
     """The last leader's term before an election: what bounds its high watermark. Times in ms.
 
-    session: (broker, broker epoch) that led. stopped_by_ms: when its process had certainly ended because the log shows
-    that it registered again; None if the log does not. led_ms: from when to when it certainly led. below_ms: since when
-    |ISR| < min ISR without a break up to the election; None if it was not. known_by_ms: since when the leader certainly
+    session: (broker, broker epoch) that led. stopped_by_ms: when its process had ended because the log shows
+    that it registered again; None if the log does not. led_ms: from when to when it led. below_ms: since when
+    |ISR| < min ISR without a break up to the election; None if it was not. known_by_ms: since when the leader
     knew that. waits: its release does not advance the high watermark then. fixed_since: whether from a given time up to
-    the election the ISR did not grow and min ISR did not change. last_alive_ms: its process certainly ran until then.
-    started_by_ms: its process had certainly started before then; None if unknown. last_leader_epoch: the last epoch
-    that it led. took_over: it certainly learned that it led, so that the leader before it no longer counts.
+    the election the ISR did not grow and min ISR did not change. last_alive_ms: its process ran until then.
+    started_by_ms: its process had started before then; None if unknown. last_leader_epoch: the last epoch
+    that it led. took_over: it learned that it led, so that the leader before it no longer counts.
     """
 
     leader: int
@@ -182,7 +182,7 @@ class LastTerm:
     took_over: bool
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
-        """Whether the scrape is certainly of the process that was elected, not of one that started after a crash."""
+        """Whether the scrape is of the process that was elected, not of one that started after a crash."""
         start = scrape.process_start_ms
         if self.started_by_ms is not None and start is not None and start + clock.error_ms <= self.started_by_ms:
             return True
@@ -265,7 +265,7 @@ MEMBERS_LOG_END = "ceiling_members_log_end"
 
 
 def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Bound:
-    """The lowest log end that a member of the ISR certainly kept from the last leader's term to a reading; open if none
+    """The lowest log end that a member of the ISR kept from the last leader's term to a reading; open if none
     is known. row: of the election in the history."""
     terms, term = reader.terms, reader.terms.last_term(row)
     if term is None or term.end > row or not term.kept or not terms.learned(term):
@@ -354,7 +354,7 @@ class _Member:
                 yield Bound(line.log_end, line.row, inference=MEMBERS_LOG_END)
 
     def _left_ms(self) -> int:
-        """From when on nothing that a new process of it fetches moves the high watermark: the leader certainly knew
+        """From when on nothing that a new process of it fetches moves the high watermark: the leader knew
         that it was no member, or that somebody else leads."""
         after, gone_ms = self.last + 1, self.term.end_ms + PROPAGATION_MS
         known_ms = self.at_ms(after) + self.terms.cluster.heard_ms + PROPAGATION_MS
@@ -367,7 +367,7 @@ class _Member:
         return logged is not None and logged.last_ms < self.at_ms(self.row) - self.error_ms
 
     def _leader_gone_ms(self) -> int | None:
-        """When the process that led had certainly ended: another one of that broker had begun."""
+        """When the process that led had ended: another one of that broker had begun."""
         session = self.term.session
         if session is None:
             return None

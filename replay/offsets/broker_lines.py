@@ -47,7 +47,7 @@ SOON_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LoggedEnds:
     """A line of a broker that it begins, or goes on, to lead or to follow.
 
     row: it, with the columns of a LOG_END_OFFSETS row that evidence names. leader: whom it follows, -1 for nobody;
@@ -108,9 +108,9 @@ class BrokerLines:
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
     when it logged at a start that it cut off damaged records, in ms by its own clock; None: its zone is not known."""
 
-    began: dict[tuple[int, int], Said] = field(default_factory=dict)
-    led: list[Said] = field(default_factory=list)
-    followed: list[Said] = field(default_factory=list)
+    began: dict[tuple[int, int], LoggedEnds] = field(default_factory=dict)
+    led: list[LoggedEnds] = field(default_factory=list)
+    followed: list[LoggedEnds] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class BrokerLines:
         return followed | {known[1] for known in came_from if known is not None and known[0] != broker}
 
     @property
-    def ends(self) -> Iterator[Said]:
+    def ends(self) -> Iterator[LoggedEnds]:
         """The lines that say where a log ended."""
         return (line for line in (*self.followed, *self.led) if line.log_end is not None)
 
@@ -159,8 +159,10 @@ def lines_of(history: pa.Table, states: States, events: pa.Table | None, wanted:
 def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> BrokerLines:
     """recorded: by partition epoch, the (leader epoch, leader) of the metadata log."""
     ordered = sorted(rows, key=lambda r: (r["capture"] or "", r["path"] or "", r["position"] or 0))
-    said = [s for r in ordered if (s := _said(r)) and recorded.get(s.partition_epoch) == (s.leader_epoch, s.leader)]
-    began: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    said = [
+        s for r in ordered if (s := _logged_ends(r)) and recorded.get(s.partition_epoch) == (s.leader_epoch, s.leader)
+    ]
+    began: dict[tuple[int, int], list[LoggedEnds]] = defaultdict(list)
     for line in said:
         if line.row["source"] == LED and line.came_from is not None:
             began[line.broker, line.leader_epoch].append(line)
@@ -215,11 +217,11 @@ def _epoch_of(row: Row, recorded: dict[int, tuple[int, int]]) -> int | None:
     epoch, leader = recorded.get(row["partition_epoch"], (None, None))
     if row["kind"] == ISR_UPDATED:
         return epoch if leader == row["node_id"] else None
-    said = _said(row)
+    said = _logged_ends(row)
     return epoch if said is not None and (said.leader_epoch, said.leader) == (epoch, leader) else None
 
 
-def _said(row: Row) -> Said | None:
+def _logged_ends(row: Row) -> LoggedEnds | None:
     kind, broker = row["kind"], row["node_id"]
     if kind not in (LED, UNCHANGED, FOLLOWED):
         return None
@@ -232,7 +234,7 @@ def _said(row: Row) -> Said | None:
     known = kind != UNCHANGED and previous is not None and 0 <= previous < row["leader_epoch"]
     came_from = (-1 if row["previous_leader"] is None else row["previous_leader"], previous) if known else None
     end = row["log_end_offset"]
-    return Said(as_row(row), broker, *numbers[:3], end, numbers[3], came_from, row["logged_at_ms"])
+    return LoggedEnds(as_row(row), broker, *numbers[:3], end, numbers[3], came_from, row["logged_at_ms"])
 
 
 def as_row(event: Row, **values: int | None) -> Row:

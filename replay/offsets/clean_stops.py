@@ -1,4 +1,4 @@
-"""What a session left on disk when it stopped cleanly: recovery points and log ends that are certainly its last.
+"""What a session left on disk when it stopped cleanly: recovery points and log ends that are its last.
 
 Sources: Kafka's LogManager.shutdown (recovery points, log starts, then .kafka_cleanshutdown) and KIP-966 (the broker
 epoch in that file).
@@ -22,7 +22,7 @@ RECOVERY_POINT = "recovery_point"
 
 
 def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
-    """Recovery points and last segments next to a .kafka_cleanshutdown that are certainly as the session left them.
+    """Recovery points and last segments next to a .kafka_cleanshutdown that are as the session left them.
 
     Keys are (broker, broker epoch). A broker writes its recovery points before that file (Kafka's LogManager.shutdown),
     but whoever copies both may have read one before the broker stopped and the other after. So a recovery point counts

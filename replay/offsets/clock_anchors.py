@@ -15,7 +15,7 @@ _EPOCH_KEY = ["topic_id", "partition", "leader_epoch"]
 
 
 def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
-    """By how many ms the controllers' clocks were certainly ahead of the capturer's; 0 if nothing shows that they were.
+    """By how many ms the controllers' clocks were ahead of the capturer's; 0 if nothing shows that they were.
 
     history: topic_id, topic, partition, leader_epoch, timestamp_ms, origin of schemas.PARTITION_HISTORY; offsets:
     topic_id, topic, partition, leader_epoch, epoch_start_offset, captured_at_ms, uncertainty_ms of LOG_END_OFFSETS. A

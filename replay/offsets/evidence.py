@@ -262,7 +262,7 @@ def log_end_ceiling(
 ) -> Bound:
     """An upper bound on the winner's log end when it took over.
 
-    led_ms: from when to when it certainly led and knew it. of_the_process: whether a row is certainly of the process
+    led_ms: from when to when it led and knew it. of_the_process: whether a row is of the process
     that was elected: after a crash within its session the next process may have less and write its line again.
 
     The entry in its own file is its log end. Other replicas' entries for its epoch, and its log ends while it led, are
@@ -279,7 +279,7 @@ def log_end_ceiling(
 
 
 def running_log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
-    """The scrapes that show the broker's log end and were certainly read between two times."""
+    """The scrapes that show the broker's log end and were read between two times."""
     return [s for s in _between(evidence.scrapes.get(broker, []), after_ms, before_ms, clock) if s.log_end_offset]
 
 
@@ -291,7 +291,7 @@ def _between(scrapes: Sequence[Scrape], after_ms: int, before_ms: int, clock: Cl
 
 
 def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: Clock) -> Bound:
-    """A lower bound on the old leader's log end: the largest that was certainly read while it led.
+    """A lower bound on the old leader's log end: the largest that was read while it led.
 
     term: (leader, begin, end), times in ms, without a restart; None: nothing is known.
     """

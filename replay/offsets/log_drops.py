@@ -28,7 +28,7 @@ CHECKPOINT = "replication_offset"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time between two readings, in ms, in which a replica's log certainly went down. end_ms None: unknown."""
+    """The time between two readings, in ms, in which a replica's log went down. end_ms None: unknown."""
 
     broker: int
     begin_ms: int
@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A replica that certainly had less than it had shown before.
+    """A replica that had less than it had shown before.
 
     before: the row that shows `high`. after: a later row that shows less, or None. line: a line of its
     leader-epoch-checkpoint that begins below `high` although its epoch began later, or None. low: the lowest value that
@@ -144,7 +144,7 @@ def _below_earlier(readings: _Readings, others: _Readings) -> Array:
 
 
 def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:
-    """Each time a replica showed less than it certainly had before, in order; after each drop the search starts over.
+    """Each time a replica showed less than it had before, in order; after each drop the search starts over.
 
     rows: of one replica, in order of capture, all with capture times and a value in the column.
     """
@@ -178,7 +178,7 @@ def _rounds(rows: Sequence[Row], column: str) -> list[Row]:
 def line_drops(
     rows: Sequence[Row], lines: Sequence[Row], opened: Mapping[int, int], known: Sequence[Drop], clock: Clock
 ) -> list[Drop]:
-    """Drops shown by lines of a replica's leader-epoch-checkpoint that begin below a log end certainly read before
+    """Drops shown by lines of a replica's leader-epoch-checkpoint that begin below a log end read before
     their epoch began: what the replica had from there on was replaced (KIP-101). One for each event, the first epoch
     that shows it.
 

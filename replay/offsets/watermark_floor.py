@@ -78,11 +78,11 @@ def reports(
     settled: Callable[[Row], int | None],
     clock: Clock,
 ) -> list[Report]:
-    """The high watermark reports, each with a leader epoch that its log had certainly reached.
+    """The high watermark reports, each with a leader epoch that its log had reached.
 
-    rows: those of `evidence.high_watermarks` that are certainly this partition's. created: (leader epoch, ms) of the
+    rows: those of `evidence.high_watermarks` that are this partition's. created: (leader epoch, ms) of the
     partition's creation, if the log has it; what was read before that is another partition's. settled: returns a leader
-    epoch that the log of the row's replica had certainly reached when the value was written, or None.
+    epoch that the log of the row's replica had reached when the value was written, or None.
     """
     result = []
     written = _written_under(evidence)
@@ -140,9 +140,9 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
 
 
 def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
-    """For every step, the largest high watermark that the partition's log had certainly reached before it.
+    """For every step, the largest high watermark that the partition's log had reached before it.
 
-    steps: in offset order, leader epochs ascending. A report counts for a step if it was certainly reached before it,
+    steps: in offset order, leader epochs ascending. A report counts for a step if it was reached before it,
     capped by every step in between, from the report's own leader epoch on.
     """
     epochs = [s.leader_epoch for s in steps]

@@ -40,7 +40,7 @@ def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -
     return ResumePoint(offset, _digest(state, static, offset))
 
 
-def goes_on_from(state: ClusterState, static: Mapping[int, Mapping[str, str]], point: ResumePoint) -> bool:
+def can_resume(state: ClusterState, static: Mapping[int, Mapping[str, str]], point: ResumePoint) -> bool:
     """Whether the log continues from the point without a hole, and everything before it is unchanged.
 
     Unchanged means the same batches, runs, transactions and files.

@@ -17,7 +17,7 @@ from replay.loss.premises import Membership, Premise
 from replay.loss.verdict import Election, Judgement
 from replay.loss.verdicts import LEANINGS, likely_text
 from replay.loss.watermark_bounds import LastTerm
-from replay.offsets.broker_lines import Said
+from replay.offsets.broker_lines import LoggedEnds
 from replay.offsets.evidence import OPEN, Bound, index_rows
 from tests.simulator.detection import detected
 from tests.simulator.faults import SHARED, life
@@ -44,8 +44,8 @@ TERM = LastTerm(
 )
 
 
-def said(broker: int, log_end: int, high_watermark: int = 0) -> Said:
-    return Said({}, broker, NEW, 5, 9, log_end, high_watermark, None, None)
+def said(broker: int, log_end: int, high_watermark: int = 0) -> LoggedEnds:
+    return LoggedEnds({}, broker, NEW, 5, 9, log_end, high_watermark, None, None)
 
 
 def judgement(verdict: str = "possible", log_end: int | None = END, against: tuple[str, ...] = ()) -> Judgement:
@@ -53,7 +53,9 @@ def judgement(verdict: str = "possible", log_end: int | None = END, against: tup
     return Judgement(verdict, 0, None, OPEN, OPEN, OPEN, end, OPEN, OPEN, None, None, against=failing)
 
 
-def facts(*words: Said, leader: int = NEW, fetched: frozenset[int] = frozenset(), **changes: Any) -> ElectionFacts:
+def facts(
+    *words: LoggedEnds, leader: int = NEW, fetched: frozenset[int] = frozenset(), **changes: Any
+) -> ElectionFacts:
     of_election = {name: changes.pop(name) for name in ("membership", "likely_floor", "term") if name in changes}
     election = Election(leader, 5, 20, 30, 40, True, None, **{"term": TERM, **of_election})
     known = ElectionFacts(

@@ -24,7 +24,7 @@ from replay.cluster.configs import (
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
-from replay.partitions.resume import ResumePoint, as_base, goes_on_from, news, resume_point
+from replay.partitions.resume import ResumePoint, as_base, can_resume, news, resume_point
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode
 from tests.support.random_logs import TOPICS, logs
@@ -89,11 +89,11 @@ def test_a_log_that_only_grew_is_gone_on_with(name: str) -> None:
             continue
         points += 1
         assert point.offset <= batch["base_offset"]
-        assert goes_on_from(state, {}, point)
-        assert goes_on_from(earlier, {}, point)
-        assert not goes_on_from(state, {3000: {"min.insync.replicas": "2"}}, point), "a file that was not there"
-        assert not goes_on_from(state, {}, ResumePoint(point.offset, "other")), "another past"
-        assert not goes_on_from(earlier, {}, ResumePoint(point.offset + 1, point.digest)), "beyond the log"
+        assert can_resume(state, {}, point)
+        assert can_resume(earlier, {}, point)
+        assert not can_resume(state, {3000: {"min.insync.replicas": "2"}}, point), "a file that was not there"
+        assert not can_resume(state, {}, ResumePoint(point.offset, "other")), "another past"
+        assert not can_resume(earlier, {}, ResumePoint(point.offset + 1, point.digest)), "beyond the log"
     assert points > 3
 
 
@@ -108,7 +108,7 @@ def test_a_suffix_that_is_cut_off_later_is_not_gone_on_with() -> None:
     point = resume_point(cluster_state(alone), {})
     assert point is not None
     assert point.offset == 52
-    assert not goes_on_from(cluster_state(whole), {}, point)
+    assert not can_resume(cluster_state(whole), {}, point)
 
 
 def test_a_hole_behind_the_point_is_no_going_on() -> None:
@@ -117,7 +117,7 @@ def test_a_hole_behind_the_point_is_no_going_on() -> None:
     assert point is not None
     runs = [*state.shape.runs, Run(point.offset + 10, point.offset + 20, (point.offset + 10, 9))]
     later = replace(state, shape=replace(state.shape, runs=runs, log_end=point.offset + 20))
-    assert not goes_on_from(later, {}, point)
+    assert not can_resume(later, {}, point)
 
 
 def test_a_snapshot_newer_than_the_log_or_no_log_at_all_is_no_point() -> None:
@@ -138,4 +138,4 @@ def test_an_open_transaction_is_read_again() -> None:
     point = resume_point(opened, {})
     assert point is not None
     assert point.offset == 7
-    assert goes_on_from(resolve_cluster(log_shape(batches, []), [], [], {}), {}, point)
+    assert can_resume(resolve_cluster(log_shape(batches, []), [], [], {}), {}, point)
