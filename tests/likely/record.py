@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from unittest import mock
 
 from drill.ledger import Ledger
 from drill.nodes import CLUSTER_ID
 from drill.run import TRUTH
 from drill.score import told
 from jobs.config.settings import load_settings
-from jobs.detect import stage
+from jobs.detect.stage import run_detect
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION
 from replay.loss.likely import RULES
@@ -55,9 +54,10 @@ def cases_of_drill(folder: Path) -> Iterator[Case]:
     ledger = Ledger.from_json(json.loads((folder / TRUTH).read_text(encoding="utf-8"))["partitions"])
     for name in LAKES:
         with TemporaryDirectory() as copy:
-            lake = Lake(shutil.copytree(folder / name, Path(copy) / name))
-            with mock.patch.object(stage, "is_up_to_date", return_value=False):
-                stage.run_detect(lake, CLUSTER_ID, load_settings(), lambda _: None)
+            root = shutil.copytree(folder / name, Path(copy) / name)
+            shutil.rmtree(root / "findings")  # so that the copy is judged again
+            lake = Lake(root)
+            run_detect(lake, CLUSTER_ID, load_settings(), lambda _: None)
             times = {r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID)}
             rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == HWM_REGRESSION]
         windows = [{**r, "at_ms": times[r["election_offset"]]} for r in rows if r["verdict"] != EXCLUDED]
