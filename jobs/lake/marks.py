@@ -122,7 +122,7 @@ def require_layout(root: object, commits: Iterable[Row]) -> None:
         raise OtherReleaseError(
             f"{root}: this lake is of another release ({made['mark']['writer']}): its tables have the layout "
             f"{made['mark'].get('layout')}, those of this program {LAYOUT}. Make a new lake and ingest the captures "
-            "again; nothing else is needed for it."
+            "again: it needs nothing else. Acknowledgements stay in this one."
         )
 
 
