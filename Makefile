@@ -240,7 +240,7 @@ format: setup  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup  ## mypy, strict on evidence/ and replay/
+types: setup  ## mypy, strict on evidence/, replay/ and bench/
 	$(BIN)/mypy
 
 imports: setup  ## import-linter: data goes one way, between packages and rooms
