@@ -10,11 +10,12 @@ JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
 KAFKA_RELEASES := $(shell cat tests/kafka/releases.txt)
+KAFKA_READY := $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants likely bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
+.PHONY: help setup everything jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants likely bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -73,6 +74,9 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the locked requirements and fetch Delta's jars
 
+# What `.ci/run` needs before it runs suites side by side.
+everything: setup $(JARS)-s3/.ready $(KAFKA_READY) $(AIRFLOW_VENV)/.ready $(DOCS_VENV)/.ready  ## fetch what all suites need
+
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 
 # Spark reads a lake in S3 with these (`sql`, `quality` of large tables); nothing else needs them.
@@ -109,13 +113,13 @@ test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluste
 	tests/faults/compiler.sh
 	tests/slow/minisign.sh
 	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile --durations 8
-	$(BIN)/python -m pytest tests/alone --durations 8
+	$(BIN)/python -m pytest tests/alone --numprocesses 2 --dist loadfile --durations 8
 
 test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing
 	tests/browser/chromium.sh
 	$(BIN)/python -m pytest tests/browser
 
-test-kafka: setup $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
+test-kafka: setup $(KAFKA_READY)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	drill/iproute2.sh
 	$(BIN)/python -m pytest tests/kafka
 
@@ -236,7 +240,7 @@ format: setup  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup  ## mypy, strict on evidence/ and replay/
+types: setup  ## mypy, strict on evidence/, replay/ and bench/
 	$(BIN)/mypy
 
 imports: setup  ## import-linter: data goes one way, between packages and rooms

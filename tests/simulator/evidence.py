@@ -24,11 +24,13 @@ DISK_COPY_MS = 1_500
 
 
 class Captures(Sessions):
-    """rows: everything that was read so far. readings: of boot ids."""
+    """rows: everything that was read so far. logs_read: by path, (ms, the records of that broker's log) when it was.
+    readings: of boot ids."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.rows: list[Row] = []
+        self.logs_read: dict[str, tuple[int, list[int]]] = {}
         self.readings: list[Reading] = []
         self._rounds = 0
 
@@ -72,6 +74,7 @@ class Captures(Sessions):
         row = {**common, **values, "broker_id": broker.id, "source": source}
         row["path"] = f"{common['path']}/b{broker.id}/{source}"
         self.rows.append(row)
+        self.logs_read[row["path"]] = self.events.now, broker.log.records
         return row
 
     def _read_boot_id(self, broker: Broker, common: Row) -> None:

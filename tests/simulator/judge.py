@@ -10,10 +10,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from replay.findings import log_lines
+from replay.findings.kinds import LOG_TRUNCATION
 from tests.simulator.detection import detected, registration_mismatches
 from tests.simulator.life import Life, alike
 from tests.simulator.truth import Truth
 from tests.support.detection import windows
+from tests.support.replica_log import common
 
 Row = dict[str, Any]
 EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (
@@ -23,8 +25,8 @@ EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (
     "wrong first",
     "wrong policy",
 )
-UNACKED, MISMATCH, SILENT = "wrong unacked", "wrong mismatch", "silent loss"
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED, MISMATCH)
+UNACKED, MISMATCH, REPLICA, SILENT = "wrong unacked", "wrong mismatch", "wrong replica loss", "silent loss"
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED, MISMATCH, REPLICA)
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,12 @@ def judged(lives: Iterable[Life]) -> Tally:
     """The lives, judged in as few calls as can be."""
     tally = Tally()
     for group in groups(lives):
-        for (each, findings, answers, mismatches), others in zip(
+        for (each, findings, answers, mismatches, replicas), others in zip(
             found(group), registration_mismatches(group), strict=True
         ):
             tally.lives += 1
             hold(tally, each, findings, answers)
+            tally.wrong += [Wrong(each.fault, each.seed, *lie) for lie in replica_lies(each, replicas)]
             # Every line is true, and so is the metadata log.
             for row in (*mismatches, *others):
                 tally.wrong.append(Wrong(each.fault, each.seed, row["start_offset"], MISMATCH, row["explanation"]))
@@ -97,15 +100,18 @@ def groups(lives: Iterable[Life]) -> list[list[Life]]:
     return list(result.values())
 
 
-def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row], list[Row]]]:
-    """(life, its judged windows, the policies' answers, findings that a line contradicts the metadata log)."""
+def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row], list[Row], list[Row]]]:
+    """(life, its judged windows, the policies' answers, findings that a line contradicts the metadata log, losses of
+    replicas)."""
     of_group = detected(group)
     judged_windows, answers = _by_topic(windows(of_group.findings)), _by_topic(of_group.counterfactuals.to_pylist())
-    of_lines = of_group.findings.filter(pc.equal(of_group.findings["kind"], log_lines.KIND))
-    mismatches = _by_topic(of_lines.to_pylist())
+    mismatches, replicas = (
+        _by_topic(of_group.findings.filter(pc.field("kind") == kind).to_pylist())
+        for kind in (log_lines.KIND, LOG_TRUNCATION)
+    )
     for each in group:
         ids = each.world.topic_ids
-        of_life = ([row for i in ids for row in rows[i]] for rows in (judged_windows, answers, mismatches))
+        of_life = ([row for i in ids for row in rows[i]] for rows in (judged_windows, answers, mismatches, replicas))
         yield each, *of_life
 
 
@@ -163,6 +169,32 @@ def lies(finding: Row, truth: Truth) -> Iterator[tuple[str, str]]:
         yield FIRST, f"the first lost is {truth.first}, not {finding['first_lost_offset']}"
 
 
+def replica_lies(each: Life, findings: Iterable[Row]) -> Iterator[tuple[int, str, str]]:
+    """(offset, kind, text) of losses of a replica that are said to be proven and are none. The log had the records when
+    the first file was read, and not when a later one was. If no election explains it, the broker's own disk was set
+    back in between, or that of the leader which it follows and which came back in the same epoch."""
+    world = each.world
+    for finding in findings:
+        cited = {e["role"]: e for e in finding["evidence"]}
+        shown = [cited[role] for role in ("before", "after", "epoch_began") if role in cited]
+        if finding["verdict"] != "proven" or not all(e["path"] in world.logs_read for e in shown):
+            continue
+        reason = {statement["code"]: statement for statement in finding["reason"]}
+        begin_ms, before = world.logs_read[shown[0]["path"]]
+        later = [(e, *world.logs_read[e["path"]]) for e in shown[1:]]
+        # An exporter's text is read for some time: its log end may be a little older than the log.
+        logs = [log[: int(e["value"])] if e["role"] == "after" else log for e, _, log in later]
+        lost, end_ms = shown[0]["value"] - min(common(before, log) for log in logs), max(at_ms for _, at_ms, _ in later)
+        if not lost >= reason["tail_lost"]["value"] > 0:
+            yield finding["end_offset"], REPLICA, f"{lost} of the log's end, not {reason['tail_lost']['value']}"
+        broker, leader = shown[0]["broker_id"], cited["state_before"]["broker_id"]
+        set_back = (
+            b == leader or (b == broker and at_ms >= begin_ms) for at_ms, b in world.setbacks if at_ms <= end_ms
+        )
+        if "no_election_explains" in reason and not any(set_back):
+            yield finding["end_offset"], REPLICA, f"nothing set {broker} or {leader} back until {end_ms}"
+
+
 def within(value: int, low: int | None, high: int | None) -> bool:
     return (low is None or low <= value) and (high is None or value <= high)
 
@@ -174,7 +206,7 @@ def _span(row: Row, name: str) -> str:
 def report(tallies: dict[str, Tally]) -> str:
     """A line for each class of fault; recall in percent."""
     names = ("lives", "windows", "losses", "proven%", "excl%", "w.proven", "w.excl", "bounds", "first", "policy")
-    lines = [f"{'':28}" + "".join(f"{n:>9}" for n in (*names, "unacked", "mismatch", "silent"))]
+    lines = [f"{'':28}" + "".join(f"{n:>9}" for n in (*names, "unacked", "mismatch", "replica", "silent"))]
     total = Tally()
     for tally in tallies.values():
         total.add(tally)

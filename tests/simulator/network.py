@@ -18,7 +18,8 @@ from tests.simulator.truth import Ledger
 class Network:
     """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
     happened). logged: what brokers logged of the partition; of_sessions: see session_lines; of_processes: see
-    process_lines. crashes: (ms, broker) of their machines. own_rng: for what must not change the course of a life."""
+    process_lines. crashes: (ms, broker) of their machines. setbacks: (ms, broker) when a disk lost records or its high
+    watermarks, whoever leads. own_rng: for what must not change the course of a life."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -48,6 +49,7 @@ class Network:
         self.of_sessions: list[Line] = []
         self.of_processes: list[Line] = []
         self.crashes: list[tuple[int, int]] = []
+        self.setbacks: list[tuple[int, int]] = []
         self.own_rng = random.Random(f"logs {setup.seed}")
         self._new = {b: is_new(release(setup, place)) for place, b in enumerate(setup.brokers)}
 
@@ -57,6 +59,9 @@ class Network:
     def note(self, text: str) -> None:
         """For whoever reads a life: what a process did that no evidence may show."""
         self.notes.append((self.events.now, text))
+
+    def set_back(self, broker: Broker) -> None:
+        self.setbacks.append((self.events.now, broker.id))
 
     def log(self, broker: Broker, kind: str, **values: Any) -> None:
         """The broker's process logs a line about the partition. values: columns of BROKER_LOG_EVENTS."""

@@ -78,6 +78,7 @@ class Sessions(Replication):
             self.crashes.append((self.events.now, broker.id))
         if lost:
             broker.disk.torn = True
+            self.set_back(broker)
             broker.log.lose(max(broker.log.end - lost, broker.log.start))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
 
@@ -95,6 +96,7 @@ class Sessions(Replication):
         disk = broker.disk
         if disk.future is not None:
             directory, log = disk.future
+            self.set_back(broker)
             self.note(f"broker {broker.id} takes the future log, which ends at {log.end}, for {disk.log.end}")
             disk.directory, disk.log, disk.future = directory, log, None
             disk.marks = None if disk.marks is None else min(disk.marks, log.end)
@@ -308,6 +310,7 @@ class Sessions(Replication):
         """Its replication-offset-checkpoint gets lost (KAFKA-16452)."""
         if broker.process is None:
             broker.disk.marks = None
+            self.set_back(broker)
 
     def lose_directory(self, broker: Broker) -> None:
         """The log directory is taken out of log.dirs after a clean stop: another one has the marker, too."""
@@ -316,3 +319,4 @@ class Sessions(Replication):
             disk.directories = tuple(d for d in disk.directories if d != disk.directory)
             disk.directory = disk.directories[0]
             disk.topic_id, disk.log, disk.marks, disk.recovery_point = "", Log(), -1, -1
+            self.set_back(broker)

@@ -1,29 +1,22 @@
-"""What is made of the evidence of simulated lives: less of it never says more, and its order says nothing."""
+"""The order of the evidence of simulated lives says nothing. tests/alone takes evidence away."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.simulator.detection import detected
-from tests.simulator.faults import FAULTS, life
+from tests.simulator.faults import life
 from tests.simulator.judge import groups
-from tests.simulator.less import shuffled, surer_with_less, with_evidence
+from tests.simulator.less import shuffled, with_evidence
 
-LIVES, PARTS = 16, 2
 # Seeds of their own: other tests judge the first ones.
-FIRST = 64 * 100
+FIRST, LIVES = 64 * 100, 16
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_less_evidence_never_claims_more(fault: str) -> None:
-    surer = surer_with_less((fault, FIRST, LIVES, PARTS))
-    assert not surer, "\n".join(surer)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", ["everything", "fail-overs", "moved replicas", "missing rows", "missing log"])
 def test_the_order_of_evidence_does_not_matter(fault: str) -> None:
     found = 0
-    for group in groups(life(fault, seed) for seed in range(FIRST, FIRST + LIVES // 2)):
+    for group in groups(life(fault, seed) for seed in range(FIRST, FIRST + LIVES)):
         one = detected(group)
         other = detected([with_evidence(each, shuffled(each)) for each in group])
         found += len(one.findings)

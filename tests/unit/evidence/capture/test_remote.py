@@ -387,18 +387,17 @@ def test_a_package_that_is_missing_is_named(url: str, package: str, tmp_path: Pa
     assert package in done.stdout
 
 
-@pytest.mark.parametrize("command", ["run", "ingest"])
-def test_a_wrong_url_is_reported_before_spark_starts(command: str, real: Path, tmp_path: Path) -> None:
-    words = [command, "s3://me:hunter2@real/sites?hunter2", "s3://real/nowhere", "--lake", str(tmp_path / "lake")]
-    for wrong, message in (
-        (words[:2] + words[3:], "s3://real/sites: "),
-        (words[:1] + words[2:], "s3://real/nowhere: no such object or folder."),
+def test_a_wrong_url_is_reported_before_spark_starts(real: Path, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    for words, message in (
+        (["run", "s3://me:hunter2@real/sites?hunter2", "--lake", lake], "s3://real/sites: "),
+        (["ingest", "s3://real/nowhere", "--lake", lake], "s3://real/nowhere: no such object or folder."),
         (
-            [command, "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"],
+            ["run", "s3://real/sites", "--lake", "s3://me:hunter2@real/lake"],
             "s3://real/lake: a lake's URL must hold no credentials",
         ),
     ):
-        done = subprocess.run([sys.executable, "-m", "jobs.cli", *wrong], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-m", "jobs.cli", *words], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"error: {message}")
         assert done.stderr.count("\n") == 1

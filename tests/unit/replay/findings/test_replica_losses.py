@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tarfile
 from collections import Counter, defaultdict
 from functools import cache
@@ -10,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from replay.arrow.schemas import FINDINGS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
@@ -19,36 +16,19 @@ from replay.cluster.facts import Clock, ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.replica_losses import CHECKPOINT_LOST, LOG_TRUNCATION, truncations
 from replay.findings.statements import prose
+from tests.simulator.faults import life
+from tests.simulator.judge import found as found_of
+from tests.simulator.judge import groups, replica_lies
 from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
-from tests.support.replica_log import common
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states
-from tests.unit.replay.findings.simulated import GAPS, Partition, Setup, Step
 
 Row = dict[str, Any]
 STILL = ("10 isr=1,2,3 leader=1", "900 isr=1,2,3")
 # Broker 2's log had leader epoch 0 when it was read at 20.
 FOLLOWED = "20 b2 leo=50 e0@0"
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
-# Steps of the simulation; those that come more than once are more likely.
-OPERATIONS = (
-    *("produce", "replicate", "capture", "return") * 2,
-    *(
-        "checkpoint",
-        "capture",
-        "disk",
-        "kill",
-        "stop",
-        "isolate",
-        "forget",
-        "force",
-        "shrink",
-        "expand",
-        "elect",
-        "retain",
-    ),
-)
 
 
 def findings(
@@ -366,113 +346,14 @@ def test_a_hole_in_which_no_epoch_began_leaves_it_possible() -> None:
     assert verdicts(found("80 b2 hw=100", "90 b2 hw=0", history=history)) == [(CHECKPOINT_LOST, "possible", "medium")]
 
 
-class Watched(Partition):
-    """A life with its truth: what every copied log held; when a replica lost a tail or a high watermark by itself. A
-    member of the ISR does not stay behind for long (replica.lag.time.max.ms)."""
-
-    def __init__(self, setup: Setup, steps: list[Step]) -> None:
-        self.read: dict[tuple[int, int], tuple[list[int], int]] = {}
-        self.lost: list[tuple[int, int]] = []
-        super().__init__(setup, steps)
-
-    def _copy(self, broker: int, more: list[str]) -> None:
-        self.read[broker, ms(self.now + self.skews[broker])] = (list(self.replicas[broker].log), self.now)
-        super()._copy(broker, more)
-
-    def _checkpoint(self, broker: int, much: int) -> None:
-        self._replicate(broker, 1)
-        super()._checkpoint(broker, much)
-
-    def _kill(self, broker: int, much: int) -> None:
-        end, now = self.replicas[broker].end, self.now
-        super()._kill(broker, much)
-        self.lost += [(broker, now)] * (self.replicas[broker].end < end)
-
-    def _return(self, broker: int, much: int) -> None:
-        replica, now = self.replicas[broker], self.now
-        promised = replica.high_watermark
-        super()._return(broker, much)
-        self.lost += [(broker, now)] * (replica.high_watermark < promised)
-
-    def lost_by_itself(self, broker: int, begin: int, end: int) -> bool:
-        return any(number == broker and begin <= at <= end for number, at in self.lost)
-
-
-def lost_file(broker: int) -> list[Step]:
-    """A replica in sync, seen for more than a minute, loses its high watermark file while its broker is down."""
-
-    def step(name: str, gap: int, much: int = 1) -> Step:
-        return name, next(a for a in range(15) if a % 3 == broker and GAPS[a % 5] == gap), much
-
-    before = [step("replicate", 2), step("expand", 2), step("replicate", 70), step("capture", 70, 0)]
-    return [*before, *(step(n, 2) for n in ("stop", "forget", "return")), step("capture", 3, 0), step("capture", 20, 0)]
-
-
-def life(seed: int) -> Watched:
-    rng = random.Random(seed)
-    skews = rng.choice([(0, 0, 0), (0, 0, 0), (4, 0, 2), (0, 9, 0), (-5, 0, 3)])
-    steps = [(rng.choice(OPERATIONS), rng.randrange(30), rng.randrange(13)) for _ in range(rng.randint(20, 90))]
-    place = rng.randrange(len(steps))
-    steps[place:place] = lost_file(rng.randrange(3))
-    return Watched(Setup(elr=rng.random() < 0.5, unclean=rng.random() < 0.5, skews=skews), steps)
-
-
-def judged(partition: Watched, rows: list[Row], gap: tuple[int, int] | None = None) -> list[Row]:
-    table, cluster = sorted_history(partition.table(gap)), partition.cluster(gap)
-    return truncations(Bucket(table, cluster), offsets_table(rows)).findings.to_pylist()
-
-
-def hold_against_truth(partition: Watched, rows: list[Row]) -> None:
-    """Proven is true; and so is that no election explains it."""
-    for finding in rows:
-        seen = {e["role"]: e for e in finding["evidence"] if e["source"] != "partition_history"}
-        broker, told = seen["before"]["broker_id"], said(finding)
-        before, begin = partition.read[broker, seen["before"]["captured_at_ms"]]
-        later = [partition.read[broker, seen[r]["captured_at_ms"]] for r in ("after", "epoch_began") if r in seen]
-        end = max(at for _, at in later)
-        if finding["verdict"] != "proven":
-            continue
-        if finding["kind"] == LOG_TRUNCATION:
-            least = min(common(before, log) for log, _ in later)
-            assert seen["before"]["value"] - least >= told["tail_lost"]["value"] > 0
-        if "no_election_explains" in told or finding["kind"] == CHECKPOINT_LOST:
-            assert partition.lost_by_itself(broker, begin, end)
-
-
-slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-lives = st.integers(0, 2**40).map(life)
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=slow)
-@given(lives)
-def test_what_is_proven_is_true(partition: Watched) -> None:
-    hold_against_truth(partition, judged(partition, partition.evidence()))
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=slow)
-@given(lives, st.integers(0, 1500), st.integers(1, 400))
-def test_and_so_it_is_when_part_of_the_log_is_missing(partition: Watched, start: int, length: int) -> None:
-    hold_against_truth(partition, judged(partition, partition.evidence(), (start, start + length)))
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=slow)
-@given(lives, st.randoms(use_true_random=False))
-def test_and_when_part_of_the_evidence_is_missing_or_in_another_order(partition: Watched, rng: Any) -> None:
-    share = rng.random()
-    rows = [r for r in partition.evidence() if rng.random() < share]
-    one = judged(partition, rows)
-    hold_against_truth(partition, one)
-    rng.shuffle(rows)
-    assert judged(partition, rows) == one
-
-
-def test_the_simulation_has_all_of_it() -> None:
+def test_what_is_proven_of_simulated_lives_is_true() -> None:
     count: Counter[tuple[str, str, str]] = Counter()
-    for seed in range(200):
-        partition = life(seed)
-        count.update(verdicts(judged(partition, partition.evidence())))
+    for fault in ("unclean restarts", "lone leaders", "moved replicas"):
+        for group in groups(life(fault, seed) for seed in range(64)):
+            for each, *_, replicas in found_of(group):
+                count.update(verdicts(replicas))
+                assert list(replica_lies(each, replicas)) == []
     assert min(count[LOG_TRUNCATION, "proven", severity] for severity in ("high", "medium", "low")) > 3
-    assert count[CHECKPOINT_LOST, "proven", "medium"] > 10
 
 
 @cache
