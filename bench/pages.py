@@ -16,6 +16,7 @@ from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, LEADERLESS
 from replay.incident.answer import COLUMNS, Scope, answer
 
 _START_MS = 1_790_000_000_000
+_LISTS = ("losses", "now", "timeline", "unknown", "prevention", "plan", "incidents")
 _STATES, _PIECES = 2 * MAX_STATES, 4
 
 
@@ -27,6 +28,7 @@ def made_up_report() -> ReportInput:
     return ReportInput(
         cluster_id="bench",
         generated_from=["bench"],
+        page_one={"cause": "", "incident_count": 0, **dict.fromkeys(_LISTS, ())},
         answer=_answer(findings),
         plan={"steps": [], "fill_in": {}},
         causes={},

@@ -34,37 +34,36 @@ from jobs.console.log import DEBUG, ERROR, is_verbose, log
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
-# In the order of `--help`.
-COMMANDS = (
-    capture_commands.collect,
-    capture_commands.check,
-    stage_commands.run,
-    stage_commands.ingest,
-    stage_commands.replay,
-    stage_commands.detect,
-    stage_commands.quality,
-    stage_commands.report,
-    listing_commands.verdict,
-    listing_commands.windows,
-    listing_commands.findings,
-    alarm_commands.acknowledge,
-    question_commands.explain,
-    question_commands.describe,
-    question_commands.whatif,
-    question_commands.sql,
-    custody_commands.verify,
-    custody_commands.manifest,
-    lake_commands.status,
-    lake_commands.maintain,
-    lake_commands.forget,
-    tool_commands.inspect,
-    tool_commands.coordinator,
-    tool_commands.conformance,
-    tool_commands.setup,
-    tool_commands.doctor,
-    tool_commands.bench,
-    drill_commands.drill,
-)
+# The groups of `--help`, in its order.
+COMMANDS = {
+    "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
+    "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
+    "Results": (
+        stage_commands.report,
+        listing_commands.windows,
+        listing_commands.findings,
+        alarm_commands.acknowledge,
+        question_commands.describe,
+        question_commands.whatif,
+        question_commands.sql,
+    ),
+    "One stage at a time": (
+        stage_commands.ingest,
+        stage_commands.replay,
+        stage_commands.detect,
+        stage_commands.quality,
+    ),
+    "The lake": (lake_commands.status, lake_commands.maintain, lake_commands.forget),
+    "Set-up and tools": (
+        tool_commands.setup,
+        tool_commands.doctor,
+        tool_commands.inspect,
+        tool_commands.coordinator,
+        tool_commands.conformance,
+        tool_commands.bench,
+        drill_commands.drill,
+    ),
+}
 
 app = typer.Typer(
     name="kraft-forensics",
@@ -73,11 +72,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in COMMANDS:
-    app.command(epilog=epilog(command.__name__))(with_log_options(command))
+for group, commands in COMMANDS.items():
+    for command in commands:
+        app.command(epilog=epilog(command.__name__), rich_help_panel=group)(with_log_options(command))
 config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
 config.command("show", epilog=epilog("config show"))(with_log_options(tool_commands.config_show))
-app.add_typer(config)
+app.add_typer(config, rich_help_panel="Set-up and tools")
 
 
 def _show_version(wanted: bool) -> None:

@@ -20,9 +20,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics detect --lake lake --fail-on new-proven --verdict /var/tmp/verdict.json",
     ),
     "quality": ("kraft-forensics quality --lake lake",),
-    "report": ("kraft-forensics report --lake lake --output incident.html",),
+    "report": (
+        "kraft-forensics report --lake lake --output incident.html",
+        "kraft-forensics report --lake lake --format postmortem --output -",
+    ),
     "verdict": (
-        "kraft-forensics verdict --lake lake --format markdown > postmortem.md",
+        "kraft-forensics verdict --lake lake --format md > ticket.md",
         "kraft-forensics verdict --lake lake --format json | jq .loss",
     ),
     "windows": ("kraft-forensics windows --lake lake --all",),

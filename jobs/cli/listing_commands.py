@@ -85,7 +85,7 @@ def findings(
             for r in rows
         ]
         of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
-        print_table(list(shown[0]), shown, f"{count} findings of {of}", _DROP)
+        print_table(list(shown[0]), shown, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
     if count > len(rows):
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
@@ -103,15 +103,17 @@ def verdict(
     lake: LakeOption = DEFAULT_LAKE,
     cluster: ClusterOption = None,
     form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
-    facts: Annotated[bool, typer.Option("--facts", help="Text: also the facts and rules behind each step.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Text: also commands, facts, rules and windows.")] = False,
 ) -> None:
-    """Print what was lost and what to do: as text, as Markdown, or as the JSON of verdict.json (docs/verdict.md)."""
+    """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""
+    from jobs.report.stage import page_in
+    from jobs.report.texts import as_text, as_ticket
     from jobs.verdict.document import document, summarize
-    from jobs.verdict.text import as_markdown, as_text
 
     files = lake_to_show(lake, cluster)
-    found = document(summarize(files, files.one_cluster(cluster)))
+    only = files.one_cluster(cluster)
+    found = document(summarize(files, only, page_in(files, only)))
     if form is VerdictFormat.JSON:
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(as_text(found, facts) if form is VerdictFormat.TEXT else as_markdown(found)))
+        print("\n".join(as_text(found, full)) if form is VerdictFormat.TEXT else as_ticket(found))

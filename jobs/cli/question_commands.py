@@ -44,7 +44,8 @@ def describe(
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Show topics and partitions as `kafka-topics --describe` does, at any point in history. Starts no JVM."""
+    """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
+    outside of it. Starts no JVM."""
     if at_offset is not None and at_time is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
@@ -60,6 +61,7 @@ def describe(
         print_rows(COLUMNS, rows, form)
     if outside := outside_log(log_range(files, only), at_offset, at_ms):
         show_message(outside, WARNING)
+        raise typer.Exit(1)
 
 
 def explain(
@@ -87,22 +89,28 @@ def whatif(
     policy: Annotated[
         str | None,
         typer.Option(
-            "--policy", help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them."
+            "--policy",
+            metavar="NAME",
+            help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them.",
         ),
     ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", help="unclean.recovery.strategy: none, balanced, aggressive (KIP-966)."),
+        typer.Option(
+            "--strategy", metavar="NAME", help="Strategy of unclean recovery: none, balanced, aggressive (KIP-966)."
+        ),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile", help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md"
+            "--profile",
+            metavar="NAME",
+            help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md",
         ),
     ] = None,
-    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, help="min.insync.replicas.")] = None,
+    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, metavar="N", help="min.insync.replicas.")] = None,
     unclean: Annotated[
-        bool | None, typer.Option("--unclean/--no-unclean", help="unclean.leader.election.enable.")
+        bool | None, typer.Option("--unclean/--no-unclean", help="Unclean leader election on or off.")
     ] = None,
     elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
     deprioritized: Annotated[
@@ -114,15 +122,18 @@ def whatif(
         ),
     ] = "",
     designate: Annotated[
-        int | None, typer.Option("--designate", help="Broker to elect when no member of the ISR or ELR can lead.")
+        int | None,
+        typer.Option("--designate", metavar="ID", help="Broker to elect when no member of the ISR or ELR can lead."),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only this topic.")] = None,
     from_offset: Annotated[
-        int, typer.Option("--from-offset", min=0, help="Start from the state after this metadata offset.")
+        int, typer.Option("--from-offset", min=0, metavar="N", help="Start from the state after this metadata offset.")
     ] = 0,
     to_offset: Annotated[
         int | None,
-        typer.Option("--to-offset", min=0, help="Stop after this metadata offset (default: end of the log)."),
+        typer.Option(
+            "--to-offset", min=0, metavar="N", help="Stop after this metadata offset (default: end of the log)."
+        ),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,

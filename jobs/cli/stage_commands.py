@@ -57,7 +57,7 @@ def run(
         outcome = pipeline.run(report, start, verdict)
         with reader_may_leave():
             print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
-        for line in outcome.summary:
+        for line in [*outcome.summary, f"next:      kraft-forensics verdict --lake {pipeline.lake.root}"]:
             show_message(line)
         _exit(outcome.levels, fail_on, outcome.quality_failed)
 
@@ -104,9 +104,23 @@ def report(
     lake: LakeOption = DEFAULT_LAKE,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="File to write (default: <lake>/report.html, .md or .json); - for stdout."),
+        typer.Option(
+            "--output",
+            help="File to write (default: report.html, report.md, ... in the lake); - for stdout.",
+        ),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="html, md or json.", metavar="[html|md|json]")] = "html",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="html: a page; md: a ticket; postmortem: a draft of one, as Markdown; json.",
+            metavar="[html|md|postmortem|json]",
+        ),
+    ] = "html",
+    full: Annotated[bool, typer.Option("--full", help="With md: the whole report.")] = False,
+    digests: Annotated[
+        bool, typer.Option("--digests", help="With md: the whole report, and digests of what it is made from.")
+    ] = False,
     incident: Annotated[
         str | None,
         typer.Option(
@@ -117,12 +131,16 @@ def report(
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Only findings of this topic.")] = None,
 ) -> None:
-    """Write the incident report: a page, Markdown or JSON. With several clusters also an index page."""
+    """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span
     from jobs.report.stage import ReportFormat, report_texts, write_reports
 
     try:
         chosen = ReportFormat("md" if form == "markdown" else form)
+        if full or digests:
+            if chosen is not ReportFormat.MARKDOWN:
+                raise ValueError("--full and --digests belong to --format md")
+            chosen = ReportFormat.DIGESTS if digests else ReportFormat.FULL
         focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

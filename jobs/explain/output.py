@@ -53,8 +53,8 @@ def print_explained(found: Explained, form: DocumentFormat) -> None:
     _print(_head(found))
     _print(_causes(found.causes))
     _print(_reason(found.finding))
-    _print(_picks(found.counterfactuals))
     _print(_evidence(found.evidence))
+    _print(_picks(found.counterfactuals))
 
 
 def as_object(found: Explained) -> Row:
@@ -154,16 +154,19 @@ def _wrapped(text: str, first: str = "  ", indent: int = 2) -> list[str]:
 def _picks(counterfactuals: Sequence[Row]) -> list[str]:
     if not counterfactuals:
         return []
-    lines = ["What other policies would have done (hypothetical: none of this happened)"]
+    alike: dict[tuple[str, str], list[str]] = {}
     for row in counterfactuals:
-        lines += [*_wrapped(_pick(row)), *_wrapped(row["explanation"] or "", " " * 4, 4)]
-    return [*lines, ""]
+        alike.setdefault((_pick(row), row["explanation"] or ""), []).append(row["policy"])
+    lines = ["", "What other policies would have done (hypothetical: none of this happened)"]
+    for (pick, explanation), policies in alike.items():
+        lines += [*_wrapped(f"{', '.join(policies)}: {pick}"), *_wrapped(explanation, " " * 4, 4)]
+    return lines
 
 
 def _pick(row: Row) -> str:
     low, high = row["loss_min"], row["loss_max"]
     leader = "" if row["leader"] is None else f", broker {row['leader']}"
-    clauses = [f"{row['policy']}: {row['outcome']}{leader}"]
+    clauses = [f"{row['outcome']}{leader}"]
     if row["log_end_offset"] is not None:
         clauses.append(f"last known (epoch, log end): ({row['last_written_leader_epoch']}, {row['log_end_offset']})")
     if low is not None or high is not None:

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs.console.bounds_text import range_text
-from jobs.console.output import Format, print_rows, print_table, printable, utc
+from jobs.console.output import Format, print_rows, print_table, printable
 from jobs.incident.deleted import load_deleted
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.verdict.text import NO_ANSWERS, print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
+from replay.incident.answer import moment
 from replay.loss.verdicts import KEPT, LOST
 
 Row = dict[str, Any]
@@ -41,8 +42,8 @@ WINDOW_COLUMNS = (
 )
 # Columns that a narrow table leaves out, the least important first.
 _DROP = (
-    *("safe at", "longest log", "leader", "elected at", "exposed at", "from offset", "cluster"),
-    *("since (UTC)", "finding", "likely", "lost offsets"),
+    *("safe at", "longest log", "elected at", "exposed at", "leader", "cluster", "likely"),
+    *("finding", "since (UTC)", "from offset", "lost"),
 )
 
 
@@ -73,9 +74,11 @@ def print_windows(
         return
     gone = {row["topic_id"] for cluster in clusters for row in load_deleted(lake, cluster)}
     shown = [_table_row(r, len(clusters) > 1, r["topic_id"] in gone) for r in rows[:most]]
-    title = f"{len(rows)} {'' if every else 'flagged '}windows of {of}: the high watermark went back, or may have"
+    windows = f"{len(rows)} {'' if every else 'flagged '}window{'' if len(rows) == 1 else 's'}"
     leans = any(row["likely"] for row in shown)
-    print_table([name for name in shown[0] if leans or name != "likely"], shown, title, _DROP)
+    names = [name for name in shown[0] if leans or name != "likely"]
+    what = "also those without a loss" if every else "records were lost, or may have been"
+    print_table(names, shown, f"{windows} of {of}: {what}", _DROP)
     if len(shown) < len(rows):
         print(f"{len(rows) - len(shown)} more: kraft-forensics windows --lake {lake.root}")
 
@@ -84,18 +87,23 @@ def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dic
     return {
         "window": f"{row['topic']}-{row['partition']}{' (deleted)' if is_deleted else ''}",
         "verdict": row["verdict"],
-        "lost offsets": range_text(row["loss_min"], row["loss_max"]),
-        "likely": _leaning(row),
-        "since (UTC)": utc(row["start_timestamp_ms"]),
-        **({"cluster": row["cluster_id"]} if with_cluster else {}),
+        "lost": _lost(row),
         "from offset": row["first_lost_offset"],
+        "since (UTC)": moment(row["start_timestamp_ms"]),
+        "finding": row["finding_id"][:8],
+        **({"cluster": row["cluster_id"]} if with_cluster else {}),
+        "likely": _leaning(row),
         "exposed at": row["start_offset"],
         "elected at": row["election_offset"],
         "safe at": row["end_offset"],
         "leader": row["recorded_leader"],
         "longest log": row["would_be_leader"],
-        "finding": row["finding_id"],
     }
+
+
+def _lost(row: Row) -> str:
+    known = row["loss_min"] or row["loss_max"] is not None
+    return range_text(row["loss_min"], row["loss_max"]) if known else "not known"
 
 
 def _leaning(row: Row) -> str | None:

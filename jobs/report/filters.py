@@ -99,6 +99,11 @@ def loss_text(row: Mapping[str, Any]) -> str:
     return range_text(row["loss_min"], row["loss_max"], SYMBOLS, UNKNOWN)
 
 
+def lost_text(row: Mapping[str, Any]) -> str:
+    """Lost records for a person: as `loss_text`, but "not known" where the evidence proves none and limits none."""
+    return loss_text(row) if row["loss_min"] or row["loss_max"] is not None else "not known"
+
+
 def window_text(row: Mapping[str, Any]) -> str:
     """The metadata offsets of a window: `91–145`, or `91, never closed in this log`."""
     start = UNKNOWN if row["start_offset"] is None else row["start_offset"]

@@ -10,13 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.answer import load_answer
 from jobs.incident.captured import load_captured
-from jobs.incident.causes import load_causes
+from jobs.incident.document import load_causes, load_incident
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
-from jobs.incident.plan import load_plan
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.provenance.made_from import made_from
@@ -78,8 +76,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
-        answer=load_answer(lake, cluster, focus),
-        plan=load_plan(lake, cluster),
+        **load_incident(lake, cluster, focus).model_dump(),
         causes=load_causes(lake, cluster, detailed),
         findings=findings,
         totals=totals_of(keys),

@@ -23,7 +23,6 @@ from markupsafe import Markup
 from jobs.incident.focus import Focus
 from jobs.report import filters, partition_svg, sections, words
 from jobs.report.glossary import TERMS, term
-from jobs.report.markdown import MOST_COMMANDS
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -38,10 +37,11 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.states import TimelineSpan, around_window, lanes_of
+from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, sentences, topic_text
+from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, moment, topic_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
 
@@ -77,7 +77,6 @@ class Detail:
     reason: list[ReasonGroup]
     causes: list[tuple[str, str]]
     timeline: Markup | None
-    to_scale: Markup | None
     span: TimelineSpan
     exposed: Row | None
     judged: Row | None
@@ -114,7 +113,10 @@ def render_report(report: ReportInput) -> str:
             focus=words.focus_text(report.focus),
             tally=report.totals.by_verdict(HWM_REGRESSION),
             verdicts=VERDICTS,
-            answer=sentences(report.answer, filters.topic_text),
+            page=report.page_one,
+            day=_one_day(report.page_one["timeline"]),
+            scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
+            ticket=as_ticket(document_of(report)),
             timeline=timeline_of(report.events, anchors),
             marked=_marked(report),
             anchors=anchors,
@@ -150,13 +152,19 @@ def render_report(report: ReportInput) -> str:
 
 def render_index(answers: Sequence[tuple[str, str, Row]], focus: Focus) -> str:
     """The index page. answers: (cluster, its page's file name, its answer)."""
-    found = [(cluster, quote(page), answer, sentences(answer, filters.topic_text)) for cluster, page, answer in answers]
+    found = [(cluster, quote(page), answer, answer["text"]) for cluster, page, answer in answers]
     found.sort(key=lambda each: (_STATUSES.index(each[2]["status"]), each[0]))
     return (
         _environment()
         .get_template("index.html.j2")
         .render(clusters=found, focus=words.focus_text(focus), **_script(False))
     )
+
+
+def _one_day(moments: Sequence[Mapping[str, Any]]) -> str:
+    """The date of all of them; empty if they have several."""
+    days = {moment(each["at_ms"])[:10] for each in moments}
+    return days.pop() if len(days) == 1 else ""
 
 
 def _script(used: bool = True) -> dict[str, Any]:
@@ -225,7 +233,6 @@ def _detail(
         reason=item.reason,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
         timeline=partition_svg.draw_timeline(span, row, item.anchor) if span.states else None,
-        to_scale=partition_svg.draw_timeline(span, row, f"s{item.anchor}", True) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
         judged=judged,
@@ -284,6 +291,8 @@ def _environment() -> Environment:
         "paragraphs": filters.paragraphs,
         "utc": filters.utc_text,
         "loss": filters.loss_text,
+        "lost": filters.lost_text,
+        "second": moment,
         "likely": likely_text,
         "window": filters.window_text,
         "leader": filters.leader_text,
@@ -308,7 +317,7 @@ def _environment() -> Environment:
         "lasted": sections.lasted,
         "how_it_ended": sections.how_it_ended,
         "broker_state": sections.broker_state,
-        "topic_answer": lambda topic: topic_text(topic, filters.topic_text),
+        "topic_answer": topic_text,
         "policy_title": words.policy_name,
         "folded": words.folded,
         "most_commands": MOST_COMMANDS,

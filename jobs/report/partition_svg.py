@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 
-from jobs.report.filters import axis_texts, brokers_text, leader_text, partition_text, utc_text, window_text
+from jobs.report.filters import brokers_text, leader_text, partition_text, utc_text, window_text
 from jobs.report.states import Row, TimelineSpan, lanes_of, membership, state_at
 from jobs.report.svg import NOTHING, line, rect, words
 
@@ -65,17 +65,14 @@ class Layout:
         return LABELS_TOP + STRIP_HEIGHT + LANE_GAP + len(self.lanes) * (LANE_HEIGHT + LANE_GAP)
 
 
-def draw_timeline(span: TimelineSpan, finding: Row, element_id: str, to_scale: bool = False) -> Markup | None:
-    """The `<svg>` of a finding's span (at least one state), per state or to scale (None if times are missing).
+def draw_timeline(span: TimelineSpan, finding: Row, element_id: str) -> Markup:
+    """The `<svg>` of a finding's span (at least one state): each state is equally wide, so that bursts can be read.
     `element_id` must be a safe id, unique on the page."""
     states = span.states
-    times = _scale(states, finding) if to_scale else None
-    if to_scale and times is None:
-        return None
     lanes = lanes_of(states)[:MAX_LANES]
     left = max([MIN_GUTTER, *(len(_lane_name(broker)) * LANE_CHAR_WIDTH + 16 for broker in lanes)])
-    layout = Layout([s["offset"] for s in states], _edges(states, left, times), lanes, left)
-    axis, axis_height = _axis(layout, span) if times is None else _time_axis(layout, times)
+    layout = Layout([s["offset"] for s in states], _edges(states, left), lanes, left)
+    axis, axis_height = _axis(layout, span)
     legend, legend_height = _legend(layout, layout.bottom + axis_height + 20, element_id)
     width, height = round(layout.right + 24), round(layout.bottom + axis_height + legend_height + 20)
     shapes = [
@@ -98,26 +95,9 @@ def draw_timeline(span: TimelineSpan, finding: Row, element_id: str, to_scale: b
     ).format(w=width, h=height, id=element_id, body=NOTHING.join(shapes))
 
 
-def _scale(states: Sequence[Row], finding: Row) -> tuple[int, int] | None:
-    """The first and the last time of a drawing to scale: the window, and as much before and after it."""
-    known = [state["timestamp_ms"] for state in states if state["timestamp_ms"] is not None]
-    start, end = finding["start_timestamp_ms"], finding["end_timestamp_ms"]
-    if len(known) < len(states) or start is None:
-        return None
-    last = max(known[-1] if end is None else end, start)
-    more = max(last - start, 500)
-    return start - more, last + more
-
-
-def _edges(states: Sequence[Row], left: float, times: tuple[int, int] | None) -> list[float]:
-    if times is None:
-        column = max(PLOT_WIDTH / len(states), MIN_COLUMN)
-        return [round(left + index * column, 1) for index in range(len(states) + 1)]
-    first, last = times
-    # A state never begins before the one before it, although clocks may run backwards.
-    begins = accumulate((min(max(state["timestamp_ms"], first), last) for state in states), max)
-    edges = [round(left + (begin - first) * PLOT_WIDTH / (last - first), 1) for begin in begins]
-    return [*edges, left + PLOT_WIDTH]
+def _edges(states: Sequence[Row], left: float) -> list[float]:
+    column = max(PLOT_WIDTH / len(states), MIN_COLUMN)
+    return [round(left + index * column, 1) for index in range(len(states) + 1)]
 
 
 def _description(span: TimelineSpan, finding: Row) -> str:
@@ -278,20 +258,6 @@ def _axis(layout: Layout, span: TimelineSpan) -> tuple[Markup, float]:
     if span.after:
         shapes.append(words("axis-name", layout.right, 30, f"{span.after} later states not shown ▸", "end"))
     return NOTHING.join(shapes), height + 12
-
-
-def _time_axis(layout: Layout, times: tuple[int, int]) -> tuple[Markup, float]:
-    """Ticks at equal distances of time; returns the drawing and its height."""
-    y, shapes = layout.bottom + 6, []
-    labels = axis_texts(*times)
-    for number, (clock, day) in enumerate(labels):
-        x = layout.left + PLOT_WIDTH * number / (len(labels) - 1)
-        anchor = "start" if number == 0 else "end" if number == len(labels) - 1 else "middle"
-        shapes += [line("tick", x, y, x, y + 5), words("tick-text", x, y + 18, clock, anchor)]
-        shapes.append(words("tick-text", x, y + 32, day, anchor))
-    name = "time (UTC), to scale: the window, and as much before and after it"
-    shapes.append(words("axis-name", layout.right, layout.bottom + 54, name, "end"))
-    return NOTHING.join(shapes), 56
 
 
 def _legend(layout: Layout, top: float, element_id: str) -> tuple[Markup, float]:

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a ticket or a wiki, and as JSON. Pure; the same rows as the page, and as bounded."""
+"""The whole report as Markdown, for a wiki, and as JSON. Pure; the same rows as the page, and as bounded."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from jobs.console.output import plain
 from jobs.report import filters, sections, words
-from jobs.report.markdown import escaped, plan_lines
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section, verdict_of
+from jobs.report.texts import MORE_COMMANDS, MOST_COMMANDS, escaped
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import sentences, topic_text
+from replay.incident.answer import topic_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
 
@@ -32,6 +32,7 @@ def as_json(report: ReportInput) -> str:
         "cluster_id": report.cluster_id,
         "narrowed_to": asdict(report.focus) if report.focus.narrows else None,
         "captures": report.generated_from,
+        "page_one": report.page_one,
         "answer": report.answer,
         "plan": report.plan,
         "causes": report.causes,
@@ -53,14 +54,14 @@ def as_json(report: ReportInput) -> str:
     return json.dumps(plain(document), indent=1) + "\n"
 
 
-def as_markdown(report: ReportInput) -> str:
-    """The report as Markdown: answer, plan, windows, policies, exposures, evidence. Names from a capture cannot mark
-    anything up."""
-    return "\n".join(_lines(report)) + "\n"
+def as_markdown(report: ReportInput, digests: bool = False) -> str:
+    """The report as Markdown: answer, plan, windows, policies, exposures, evidence, and the digests of what it is made
+    from. Names from a capture cannot mark anything up."""
+    return "\n".join(_lines(report, digests)) + "\n"
 
 
-def _lines(report: ReportInput) -> Iterator[str]:
-    first, *more = sentences(report.answer, filters.topic_text)
+def _lines(report: ReportInput, digests: bool) -> Iterator[str]:
+    first, *more = report.answer["text"]
     yield f"# Kafka metadata incident report: {escaped(report.cluster_id)}"
     if focus := words.focus_text(report.focus):
         yield from (
@@ -69,9 +70,9 @@ def _lines(report: ReportInput) -> Iterator[str]:
         )
     yield from ("", f"**{escaped(first)}**", "")
     yield from (f"- {escaped(text)}" for text in more)
-    topics = [topic_text(topic, filters.topic_text) for topic in report.answer["topics"]]
+    topics = [topic_text(topic) for topic in report.answer["topics"]]
     yield from _list("By topic", topics, report.answer["topics_left_out"])
-    yield from plan_lines(report.plan, "##")
+    yield from _plan(report.plan)
     found = by_section(report.findings)
     yield from _windows(report, found)
     yield from _policies(report)
@@ -80,6 +81,31 @@ def _lines(report: ReportInput) -> Iterator[str]:
         texts = [f"{filters.partition_text(row)}: {_first_line(row)} ({row['finding_id']})" for row in found[section]]
         yield from _list(title, texts, report.totals.of(section) - len(texts))
     yield from _evidence(report)
+    if digests:
+        yield from _made_from(report.made_from)
+
+
+def _code(command: str) -> str:
+    """A command as code. Backticks cannot be escaped there: with one in it, the command is text."""
+    shown = filters.visible(command)
+    return escaped(shown) if "`" in shown else f"`{shown}`"
+
+
+def _plan(plan: Row) -> Iterator[str]:
+    """The plan, with what is behind its steps below it."""
+    if not plan["steps"]:
+        return
+    yield from ("", "## What to do, in this order", "")
+    for number, step in enumerate(plan["steps"], 1):
+        yield f"{number}. {escaped(step['text'])}"
+        yield from (f"   - {_code(command)}" for command in step["commands"][:MOST_COMMANDS])
+        if (more := len(step["commands"]) - MOST_COMMANDS) > 0:
+            yield f"   - {MORE_COMMANDS.format(more)}"
+    yield from (("", *(f"- `{name}`: {escaped(text)}" for name, text in plan["fill_in"].items())))
+    yield from ("", "## Facts and rules behind each step", "")
+    for number, step in enumerate(plan["steps"], 1):
+        yield f"{number}. {step['code'].replace('_', ' ')}"
+        yield from (f"   - {label}: {escaped(text)}" for label, text in words.folded(step))
 
 
 def _windows(report: ReportInput, found: dict[Section, list[Row]]) -> Iterator[str]:
@@ -146,7 +172,6 @@ def _evidence(report: ReportInput) -> Iterator[str]:
         )
         yield f"- {escaped(filters.visible(row['capture']))}: {row['files']} files; {amounts}"
     yield "- `kraft-forensics explain FINDING_ID` shows a finding with its rows, files and bytes."
-    yield from _made_from(report.made_from)
 
 
 def _made_from(made_from: Row) -> Iterator[str]:

@@ -104,7 +104,7 @@ class ReportInput:
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
     newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
-    answer, plan: see replay/incident/answer.py and jobs/incident/plan.py;
+    page_one, answer, plan: see jobs/incident/document.py;
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
     focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see totals.py;
@@ -113,6 +113,7 @@ class ReportInput:
 
     cluster_id: str
     generated_from: list[str]
+    page_one: Row
     answer: Row
     plan: Row
     causes: Mapping[str, list[str]]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.console.progress import progress_steps
-from jobs.incident.answer import load_answer
+from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.lake import Lake
@@ -19,20 +19,44 @@ from jobs.provenance.fingerprint import input_fingerprint
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
 from jobs.report.plain import as_json, as_markdown
+from jobs.report.rows import ReportInput
+from jobs.report.texts import as_postmortem, as_ticket, document_of
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 9
+PAGE_VERSION = 10
 
 
 class ReportFormat(StrEnum):
-    """--format of a report; the value is also the extension of its file."""
+    """--format of a report. MARKDOWN: a ticket; the whole report is FULL, with digests DIGESTS."""
 
     HTML = "html"
     MARKDOWN = "md"
+    FULL = "full"
+    DIGESTS = "digests"
+    POSTMORTEM = "postmortem"
     JSON = "json"
 
 
-_RENDER = {ReportFormat.HTML: render_report, ReportFormat.MARKDOWN: as_markdown, ReportFormat.JSON: as_json}
+# Where it is written in the lake, unless another file is named.
+_FILES = {ReportFormat.HTML: "report.html", ReportFormat.JSON: "report.json", ReportFormat.POSTMORTEM: "postmortem.md"}
+
+
+def _rendered(lake: Lake, form: ReportFormat, report: ReportInput) -> str:
+    match form:
+        case ReportFormat.HTML:
+            return render_report(report)
+        case ReportFormat.JSON:
+            return as_json(report)
+        case ReportFormat.FULL | ReportFormat.DIGESTS:
+            return as_markdown(report, form is ReportFormat.DIGESTS)
+    document = document_of(report, page_in(lake, report.cluster_id))
+    return as_postmortem(document, report.causes) if form is ReportFormat.POSTMORTEM else as_ticket(document)
+
+
+def page_in(lake: Lake, cluster: str) -> str | None:
+    """Where the page of a cluster is in its lake; None without one."""
+    page = page_of(report_in(lake), cluster, lake.clusters())
+    return shown(page) if fingerprint_in(first_bytes(page, HEAD_BYTES)) else None
 
 
 def write_report(
@@ -50,14 +74,14 @@ def write_report(
         progress(f"{cluster}: the report is up to date")
         return shown(output)
     progress(f"{cluster}: writing the report")
-    return _write(output, _RENDER[form](load_report(lake, cluster, inputs, focus)))
+    return _write(output, _rendered(lake, form, load_report(lake, cluster, inputs, focus)))
 
 
 def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
     """The report of each cluster, one after the other. Errors: LakeError."""
     lake.require()
     for cluster in lake.clusters():
-        yield _RENDER[form](load_report(lake, cluster, _inputs(lake, cluster, focus), focus))
+        yield _rendered(lake, form, load_report(lake, cluster, _inputs(lake, cluster, focus), focus))
 
 
 def _inputs(lake: Lake, cluster: str, focus: Focus) -> str:
@@ -108,7 +132,8 @@ def write_pages(
 
 def report_in(lake: Lake, form: ReportFormat = ReportFormat.HTML, focus: Focus = ALL) -> Location:
     """The file that is written unless another is named. A narrowed report never replaces the whole one."""
-    return within(lake.root, f"report{'-narrowed' if focus.narrows else ''}.{form}")
+    stem, dot, kind = _FILES.get(form, "report.md").partition(".")
+    return within(lake.root, f"{stem}{'-narrowed' if focus.narrows else ''}{dot}{kind}")
 
 
 def _name(file: Location) -> str:

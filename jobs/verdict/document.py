@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.console.version import tool_version
-from jobs.incident.answer import load_answer
-from jobs.incident.plan import load_plan
+from jobs.incident.document import load_incident
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
@@ -48,12 +47,14 @@ _WITNESS = (
 class Summary:
     """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
     worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. made_from: see jobs/provenance/made_from.py. answer, plan: see replay/incident/answer.py,
-    jobs/incident/plan.py. log: the captured log's range, see `log_range`. report: where the report is, null if unknown.
+    partition_history. made_from: see jobs/provenance/made_from.py. page_one, answer, plan: see
+    jobs/incident/document.py. log: the captured log's range, see `log_range`. report: where the report is,
+    null if unknown.
     status: number of findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones,
     worst first, at most MOST_IDS."""
 
     cluster_id: str
+    page_one: Row
     answer: Row
     plan: Row
     groups: Sequence[Mapping[str, Any]]
@@ -79,8 +80,7 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
-        answer=load_answer(lake, cluster),
-        plan=load_plan(lake, cluster),
+        **load_incident(lake, cluster).model_dump(),
         groups=_groups(findings),
         witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
@@ -153,6 +153,7 @@ def document(found: Summary) -> Row:
         "tool_version": tool_version(),
         "log": found.log,
         "report": found.report,
+        "page_one": found.page_one,
         "answer": found.answer,
         "plan": found.plan,
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),

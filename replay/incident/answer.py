@@ -1,13 +1,12 @@
 """The answer of a cluster: whether acknowledged records were lost, as data and as sentences.
 
 Only proven windows count in a sum. What is undecided stays unknown, with the evidence that would decide it. The data is
-the key `answer` of the verdict document (docs/verdict.md); the sentences are the same in the terminal, the report, the
-document and Markdown.
+the key `answer` of the verdict document (docs/verdict.md); the terminal, the report and Markdown show its sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,17 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
-from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, likely_text
+from replay.incident.plan_step import count, place, visible
+from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
 
 Row = dict[str, Any]
-Name = Callable[[str], str]
 
 LOST, NOT_LOST, NOT_KNOWN = "lost", "not_lost", "not_known"
 _LIKELY = ("likely", "likely_rule", "likely_right", "likely_of")
 # The columns of findings that `answer` needs.
 COLUMNS = (
-    *("finding_id", "topic_id", "topic", "partition", "verdict", "loss_min", "loss_max"),
-    *("first_lost_offset", "start_timestamp_ms", "end_timestamp_ms", "reason", *_LIKELY),
+    *("finding_id", "topic_id", "topic", "partition", "verdict", "loss_min", "loss_max", "first_lost_offset"),
+    *("election_offset", "recorded_leader", "start_timestamp_ms", "end_timestamp_ms", "reason", *_LIKELY),
 )
 MOST_TOPICS, MOST_WINDOWS, MOST_GAPS = 100, 100, 10
 _NAMED = 5
@@ -80,45 +79,47 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
         "replayed_states": scope.states,
         "until_ms": scope.until_ms,
     }
-    return {"status": found["status"], "text": sentences(found), **found}
+    unknown = (f"Not known: {text}" for text in unknowns(found))
+    texts = [*losses(found), *unknown, *_deleted_text(found), *_scope_text(found)]
+    return {"status": found["status"], "text": texts, **found}
 
 
-def sentences(found: Row, name: Name = str) -> list[str]:
-    """The answer in sentences, the most important one first. found: of `answer`; name: how a topic name is written."""
-    texts = [*_loss_text(found, name), *_undecided_text(found), *_deleted_text(found, name), *_gap_text(found)]
+def losses(found: Row) -> list[str]:
+    """What was lost, then what may have been; the first sentence is the headline. found: of `answer`."""
     if found["status"] == NOT_LOST:
-        texts.append(_nothing_text(found))
-    return [*texts, *_scope_text(found)]
+        return [_nothing_text(found)]
+    texts = [*_loss_text(found), *_may_have_text(found), *_gap_text(found)]
+    is_named = found["lost"] or found["undecided_windows"]
+    return texts if is_named else [f"A LOSS CANNOT BE RULED OUT: {texts[0]}", *texts[1:]]
 
 
-def topic_text(topic: Row, name: Name = str) -> str:
+def topic_text(topic: Row) -> str:
     """One sentence about a topic of `topics`."""
     parts = []
     if topic["proven"]:
         low, high = topic["records_min"], topic["records_max"]
         amount = f"{low}" if low == high else f"at least {low}" + ("" if high is None else f" and at most {high}")
-        parts.append(f"{amount} lost in {_count(topic['partitions_lost'], 'partition')}")
-    parts += [f"{_count(topic[name], 'window')} {name}" for name in ("undecided", "excluded") if topic[name]]
-    return f"{name(topic['topic'])}: {', '.join(parts)}"
+        parts.append(f"{amount} lost in {count(topic['partitions_lost'], 'partition')}")
+    parts += [f"{count(topic[name], 'window')} {name}" for name in ("undecided", "excluded") if topic[name]]
+    return f"{visible(topic['topic'])}: {', '.join(parts)}"
 
 
-def proven_text(window: Row, name: Name = str) -> str:
+def proven_text(window: Row) -> str:
     """One sentence about a window of `proven`."""
     low, high, first = (window[key] for key in ("loss_min", "loss_max", "first_lost_offset"))
     amount = f"{low}" if low == high else f"at least {low}" + ("" if high is None else f" and at most {high}")
     begin = "" if first is None else f", from offset {first} on"
-    place = f"{name(window['topic'])}-{window['partition']}"
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
-    return f"{place}: {amount} lost{begin}, {when} (finding {window['finding_id']})"
+    return f"{place(window)}: {amount} lost{begin}, {when} (finding {window['finding_id']})"
 
 
-def undecided_text(window: Row, name: Name = str) -> str:
+def undecided_text(window: Row) -> str:
     """One sentence about a window of `undecided`."""
     cost = "no upper bound" if window["loss_max"] is None else f"at most {window['loss_max']}"
     cost = ", ".join(filter(None, [cost, likely_text(window)]))
     why = "; ".join(MISSING[code][0] for code in window["missing"])
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
-    return f"{name(window['topic'])}-{window['partition']}: {cost}, {when}; {why} (finding {window['finding_id']})"
+    return f"{place(window)}: {cost}, {when}; not known: {why} (finding {window['finding_id']})"
 
 
 def moment(timestamp_ms: int | None) -> str:
@@ -154,6 +155,7 @@ def _lost(proven: pa.Table, most: int | None) -> Row:
 
 
 _COUNTED = ("proven", "undecided", "excluded")
+_LAST = [("start_timestamp_ms", "ascending"), ("finding_id", "ascending")]
 _WORST = [("loss_min", "descending"), ("topic", "ascending"), ("partition", "ascending")]
 
 
@@ -188,12 +190,14 @@ def _by_topic(windows: pa.Table, hidden: bool) -> list[Row]:
 
 
 def _rows(windows: pa.Table) -> list[Row]:
-    rows = windows.drop_columns(["reason", "verdict"]).to_pylist()
-    return [row | {"topic": _named(row["topic"], row["topic_id"])} for row in rows]
+    rows: list[Row] = windows.drop_columns(["reason"]).to_pylist()
+    for row in rows:
+        row |= {"topic": _named(row["topic"], row["topic_id"]), "verdict": row["verdict"] or UNDETERMINED}
+    return rows
 
 
 def _worst(proven: pa.Table) -> list[Row]:
-    return _rows(proven.drop_columns(list(_LIKELY)).sort_by([*_WORST, ("start_timestamp_ms", "ascending")]))
+    return _rows(proven.drop_columns(list(_LIKELY)).sort_by([*_WORST, *_LAST]))
 
 
 def _ranked(undecided: pa.Table) -> list[Row]:
@@ -215,19 +219,29 @@ def _ranked(undecided: pa.Table) -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def _loss_text(found: Row, name: Name) -> Iterable[str]:
+def places(windows: Sequence[Row], more: int = 0) -> str:
+    """The partitions of windows, in their order, the first ones by name. more: windows that are not among them."""
+    names = list(dict.fromkeys(place(row) for row in windows))
+    if more or len(names) > _NAMED:
+        left = f"{len(names) - _NAMED} more" if not more else "others"
+        return f"{', '.join(names[:_NAMED])} and {left}"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _loss_text(found: Row) -> Iterable[str]:
     lost = found["lost"]
     if lost is None:
         return
     low, high = lost["records_min"], lost["records_max"]
     amount = "exactly" if low == high else "at least"
-    names = [name(topic) for topic in lost["topic_names"][:_NAMED]]
-    if more := len(lost["topic_names"]) - len(names):
-        names.append(f"{more} more")
-    place = f"{_count(lost['partitions'], 'partition')} of {_count(lost['topics'], 'topic')} ({', '.join(names)})"
-    yield f"LOST: {amount} {_count(low, _RECORD)} in {place}, {_when(lost['from_ms'], lost['until_ms'])}."
+    more = lost["windows"] - len(found["proven"])
+    where = f" in {count(lost['partitions'], 'partition')}," if lost["partitions"] > _NAMED else " of"
+    yield (
+        f"LOST: {amount} {count(low, _RECORD)}{where} {places(found['proven'], more)}, "
+        f"{_when(lost['from_ms'], lost['until_ms'])}."
+    )
     if high is not None and high > low:
-        yield f"All windows together lost at most {_count(high, _RECORD)}."
+        yield f"All windows together lost at most {count(high, _RECORD)}."
 
 
 def _when(start_ms: int | None, end_ms: int | None) -> str:
@@ -238,24 +252,38 @@ def _when(start_ms: int | None, end_ms: int | None) -> str:
     return f"between {first} and {last} UTC"
 
 
-def _undecided_text(found: Row) -> Iterable[str]:
-    number = found["undecided_windows"]
+def _may_have_text(found: Row) -> Iterable[str]:
+    number, most = found["undecided_windows"], found["undecided_max"]
     if not number:
         return
-    more = " more" if found["lost"] else ""
-    are = "is" if number == 1 else "are"
-    because = ", and ".join(f"{each['because']} ({each['windows']})" for each in found["missing"])
-    yield f"Not known: {number}{more} window{'' if number == 1 else 's'} {are} undecided, because {because}."
-    most = found["undecided_max"]
-    cost = "for at least one of them no upper bound is known" if number > 1 else "no upper bound is known"
-    subject = "It" if number == 1 else "Together they"
-    yield f"{subject} can have cost {'more: ' + cost if most is None else f'at most {_count(most, _RECORD)}'}."
-    it = "it" if number == 1 else "them"
+    cost = "no upper limit is known" if most is None else f"at most {count(most, _RECORD)}"
+    more = number - len(found["undecided"])
+    when = "" if found["lost"] else f", {_span(found['undecided'])}"
+    may = "MAY ALSO" if found["lost"] else "MAY"
+    yield f"{may} HAVE LOST records of {places(found['undecided'], more)}{when}: {cost}."
+
+
+def _span(windows: Sequence[Row]) -> str:
+    starts, ends = ([row[name] for row in windows] for name in ("start_timestamp_ms", "end_timestamp_ms"))
+    first = min((at for at in starts if at is not None), default=None)
+    return _when(first, None if None in ends else max(ends))
+
+
+def unknowns(found: Row) -> Iterable[str]:
+    """What is not known, and what to capture to know it."""
     for each in found["missing"]:
+        number = each["windows"]
+        text = f"{each['because']} ({count(number, 'window')})."
         if each["capture"] is not None:
-            yield f"To decide {it}, capture for {_count(each['capture_windows'], 'window')}: {each['capture']}."
+            some_of = f" (for {each['capture_windows']} of them)" if each["capture_windows"] != number else ""
+            text += f" To know it, capture{some_of} {each['capture']}."
+        yield text
     if logged := sorted({broker for each in found["missing"] for broker in each["logged"]}):
         yield logged_text(logged)
+    for leaning in ("lost", "kept"):
+        if rows := [row for row in found["undecided"] if row.get("likely") == leaning]:
+            verb = "likely lost" if leaning == "lost" else "likely kept"
+            yield f"A guess, not a verdict: {count(len(rows), 'window')} {verb} records ({places(rows)})."
 
 
 def deletion(row: Row) -> str:
@@ -266,40 +294,36 @@ def deletion(row: Row) -> str:
     return f"deleted at {moment(row['deleted_ms'])} UTC; {then}"
 
 
-def _deleted_text(found: Row, name: Name) -> Iterable[str]:
+def _deleted_text(found: Row) -> Iterable[str]:
     """For each topic whose records are lost or may be, and that was deleted since."""
     for row in found["deleted"]:
-        yield f"{name(row['topic'])} (id {row['topic_id']}) was {deletion(row)}."
+        yield f"{visible(row['topic'])} (id {row['topic_id']}) was {deletion(row)}."
 
 
 def _gap_text(found: Row) -> Iterable[str]:
     if found["conflicts"]:
-        yield f"Not known: the captures contradict each other ({', '.join(found['conflicts'])})."
+        kinds = ", ".join(kind.replace("_", " ") for kind in found["conflicts"])
+        yield f"The captures contradict each other ({kinds})."
     if number := found["gap_count"]:
-        yield f"Not known: evidence is missing or unreadable in {_count(number, 'place')}, so windows may be missing."
-        yield from (f"{gap['rule']}: {gap['text']}" for gap in found["gaps"])
+        yield f"Evidence is missing or unreadable in {count(number, 'place')}, so windows may be missing."
+        yield from (gap["text"] for gap in found["gaps"])
         if number > len(found["gaps"]):
             yield f"{number - len(found['gaps'])} more: kraft-forensics findings --kind evidence_gap"
     if not found["replayed_states"]:
         yield (
-            "Not known: no state of any partition could be replayed. "
-            "Capture the folder __cluster_metadata-0 of every controller."
+            "No state of any partition could be replayed. Capture the folder __cluster_metadata-0 of every controller."
         )
 
 
 def _nothing_text(found: Row) -> str:
     number = found["windows"]
-    why = "the log has no window in which one could have been"
-    if number:
-        why = "the only window is excluded" if number == 1 else f"all {number} windows are excluded"
-    return f"No acknowledged record was lost: {why}."
+    if not number:
+        return "No acknowledged record was lost: the log has no window in which one could have been."
+    every = "the only window" if number == 1 else f"all {number} windows"
+    return f"No acknowledged record was lost: the evidence rules it out for {every} in which one could have been."
 
 
 def _scope_text(found: Row) -> Iterable[str]:
     until = found["until_ms"]
     end = f" The captured log ends at {moment(until)} UTC; nothing is known of later." if until else ""
     yield f"Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more.{end}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

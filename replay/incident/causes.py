@@ -129,10 +129,10 @@ def _departures(broker: int, sessions: Sequence[Row]) -> list[Row]:
     """The records with which the broker stopped being active. Every session begins fenced: such a record is a departure
     only if the session before it was active, since then its process had gone unnoticed."""
     own = [s for s in sessions if s["broker_id"] == broker]
-    return [b for a, b in pairwise(own) if _is_away(b) and not _is_away(a)]
+    return [b for a, b in pairwise(own) if is_away(b) and not is_away(a)]
 
 
-def _is_away(session: Row) -> bool:
+def is_away(session: Row) -> bool:
     return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
 
 
@@ -216,7 +216,7 @@ def _why(before: Row, after: Row, sessions: Sequence[Row]) -> str:
     batch = [s for s in sessions if s["batch_base_offset"] == after["batch_base_offset"] and s["broker_id"] in gone]
     if batch:
         return "; ".join(
-            dict.fromkeys(f"broker {s['broker_id']} {_how(s) if _is_away(s) else 'registered'}" for s in batch)
+            dict.fromkeys(f"broker {s['broker_id']} {_how(s) if is_away(s) else 'registered'}" for s in batch)
         )
     if (before["leader"], before["leader_epoch"]) == (after["leader"], after["leader_epoch"]) and after["leader"] >= 0:
         return f"as leader {after['leader']} asked (no broker's record is in the batch)"

@@ -19,26 +19,25 @@ OPEN = "bounds_open"
 _LOGS = "server.log and state-change.log"
 _LOG_END, _PROCESS, _CEILING = "missing_log_end", "missing_word_of_process", "missing_high_watermark_ceiling"
 _FLOOR, _CORRUPTION = "missing_high_watermark", "contradicted_by_corruption"
-# Statement code -> (why windows are undecided, what to capture). {brokers}: those that the statements name.
+# Statement code -> (what is not known, what to capture). {brokers}: those that the statements name.
 MISSING = {
     _LOG_END: (
-        "where the new leader's log ended is not known",
+        "where the new leader's log ended",
         "leader-epoch-checkpoint, " + _LOGS + " of {brokers}",
     ),
     _PROCESS: (
-        "nothing shows that one process of the previous leader led for its whole term",
+        "whether the previous leader had started again unnoticed",
         "server.log of {brokers} and the boot ids of their machines",
     ),
     _CEILING: (
-        "nothing bounds the high watermark from above",
-        _LOGS + " of {brokers}, from the election to the next start; while they are down after a clean stop, "
-        "recovery-point-offset-checkpoint and .kafka_cleanshutdown, twice",
+        "how far the high watermark had come",
+        _LOGS + " of {brokers}, from the election to the next start",
     ),
     _FLOOR: (
-        "no high watermark from before the election is known",
+        "the high watermark before the election",
         _LOGS + " of all replicas, from before the election on",
     ),
-    OPEN: ("the known bounds allow a loss and do not prove one", None),
+    OPEN: ("whether records were lost: the evidence allows both", None),
 }
 # What is left to capture of brokers whose logs of that time were captured.
 _EPOCHS = "leader-epoch-checkpoint of {brokers}, from after the election"

@@ -91,7 +91,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
     own = {each.topic for each in risky if each.layer not in _BELOW_CLUSTER}
     topics = sorted(visible(topic) for topic in own)
     whole = len(own) < len({each.topic for each in risky})
-    where = [*([f"topic{'s' * (len(topics) > 1)} {some(topics, 5)}"] if topics else [])]
+    where = [some(topics, 5)] if topics else []
     where += ["all brokers"] if whole else []
     by_controller = not any(is_active(given.brokers, b) for b in given.brokers)
     names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
@@ -99,14 +99,15 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
     yield Step(
         PREVENT,
         "turn_off_unclean",
-        f"Set {UNCLEAN}=false for {' and '.join(where)} before any broker starts: "
-        f"{'if it is on' if not on else 'while it is on'}, the first replica that comes back is elected, whatever it "
-        "holds.",
+        f"Before any start: set {UNCLEAN}=false for {' and '.join(where)}.",
         "leaderless, N10",
         EXPOSURE,
         facts=tuple(_by_layer(on, f"{UNCLEAN} was true for {{}} (config layer: {{}}).")),
         assumptions=tuple(_by_layer(unknown, f"No config in the evidence sets {UNCLEAN} for {{}}: it may be on.")),
-        predictions=_would_lose(given, risky),
+        predictions=(
+            f"{'While' if on else 'If'} it is on, the first replica that comes back is elected, whatever it holds.",
+            *_would_lose(given, risky),
+        ),
         actions=tuple(Action(SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
         **about_waiting(given, risky),
     )
@@ -151,8 +152,8 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     yield Step(
         COPY,
         "copy",
-        f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy from the disks the folders of the "
-        f"partitions below and the checkpoint files.{compare}",
+        f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy the partitions' folders and the "
+        f"checkpoint files from the disks.{compare}",
         "E3, P7, L5",
         WINDOWS,
         facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
@@ -186,8 +187,7 @@ def _find_old_copies(given: PlanInput) -> Iterator[Step]:
         yield Step(
             COPY,
             "find_old_copies",
-            f"Look for backups and disk snapshots of {joined(brokers)} from before the last start, and delete no logs: "
-            f"{'it' if len(brokers) == 1 else 'they'} led before records were, or may have been, lost.",
+            f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
             "log_truncation, N1",
             _CUT,
             facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in led[b]}))}." for b in brokers),
@@ -204,13 +204,9 @@ def _start(given: PlanInput) -> Iterator[Step]:
     if not order and not by_log:
         return
     one = len(order) == 1
-    text = (
-        f"Start broker {order[0]}" if one else f"Start brokers one by one, in this order: {', '.join(map(str, order))}"
-    )
+    text = f"Start broker {order[0]}" if one else f"Start brokers in the order {', '.join(map(str, order))}"
     if helped:
-        number, after = sum(each.count for each in helped), "" if one else " after each"
-        none = f"{number} ha{'s' if number == 1 else 've'} none"
-        then = f". Wait{after} until the partitions that wait for it have a leader ({none})."
+        then = f"; wait for the leaders {'of the partitions that need it' if one else 'after each'}."
     else:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
     if by_log:
@@ -314,14 +310,13 @@ def _elect(given: PlanInput) -> Iterator[Step]:
 def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
     rows = [each for each in given.waiting if each.members and each.by != BY_LOG]
     if rows:
-        elr = [each for each in rows if each.by == ELR]
+        elr, number = [each for each in rows if each.by == ELR], sum(each.count for each in rows)
         other = "other " if any(each.by == BY_LOG for each in given.waiting) else ""
-        no_min_isr = f" and change no {MIN_ISR}" if elr else ""
+        no_min_isr = " and change no min ISR" if elr else ""
         yield Step(
             DO_NOT,
             "no_unclean_election",
-            f"Run no {other}unclean election{no_min_isr} while {count(sum(w.count for w in rows), 'partition')} "
-            f"wait{'s' * (sum(w.count for w in rows) == 1)} for {joined(members_of(rows), 'or')}.",
+            f"Force no {other}unclean election{no_min_isr}: {count(number, 'partition')} wait{'s' * (number == 1)}.",
             "leaderless, N10",
             EXPOSURE,
             facts=tuple(_members_facts(rows)),
@@ -350,12 +345,14 @@ def _keep_disks(given: PlanInput) -> Iterator[Step]:
     yield Step(
         DO_NOT,
         "keep_disks",
-        f"Do not replace or wipe a disk of {joined(brokers, 'or')} before other replicas have caught up: "
-        f"{count(sum(given.alone_count.values()), 'partition')} had no other replica in the ISR or ELR.",
+        f"Wipe no disk of {joined(brokers, 'or')}: {count(sum(given.alone_count.values()), 'partition')} had no other "
+        "safe copy.",
         "last_replica_standing",
         EXPOSURE,
-        facts=tuple(f"Broker {b} alone: {count(given.alone_count[b], 'partition')}." for b in brokers),
-        predictions=("If such a disk is lost, acknowledged records are gone.",),
+        facts=tuple(
+            f"Broker {b} alone in the ISR and ELR: {count(given.alone_count[b], 'partition')}." for b in brokers
+        ),
+        predictions=("If such a disk is lost before others have caught up, acknowledged records are gone.",),
         brokers=brokers,
         **about({**row, "finding_id": None} for row in given.alone),
     )
@@ -370,7 +367,7 @@ def _check_leaders(given: PlanInput) -> Iterator[Step]:
     yield Step(
         CHECK,
         "check_leaders",
-        "Check that every partition has a leader, and that every replica is back in the ISR."
+        "Check that every partition has a leader and every replica is in the ISR."
         + (f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else ""),
         "leaderless, last_replica_standing",
         EXPOSURE,

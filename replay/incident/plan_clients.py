@@ -72,6 +72,7 @@ def clients(
     facts, predictions, actions = [], [], list[Action]()
     if proven:
         facts += [_first_lost(row) for row in proven[:MOST_PLACES]]
+        predictions.append("Groups may have read records that are gone, and transactions may stay open.")
         predictions.append(
             "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
             "fails if that is none (KIP-320)."
@@ -94,15 +95,14 @@ def clients(
         actions.append(Action(lists, value=None if number is None else str(number), partitions=partitions))
     if left_out:
         facts.append(f"{left_out} more windows were not read for this plan: kraft-forensics findings.")
-    named = [f"who read and wrote the {len({place(row) for row in proven})} partitions with a proven loss"]
-    named = (
-        named if len({place(row) for row in proven}) != 1 else ["who read and wrote the partition with a proven loss"]
-    )
+    number = len({place(row) for row in proven})
+    lossy = "the partition" if number == 1 else f"the {number} partitions"
+    named = [f"consumers and transactions of {lossy} that lost records"]
     named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
     yield Step(
         CHECK,
         "check_clients",
-        f"Check {' and '.join(named)}: groups may have read records that are gone, transactions may stay open.",
+        f"Check {' and '.join(named)}.",
         "hwm_regression, P1" + (", coordinator_partition" if internal else ""),
         _CONCERNED,
         facts=tuple(dict.fromkeys(facts)),

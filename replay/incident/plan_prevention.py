@@ -81,7 +81,7 @@ def prevention(
         facts.append(f"The controllers' release has {ticket}.")
     rows = list(longest[:MOST_LONGEST])
     if rows:
-        texts.append("check why partitions stood one failure from a loss for long")
+        texts += [] if texts else ["check why partitions had one safe copy for long"]
         facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in rows]
     if not texts:
         return []
@@ -89,7 +89,7 @@ def prevention(
         Step(
             LATER,
             "prevent_next",
-            f"Once every replica is in the ISR: {'; '.join(texts)}.",
+            f"Once all are in sync: {'; '.join(texts)}.",
             "last_replica_standing, H1, H2" + (", rule_mismatch" if known_bugs else ""),
             EXPOSURE,
             facts=tuple(facts),

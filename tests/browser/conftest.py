@@ -40,13 +40,6 @@ class Shown:
         return int(str(first)), int(str(last))
 
 
-def summary_on_paper(page: Page) -> bytes:
-    """The page as PDF without its appendices."""
-    hidden = "@media print { .appendix, .appendix ~ *, main ~ * { display: none !important; } }"
-    page.evaluate("css => { document.querySelector('style').textContent += css; }", hidden)
-    return page.pdf(prefer_css_page_size=True)
-
-
 def sheets(pdf: bytes) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", pdf))
 

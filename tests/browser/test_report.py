@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.report.page import render_report
-from tests.browser.conftest import CAPTURES, Open, Shown, sheets, summary_on_paper
+from tests.browser.conftest import CAPTURES, Open, Shown, sheets
 from tests.support.report_rows import counted, events, report, small_report
 from tests.unit.jobs.report.test_page import HOSTILE_TOPICS
 
@@ -171,9 +171,9 @@ def test_without_a_script_the_page_is_complete(open_page: Open, unclean: Path) -
     assert widths[0] is not None
     assert widths[1] is not None
     assert widths[0]["width"] == pytest.approx(widths[1]["width"], abs=1)
-    without.page.locator("article.finding .by-time").first.check()
-    assert without.page.locator("article.finding .to-scale").first.is_visible()
-    assert not without.page.locator("article.finding .per-state").first.is_visible()
+    folded = without.page.locator("article.finding").last
+    folded.locator(".window > summary").click()
+    assert folded.locator("svg.timeline").is_visible()
 
 
 @pytest.mark.parametrize("width", [420, 760, 1280])
@@ -183,10 +183,22 @@ def test_nothing_is_wider_than_the_window(open_page: Open, unclean: Path, width:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_on_paper_a_summary_of_three_pages_comes_first(open_page: Open, pages: dict[str, Path], name: str) -> None:
-    page = open_page(pages[name]).page
-    whole = sheets(page.pdf(prefer_css_page_size=True))
-    assert 1 <= sheets(summary_on_paper(page)) <= 3 < whole
+def test_on_paper_it_has_at_most_six_pages(open_page: Open, pages: dict[str, Path], name: str) -> None:
+    assert 1 <= sheets(open_page(pages[name]).page.pdf(prefer_css_page_size=True)) <= 6
+
+
+def test_before_anything_is_opened_the_page_has_six_screens(open_page: Open, unclean: Path) -> None:
+    page = open_page(unclean).page
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 900
+    assert page.locator("details.window[open]").count() == 1
+
+
+def test_the_text_for_a_ticket_is_copied(open_page: Open, unclean: Path) -> None:
+    page = open_page(unclean, permissions=["clipboard-read", "clipboard-write"]).page
+    page.click("details.ticket > summary")
+    page.click("details.ticket .copy-button")
+    page.locator("details.ticket .copy-button", has_text="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("**LOST: at least 170 ")
 
 
 @pytest.mark.parametrize("topic", HOSTILE_TOPICS)

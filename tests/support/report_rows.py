@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from evidence.tables import QUARANTINE
 from jobs.incident.captured import Captured
+from jobs.incident.document import PageOne
 from jobs.incident.events import Events
 from jobs.incident.order import KEYS, LASTED, LASTED_AT_LEAST
 from jobs.incident.plan import as_row
@@ -15,7 +16,8 @@ from jobs.report.rows import ReportInput, Totals
 from jobs.report.totals import exposure_groups
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
-from replay.incident.answer import COLUMNS, Scope, answer
+from replay.incident.answer import COLUMNS, Scope, answer, losses, unknowns
+from replay.incident.page_one import page_one
 from replay.incident.plan import make_plan
 from replay.incident.plan_input import PlanInput
 from replay.incident.start_order import ELR, ON, Waiting
@@ -118,10 +120,21 @@ def counted(findings: list[dict[str, Any]]) -> Totals:
 
 
 def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer that jobs/incident/answer.py loads for these findings."""
+    """The answer that jobs/incident/document.py loads for these findings."""
     windows = pa.Table.from_pylist([f for f in findings if f["kind"] == "hwm_regression"], schema=FINDINGS)
     gaps = [each for each in findings if each["kind"] == "evidence_gap"]
     return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))
+
+
+def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any], given: PlanInput | None = None) -> dict[str, Any]:
+    """Page one of these findings: broker 1 was elected uncleanly in each window, after broker 3."""
+    found = answered(findings)
+    election = {"cause": "unclean_by_config", "previous_leader": 3, "isr_before": [], "elr_before": [3], "cut": False}
+    more = election | {"elected_ms": START_MS + 20_000, "start_offset": 110}
+    windows = [row | more for row in (*found["proven"], *found["undecided"])]
+    words = page_one(found, windows, [], [], given or PlanInput())
+    texts = {"losses": losses(found), "unknown": [*unknowns(found)], "plan": [step["text"] for step in plan["steps"]]}
+    return PageOne(**texts, **words).model_dump()
 
 
 def keys_of(findings: list[dict[str, Any]]) -> pa.Table:
@@ -189,6 +202,7 @@ def captured() -> Captured:
 def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
     given: dict[str, Any] = {
         "totals": counted(findings),
+        "page_one": page_one_of(findings, values.get("plan", {"steps": []})),
         "answer": answered(findings),
         "plan": {"steps": [], "fill_in": {}},
         "causes": {},

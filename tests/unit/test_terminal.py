@@ -30,7 +30,7 @@ COMMANDS = {
     "findings": ["findings", "--limit", "12"],
     "verdict": ["verdict"],
     "explain": ["explain", "ac1562"],
-    "describe": ["describe", "--topic", "ledger", "--at-offset", "400"],
+    "describe": ["describe", "--topic", "ledger", "--at-offset", "300"],
     "run": ["run", str(CAPTURE)],
 }
 # Lines to copy are never broken: commands of tools, records as JSON, and what identifies a file.

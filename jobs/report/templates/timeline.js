@@ -9,6 +9,8 @@
     const target = byId(decodeURIComponent(location.hash.slice(1)));
     if (!target) return null;
     let folded = false;
+    const fold = target.querySelector(":scope > details.fold");
+    if (fold && !fold.open) { fold.open = true; folded = true; }
     for (let each = target; each; each = each.parentElement) {
       if (each.tagName === "DETAILS" && !each.open) { each.open = true; folded = true; }
     }

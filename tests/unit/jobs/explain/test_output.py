@@ -149,21 +149,22 @@ def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) ->
         ("b", "waits", None, None, None, None, None),
         ("c", "elected", 1, 0, 80, 70, 70),
         ("d", "elected", 2, None, None, None, 9),
+        ("e", "waits", None, None, None, None, None),
     ]
     rows = [dict(zip(names, pick, strict=True)) | {"explanation": "why"} for pick in picks]
     print_explained(Explained(FINDING, rows, []), DocumentFormat.TABLE)
     lines = capsys.readouterr().out.splitlines()
     begin = lines.index("What other policies would have done (hypothetical: none of this happened)")
-    assert lines[begin + 1 : begin + 10] == [
+    assert lines[: begin - 1][-1] == "Evidence: none besides the explanation"
+    assert lines[begin + 1 :] == [
         "  a: elected, broker 3; last known (epoch, log end): (0, 150); would lose 0 or more offsets",
         "    why",
-        "  b: waits",
+        "  b, e: waits",
         "    why",
         "  c: elected, broker 1; last known (epoch, log end): (0, 80); would lose 70 offsets",
         "    why",
         "  d: elected, broker 2; would lose 0 to 9 offsets",
         "    why",
-        "",
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from evidence.tables import BROKER_LOG_EVENTS, NODE_CLOCKS
-from jobs.incident.answer import load_answer
+from jobs.incident.document import load_answer
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement

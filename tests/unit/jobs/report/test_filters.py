@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.report.filters import duration_text, is_legal_topic, loss_text, topic_text, utc_text, visible
+from jobs.report.filters import duration_text, is_legal_topic, lost_text, topic_text, utc_text, visible
 from jobs.report.page import render_report
 from tests.support.report_rows import START_MS, finding, report
 
@@ -16,14 +16,14 @@ from tests.support.report_rows import START_MS, finding, report
         (70, 75, "70–75"),
         (70, None, "≥ 70"),
         (None, 75, "≤ 75"),
-        (None, None, "unknown"),
+        (None, None, "not known"),
         (0, 0, "0"),
-        (0, None, "≥ 0"),
+        (0, None, "not known"),
     ],
 )
 def test_loss_is_worded_by_its_bounds(low: int | None, high: int | None, text: str) -> None:
     one = finding(loss_min=low, loss_max=high)
-    assert loss_text(one) == text
+    assert lost_text(one) == text
     assert f'<td class="num loss">{text}</td>' in render_report(report([one]))
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.partition_svg import PLOT_WIDTH, draw_timeline
+from jobs.report.partition_svg import draw_timeline
 from jobs.report.states import MAX_STATES, around_window, lanes_of
 from tests.support.report_page import Page
-from tests.support.report_rows import START_MS, TOPIC_ID, finding, history, placed, report, state
+from tests.support.report_rows import TOPIC_ID, finding, history, placed, report, state
 
 
 def test_a_timeline_has_a_lane_per_replica_and_a_tick_per_state() -> None:
@@ -23,27 +21,6 @@ def test_a_timeline_has_a_lane_per_replica_and_a_tick_per_state() -> None:
     assert page.of_class("g", "judged") == 1
     assert page.of_class("rect", "recovering") == 2  # one state and the legend's
     assert page.of_class("rect", "leaderless") == 2
-
-
-def test_to_scale_a_state_is_as_wide_as_it_lasted() -> None:
-    """The window lasts 20 s: as much is shown before and after it, and the states in it are 10 s each."""
-    states = around_window(placed(history()), finding())
-    html = str(draw_timeline(states, finding(), "f-x", to_scale=True))
-    strips = [float(width) for width in re.findall(r'<rect class="strip(?: none)?" [^>]*width="([\d.]+)"', html)]
-    assert strips == pytest.approx([PLOT_WIDTH / 6] * 3 + [PLOT_WIDTH / 3], abs=0.2)
-    assert "to scale: the window, and as much before and after it" in html
-    assert html.count('class="state"') == 0
-
-
-def test_states_of_which_one_has_no_time_have_no_scale() -> None:
-    states = [*history()[:3], state(130, 1, [1, 3], timestamp_ms=None)]
-    assert draw_timeline(around_window(placed(states), finding()), finding(), "f-x", to_scale=True) is None
-
-
-def test_a_clock_that_ran_backwards_draws_nothing_backwards() -> None:
-    states = [state(100 + n, n % 3, [3], timestamp_ms=START_MS + (20_000, 15_000, 25_000, 1)[n % 4]) for n in range(12)]
-    html = str(draw_timeline(around_window(placed(states), finding()), finding(), "f-x", to_scale=True))
-    assert not re.search(r'(?:width|height)="-', html)
 
 
 def test_a_leader_that_has_no_lane_is_not_drawn() -> None:

@@ -72,7 +72,9 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     wanted[Section.OTHER_RULES] = ["p8", "p7", "p6", "p5"]
     assert {name: sorted(some) for name, some in ids.items()} == {name: sorted(some) for name, some in wanted.items()}
     assert _sorted(loaded.totals.groups) == _sorted(counted(rows).groups)
-    assert loaded.answer["text"][0].startswith("LOST: at least 12 acknowledged records in 3 partitions of 1 topic")
+    assert loaded.answer["text"][0].startswith(
+        "LOST: at least 12 acknowledged records of ledger-0, ledger-1 and ledger-2"
+    )
     page = render_report(loaded)
     for name in Section:
         command = f"kraft-forensics findings --section {name} --cluster {CLUSTER} --limit 9"
@@ -140,7 +142,7 @@ def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_who
     assert "at least 210 acknowledged" in whole.read_text(encoding="utf-8").replace("exactly", "at least")
     page = narrowed.read_text(encoding="utf-8")
     assert "Narrowed to topic ledger, the start to 2023-11-14 22:14:20.000 UTC." in page
-    assert "LOST: at least 70 acknowledged records in 1 partition of 1 topic" in page
+    assert "LOST: at least 70 acknowledged records of ledger-0" in page
     assert 'id="f-hwm-1"' in page
     assert 'id="f-b"' not in page
     assert 'id="f-c"' not in page
@@ -155,7 +157,10 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("form", "start"), [("md", "# Kafka"), ("markdown", "# Kafka"), ("json", "{"), ("html", "<!")])
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("md", "**LOST"), ("markdown", "**LOST"), ("postmortem", "# Postmortem"), ("json", "{"), ("html", "<!")],
+)
 def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
     lake = lake_of(tmp_path, [finding()])
     lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))

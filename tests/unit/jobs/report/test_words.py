@@ -19,8 +19,8 @@ from tests.support.report_rows import finding, report, small_report, window_reas
 def test_the_answer_adds_up_proven_losses() -> None:
     findings = [finding("a"), finding("b", partition=1, loss_min=5, loss_max=9), finding("c", verdict="possible")]
     page = Page(render_report(report(findings)))
-    assert "LOST: at least 75 acknowledged records in 2 partitions of 1 topic (ledger), between " in page.text
-    assert "Not known: 1 more window is undecided" in page.text
+    assert "LOST: at least 75 acknowledged records of ledger-0 and ledger-1, between " in page.text
+    assert "MAY ALSO HAVE LOST records of ledger-0: at most 70 acknowledged records." in page.text
     assert "ledger: at least 75 and at most 149 lost in 2 partitions, 1 window undecided" in page.text
 
 

@@ -18,6 +18,7 @@ KEYS = [
     "tool_version",
     "log",
     "report",
+    "page_one",
     "answer",
     "plan",
     "rule_versions",
@@ -40,6 +41,7 @@ def group(kind: str, verdict: str, severity: str = "medium", findings: int = 1, 
 
 def summary(*groups: dict[str, Any], states: int = 10, **more: Any) -> Summary:
     given = {
+        "page_one": {"losses": []},
         "answer": {"status": "not_lost"},
         "plan": {"steps": [], "fill_in": {}},
         "witnesses": [],

@@ -11,14 +11,14 @@ import pytest
 from replay.arrow.schemas import FINDINGS
 from replay.findings.sentences import WINDOW_SENTENCES
 from replay.findings.statements import statement
-from replay.incident.answer import COLUMNS, MOST_WINDOWS, Scope, answer, proven_text, sentences, undecided_text
+from replay.incident.answer import COLUMNS, MOST_WINDOWS, Scope, answer, proven_text, undecided_text
 from replay.incident.missing import MISSING, CapturedLogs
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
 
 SCOPE = Scope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
 ACKS = "Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more."
 MORE = statement("missing_high_watermark_ceiling", [3])
-CEILING = "nothing bounds the high watermark from above"
+CEILING = "how far the high watermark had come"
 
 
 def asked(*windows: dict[str, Any], scope: Scope = SCOPE) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def test_the_first_sentence_has_amount_place_and_time() -> None:
     audit = {"topic": "audit", "topic_id": "other", "partition": 1, "end_timestamp_ms": START_MS + 90_000}
     found = asked(finding("a", loss_max=None), finding("b", partition=2), finding("c", loss_min=30, **audit))
     assert found["text"][0] == (
-        "LOST: at least 170 acknowledged records in 3 partitions of 2 topics (ledger, audit), "
+        "LOST: at least 170 acknowledged records of ledger-0, ledger-2 and audit-1, "
         "between 2023-11-14 22:13:30 and 22:14:50 UTC."
     )
     assert (found["status"], found["complete"], found["lost"]["records_max"]) == ("lost", True, None)
 
 
 def test_an_amount_is_exact_only_if_nothing_is_open() -> None:
-    assert "LOST: exactly 70 acknowledged records in 1 partition" in asked(finding(), excluded())["text"][0]
+    assert "LOST: exactly 70 acknowledged records of ledger-0, " in asked(finding(), excluded())["text"][0]
     for more in (finding("b", loss_max=71), open_window(), open_window(loss_max=1)):
         assert asked(finding(), more)["text"][0].startswith("LOST: at least ")
     gap = replace(SCOPE, gaps=[{"rule": "offset_gap", "explanation": "Offsets 4 to 9 are missing."}], gap_count=1)
@@ -66,8 +66,16 @@ def test_a_loss_whose_window_never_closed_has_no_end() -> None:
     ("windows", "text"),
     [
         ([], "No acknowledged record was lost: the log has no window in which one could have been."),
-        ([excluded()], "No acknowledged record was lost: the only window is excluded."),
-        ([excluded(str(n)) for n in range(12)], "No acknowledged record was lost: all 12 windows are excluded."),
+        (
+            [excluded()],
+            "No acknowledged record was lost: the evidence rules it out for the only window in which one could have "
+            "been.",
+        ),
+        (
+            [excluded(str(n)) for n in range(12)],
+            "No acknowledged record was lost: the evidence rules it out for all 12 windows in which one could have "
+            "been.",
+        ),
     ],
 )
 def test_nothing_was_lost_only_if_every_window_is_excluded(windows: list[dict[str, Any]], text: str) -> None:
@@ -80,12 +88,10 @@ def test_an_undecided_window_is_not_known_and_says_what_to_capture(verdict: str 
     found = asked(open_window(verdict=verdict), excluded())
     assert found["status"] == "not_known"
     assert found["text"][:2] == [
-        f"Not known: 1 window is undecided, because {CEILING} (1).",
-        "It can have cost more: no upper bound is known.",
+        "MAY HAVE LOST records of ledger-0, between 2023-11-14 22:13:30 and 22:13:50 UTC: no upper limit is known.",
+        f"Not known: {CEILING} (1 window). To know it, capture server.log and state-change.log of broker 3, from the "
+        "election to the next start.",
     ]
-    assert found["text"][2].startswith(
-        "To decide it, capture for 1 window: server.log and state-change.log of broker 3,"
-    )
     assert "No acknowledged record was lost" not in " ".join(found["text"])
 
 
@@ -95,9 +101,12 @@ def test_undecided_windows_are_ranked_by_what_they_can_have_cost() -> None:
     assert [row["loss_max"] for row in found["undecided"]] == [None, 90, 7, 5]
     bounded = asked(*rows[2:])
     assert bounded["undecided_max"] == 97
-    assert "Together they can have cost at most 97 acknowledged records." in bounded["text"]
+    assert bounded["text"][0] == (
+        "MAY HAVE LOST records of ledger-2 and ledger-3, between 2023-11-14 22:13:30 and 22:13:50 UTC: at most 97 "
+        "acknowledged records."
+    )
     assert undecided_text(bounded["undecided"][0]) == (
-        f"ledger-2: at most 90, between 2023-11-14 22:13:30 and 22:13:50 UTC; {CEILING} (finding 90)"
+        f"ledger-2: at most 90, between 2023-11-14 22:13:30 and 22:13:50 UTC; not known: {CEILING} (finding 90)"
     )
 
 
@@ -113,7 +122,7 @@ def test_missing_evidence_is_counted_by_window_with_its_brokers() -> None:
         "missing_log_end": (1, [1]),
         "bounds_open": (1, []),
     }
-    assert "the known bounds allow a loss and do not prove one (1)" in found["text"][0]
+    assert "Not known: whether records were lost: the evidence allows both (1 window)." in found["text"]
 
 
 def with_logs(*brokers: int, booted: tuple[int, ...] = ()) -> Scope:
@@ -122,18 +131,18 @@ def with_logs(*brokers: int, booted: tuple[int, ...] = ()) -> Scope:
 
 
 def captures(found: dict[str, Any]) -> list[str]:
-    return [text for text in found["text"] if text.startswith("To decide") or "captured logs" in text]
+    return [text for text in found["text"] if "To know it" in text or "captured logs" in text]
 
 
 def test_logs_that_were_captured_are_not_asked_for() -> None:
-    nothing_left = "The captured logs of broker 3 cover that time and do not decide it."
+    nothing_left = "Not known: The captured logs of broker 3 cover that time and do not decide it."
     assert captures(asked(open_window(), scope=with_logs(3))) == [nothing_left]
     (missing,) = asked(open_window(), scope=with_logs(3))["missing"]
     assert (missing["capture"], missing["capture_windows"], missing["logged"]) == (None, 0, [3])
     # Of the other broker; and of a window that goes on after the lines.
     other = open_window("o", reason=[statement("missing_high_watermark_ceiling", [5])])
     to_capture, rest = captures(asked(open_window(), other, scope=with_logs(3)))
-    assert to_capture.startswith("To decide them, capture for 1 window: server.log and state-change.log of broker 5,")
+    assert "capture (for 1 of them) server.log and state-change.log of broker 5," in to_capture
     assert rest == nothing_left
     for window in (open_window(end_timestamp_ms=None), open_window(end_timestamp_ms=START_MS + 60_001)):
         assert "server.log and state-change.log of broker 3," in captures(asked(window, scope=with_logs(3)))[0]
@@ -154,9 +163,7 @@ def test_what_is_left_to_capture_beside_logs() -> None:
         (floor, with_logs(3), "server.log and state-change.log of all replicas, from before the election on."),
     ]
     for reason, scope, text in cases:
-        assert captures(asked(open_window(reason=reason), scope=scope))[0].startswith(
-            f"To decide it, capture for 1 window: {text}"
-        )
+        assert f"To know it, capture {text}" in captures(asked(open_window(reason=reason), scope=scope))[0]
     for reason, scope in (([process], with_logs(3, booted=(3,))), (floor, with_logs(3, 4))):
         assert asked(open_window(reason=reason), scope=scope)["missing"][0]["capture"] is None
 
@@ -168,9 +175,12 @@ def test_every_statement_about_missing_evidence_is_known() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"states": 0}, "Not known: no state of any partition could be replayed."),
-        ({"conflicts": ["log_conflict"]}, "Not known: the captures contradict each other (log_conflict)."),
-        ({"gap_count": 2}, "Not known: evidence is missing or unreadable in 2 places, so windows may be missing."),
+        ({"states": 0}, "A LOSS CANNOT BE RULED OUT: No state of any partition could be replayed."),
+        (
+            {"conflicts": ["log_conflict"]},
+            "A LOSS CANNOT BE RULED OUT: The captures contradict each other (log conflict).",
+        ),
+        ({"gap_count": 2}, "A LOSS CANNOT BE RULED OUT: Evidence is missing or unreadable in 2 places, so windows"),
     ],
 )
 def test_what_hides_windows_is_not_known(change: dict[str, Any], text: str) -> None:
@@ -179,7 +189,7 @@ def test_what_hides_windows_is_not_known(change: dict[str, Any], text: str) -> N
     found = asked(excluded(), scope=scope)
     assert found["status"] == "not_known"
     assert found["text"][0].startswith(text)
-    assert ("offset_gap: Offsets 4 to 9 are in no captured file." in found["text"]) == ("gap_count" in change)
+    assert ("Offsets 4 to 9 are in no captured file." in found["text"]) == ("gap_count" in change)
     assert found["topics"][0]["records_max"] is None
 
 
@@ -191,10 +201,24 @@ def test_topics_are_told_apart_by_id_and_the_worst_is_first() -> None:
     assert found["topics"][0]["partitions_lost"] == 1
 
 
-def test_names_are_written_as_the_caller_wants() -> None:
+def test_a_name_that_kafka_refuses_is_escaped() -> None:
     found = asked(finding(topic="a\x1b[31m"))
-    assert "(<a>)" in sentences(found, lambda topic: f"<{topic[0]}>")[0]
-    assert proven_text(found["proven"][0], lambda topic: "t").startswith("t-0: 70 lost, from offset 500 on, between ")
+    assert "of a\\x1b[31m-0, between" in found["text"][0]
+    assert proven_text(found["proven"][0]).startswith("a\\x1b[31m-0: 70 lost, from offset 500 on, between ")
+
+
+def test_many_partitions_are_counted_and_the_worst_named() -> None:
+    found = asked(*(finding(str(n), partition=n) for n in range(7)))
+    assert found["text"][0].startswith(
+        "LOST: exactly 490 acknowledged records in 7 partitions, ledger-0, ledger-1, ledger-2, ledger-3, ledger-4 and "
+        "2 more, between"
+    )
+
+
+def test_a_guess_is_called_one() -> None:
+    leaning = {"likely": "lost", "likely_rule": "a rule", "likely_right": 3, "likely_of": 4}
+    (guess,) = [text for text in asked(open_window(**leaning))["text"] if "guess" in text]
+    assert guess == "Not known: A guess, not a verdict: 1 window likely lost records (ledger-0)."
 
 
 def test_figures_of_damaged_files_do_not_overflow() -> None:

@@ -61,7 +61,7 @@ def test_no_command_names_a_topic_that_was_deleted_since(current: dict[str, str]
 def test_groups_are_those_of_the_lost_partitions() -> None:
     rows = [lost("__consumer_offsets", 7, verdict="possible"), lost("__consumer_offsets", 3, verdict="possible")]
     (found,) = clients(rows, {TOPIC_ID: 50}, {}, 0)
-    assert found.text.startswith("Check the consumer groups of __consumer_offsets: ")
+    assert found.text.startswith("Check the consumer groups of __consumer_offsets.")
     assert found.facts == (
         "An id belongs to the partition abs(hashCode(id)) mod 50 of __consumer_offsets; concerned: 3, 7.",
     )

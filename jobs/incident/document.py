@@ -1,0 +1,223 @@
+"""Load the incident of a cluster from the lake, for every medium that shows it: the answer, page one, the plan, and the
+chains of causes.
+
+Page one is made once, here: the terminal, the ticket, the postmortem and the HTML page render it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict
+
+from evidence.broker_logs.anchors import with_utc
+from evidence.tables import NODE_CLOCKS
+from jobs.incident.deleted import load_deleted
+from jobs.incident.focus import ALL, Focus
+from jobs.incident.plan import as_row, load_input
+from jobs.lake.lake import Lake
+from replay.cluster.boots import BOOT_COLUMNS, boots_of
+from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
+from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer, losses, unknowns
+from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
+from replay.incident.missing import STATE_CHANGES, CapturedLogs
+from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
+from replay.incident.page_one import page_one
+from replay.incident.plan import make_plan
+from replay.loss.verdicts import PROVEN
+
+Row = dict[str, Any]
+
+_TIMES = ("logged_at_ms", "logged_at_utc_ms")
+_PLACE = ("topic_id", "partition")
+_ELECTED = (*_PLACE, "topic", "offset", "timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
+_STARTS = ("finding_id", "start_offset", "reason")
+_CUT = "contradicted_by_truncation"
+
+
+class Moment(BaseModel):
+    """Something that happened. proven: whether a proven loss is about it."""
+
+    at_ms: int
+    text: str
+    proven: bool
+
+
+class Cause(BaseModel):
+    """Windows of one cause. text: a sentence; cause, leader: of their elections."""
+
+    text: str
+    cause: str | None
+    leader: int | None
+    from_ms: int | None
+    elected_ms: int | None
+    until_ms: int | None
+    finding_ids: list[str]
+
+
+class PageOne(BaseModel):
+    """What a person reads first; docs/verdict.md has the keys."""
+
+    model_config = ConfigDict(frozen=True)
+
+    losses: list[str]
+    cause: str
+    incidents: list[Cause]
+    incident_count: int
+    now: list[str]
+    timeline: list[Moment]
+    unknown: list[str]
+    prevention: list[str]
+    plan: list[str]
+
+
+class Incident(BaseModel):
+    """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md."""
+
+    model_config = ConfigDict(frozen=True)
+
+    page_one: PageOne
+    answer: Row
+    plan: Row
+
+
+def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
+    """The incident of a cluster. focus: what findings it is about; the plan is of the whole cluster."""
+    given, found = load_input(lake, cluster), load_answer(lake, cluster, focus)
+    steps = make_plan(given)
+    windows = _windows(lake, cluster, [*found["proven"], *found["undecided"]])
+    brokers = pa.array(sorted({b for row in windows for b in _members(row)}), pa.int32())
+    sessions = lake.read("broker_history", cluster, SESSIONS, pc.field("broker_id").isin(brokers))
+    words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
+    page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
+    return Incident(page_one=page, answer=found, plan=as_row(steps))
+
+
+def _members(window: Row) -> set[int]:
+    leaders = (window["previous_leader"], window["recorded_leader"])
+    return {b for b in (*leaders, *window["isr_before"], *window["elr_before"]) if b is not None and b >= 0}
+
+
+def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:
+    """Windows of an answer as page_one.py needs them."""
+    if not rows:
+        return []
+    found = pc.field("finding_id").isin([row["finding_id"] for row in rows])
+    more = {row["finding_id"]: row for row in lake.rows("findings", cluster, _STARTS, found)}
+    offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
+    elections = {
+        tuple(row[name] for name in (*_PLACE, "offset")): row
+        for row in lake.rows("elections", cluster, _ELECTED, pc.field("offset").isin(offsets))
+    }
+
+    def window(row: Row) -> Row:
+        election = elections.get((row["topic_id"], row["partition"], row["election_offset"]), {})
+        reason = more[row["finding_id"]]["reason"] or ()
+        return {
+            **row,
+            "start_offset": more[row["finding_id"]]["start_offset"],
+            "cut": any(s["code"] == _CUT and row["recorded_leader"] in (s["brokers"] or ()) for s in reason),
+            "cause": election.get("cause"),
+            "previous_leader": election.get("previous_leader"),
+            "elected_ms": election.get("timestamp_ms"),
+            **{name: election.get(name) or [] for name in ("isr_before", "elr_before")},
+        }
+
+    return [window(row) for row in rows]
+
+
+def _leaderless(lake: Lake, cluster: str, windows: Sequence[Row]) -> list[Row]:
+    """The states without a leader of the windows' partitions, up to the last election."""
+    last = max((row["election_offset"] for row in windows if row["election_offset"] is not None), default=None)
+    if last is None:
+        return []
+    topics = pa.array(sorted({row["topic_id"] for row in windows if row["topic_id"] is not None}), pa.string())
+    where = pc.field("topic_id").isin(topics) & (pc.field("leader") < 0) & (pc.field("offset") < last)
+    columns = (*_PLACE, "topic", "offset", "timestamp_ms")
+    rows: list[Row] = lake.read("partition_history", cluster, columns, where).sort_by("offset").to_pylist()
+    return rows
+
+
+def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
+    """The answer of a cluster, as docs/verdict.md describes it. focus: what findings it is about."""
+    within = focus.findings()
+    kind = pc.field("kind")
+    shown = ("finding_id", "rule", "start_offset", "explanation")
+    gaps = lake.read("findings", cluster, shown, (kind == EVIDENCE_GAP) & within)
+    order = [(name, "ascending") for name in ("start_offset", "rule", "finding_id")]
+    grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
+    faults = lake.read("findings", cluster, ("kind",), grave & (kind != HWM_REGRESSION) & within)
+    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
+    scope = Scope(
+        gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
+        gap_count=len(gaps),
+        conflicts=faults["kind"].unique().to_pylist(),
+        states=lake.count("partition_history", cluster),
+        until_ms=pc.max(ends).as_py(),
+        logs=_captured_logs(lake, cluster),
+        deleted=load_deleted(lake, cluster),
+    )
+    return answer(lake.read("findings", cluster, COLUMNS, (kind == HWM_REGRESSION) & within), scope)
+
+
+def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
+    lines = lake.read("broker_log_events", cluster, ("node_id", *_TIMES, "kind"))
+    of_brokers = lines.filter(pc.is_in(lines["kind"], pa.array(STATE_CHANGES)))["node_id"].unique().drop_null()
+    lines = lines.filter(pc.is_in(lines["node_id"], of_brokers)).group_by("node_id")
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    first, last = (
+        with_utc(lines.aggregate([(n, which) for n in _TIMES]).rename_columns(["node_id", *_TIMES]), clocks).to_pylist()
+        for which in ("min", "max")
+    )
+    ends = {row["node_id"]: row["logged_at_utc_ms"] for row in last}
+    spans = {row["node_id"]: (row["logged_at_utc_ms"], ends[row["node_id"]]) for row in first}
+    booted = (
+        lake.read("boot_ids", cluster, ("node_id",), pc.is_valid(pc.field("boot_id")))["node_id"].unique().to_pylist()
+    )
+    return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
+
+
+def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, list[str]]:
+    """finding_id -> its chain of causes, for those of the findings that are windows with a proven loss."""
+    proven = [f for f in findings if f["kind"] == HWM_REGRESSION and f["verdict"] == PROVEN]
+    proven = [f for f in proven if f["election_offset"] is not None and f["topic_id"] is not None]
+    if not proven:
+        return {}
+    last = max(f["election_offset"] for f in proven)
+    topics = pa.array(sorted({f["topic_id"] for f in proven}), pa.string())
+    partitions = pa.array(sorted({f["partition"] for f in proven}), pa.int32())
+    of_places = (
+        pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions) & (pc.field("offset") <= last)
+    )
+    states: dict[Any, list[Row]] = defaultdict(list)
+    for row in lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist():
+        states[row["topic_id"], row["partition"]].append(row)
+    elected = pc.field("offset").isin(pa.array(sorted({f["election_offset"] for f in proven}), pa.int64()))
+    elections = {
+        (row["topic_id"], row["partition"], row["offset"]): row
+        for row in lake.rows("elections", cluster, (*_PLACE, *ELECTION), of_places & elected)
+    }
+    sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
+    boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
+    logs = _node_logs(lake, cluster, {row["broker_id"] for row in sessions})
+    return {
+        f["finding_id"]: chain(
+            f,
+            states[f["topic_id"], f["partition"]],
+            sessions,
+            elections.get((f["topic_id"], f["partition"], f["election_offset"])),
+            boots,
+            logs,
+        )
+        for f in proven
+    }
+
+
+def _node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
+    events = lake.read("broker_log_events", cluster, EVENTS, pc.field("kind").isin(EVENT_KINDS))
+    events = with_utc(events, lake.read("node_clocks", cluster, NODE_CLOCKS.names))
+    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), brokers)

@@ -1,0 +1,283 @@
+"""Page one of an incident: its cause, what happened in words, what is down, what would have prevented it.
+
+Every sentence is a fact of the log, the bound of a finding, or says that it is a prediction. A cause is named for a
+proven loss only: for other windows the sentence says what made a loss possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from replay.incident.answer import LOST, places
+from replay.incident.causes import is_away
+from replay.incident.plan_input import PlanInput
+from replay.incident.plan_step import count, is_active, joined
+from replay.loss.verdicts import PROVEN
+
+Row = Mapping[str, Any]
+
+# Elections this close to each other, of one leader and for one reason, are one incident.
+_NEAR_MS = 60_000
+# What happened this long before the first window is part of the timeline.
+_BEFORE_MS = 60_000
+MOST_INCIDENTS, MOST_MOMENTS = 20, 40
+_SHOWN = 3
+_CONFIG = "unclean.leader.election.enable"
+# Cause of an election -> how the leader came to lead. {b}: the broker, {p}: the partitions.
+_LED = {
+    "isr": "broker {b}, in the ISR, came to lead {p}",
+    "elr": "broker {b}, in the ELR, came to lead {p}",
+    "last_known_leader": "broker {b}, the last known leader, led {p} again",
+    "unclean_by_config": f"{_CONFIG} let broker {{b}} lead {{p}}",
+    "unclean_by_administrator": "an administrator forced broker {b} to lead {p}",
+    "unclean": "an unclean election let broker {b} lead {p}",
+    "preferred": "broker {b}, the preferred replica, came to lead {p}",
+    "reassignment": "a reassignment let broker {b} lead {p}",
+    "cancelled_reassignment": "a cancelled reassignment let broker {b} lead {p}",
+    "directory_failure": "broker {b} came to lead {p} after a log directory failed",
+}
+_UNKNOWN = "broker {b} came to lead {p}"
+_UNCLEAN = ("unclean", "unclean_by_config", "unclean_by_administrator", "last_known_leader")
+
+
+def page_one(
+    answer: Row,
+    windows: Sequence[Row],
+    sessions: Sequence[Row],
+    leaderless: Sequence[Row],
+    given: PlanInput,
+) -> dict[str, Any]:
+    """The words of page one: keys as in docs/verdict.md.
+
+    answer: of replay/incident/answer.py. windows: its proven and undecided ones, each with `verdict`, of its election
+    `cause`, `previous_leader`, `isr_before`, `elr_before` and `elected_ms` (null if not captured), and `cut`: whether
+    the new leader's log lost its end before. sessions: SESSIONS by offset. leaderless: states without a leader
+    {topic_id, topic, partition, offset, timestamp_ms}, by offset. given: the cluster at the log's end."""
+    found = _incidents(windows)
+    return {
+        "cause": _cause(answer, found),
+        "incidents": [_as_row(each) for each in found[:MOST_INCIDENTS]],
+        "incident_count": len(found),
+        "now": list(_now(given, answer)),
+        "timeline": _timeline(windows, found, sessions, leaderless)[:MOST_MOMENTS],
+        "prevention": list(_prevention(found)),
+    }
+
+
+def _incidents(windows: Sequence[Row]) -> list[list[Row]]:
+    """The windows by cause: those with a proven loss first, then by time."""
+    groups: list[list[Row]] = []
+    for row in sorted(windows, key=lambda r: (r["elected_ms"] or 0, r["topic"], r["partition"] or 0)):
+        near = (g for g in groups if _reason(g[-1]) == _reason(row) and _is_near(g[-1], row))
+        if (group := next(near, None)) is not None:
+            group.append(row)
+        else:
+            groups.append([row])
+    return sorted(groups, key=lambda group: not _proven(group))
+
+
+def _reason(row: Row) -> tuple[Any, ...]:
+    return row["cause"], row["recorded_leader"]
+
+
+def _is_near(a: Row, b: Row) -> bool:
+    return (b["elected_ms"] or 0) - (a["elected_ms"] or 0) <= _NEAR_MS
+
+
+def _proven(windows: Iterable[Row]) -> list[Row]:
+    return [row for row in windows if row["verdict"] == PROVEN]
+
+
+def _led(windows: Sequence[Row]) -> str:
+    first = windows[0]
+    leader = first["recorded_leader"]
+    return _LED.get(first["cause"] or "", _UNKNOWN).format(b="?" if leader is None else leader, p=places(windows))
+
+
+def _short(windows: Sequence[Row]) -> str:
+    """The cause of a proven loss."""
+    if any(row["cut"] for row in windows):
+        return f"{_led(windows)}, whose log lost its end around then"
+    return _led(windows) + ("" if windows[0]["cause"] in _UNCLEAN else " with a log that lacked records")
+
+
+def _cause(answer: Row, found: Sequence[Sequence[Row]]) -> str:
+    """The cause of what is proven, in one sentence; what made a loss possible if none is."""
+    if answer["status"] == LOST:
+        causes = [_short(rows) for group in found if (rows := _proven(group))]
+        return _sentence("; ".join([*causes[:_SHOWN], *_more(causes)]))
+    if not found:
+        return ""
+    causes = [_led(group) for group in found]
+    shown = "; ".join([*causes[:_SHOWN], *_more(causes)])
+    return f"No loss is proven. One is possible where {shown}."
+
+
+def _more(texts: Sequence[str]) -> list[str]:
+    return [f"{len(texts) - _SHOWN} more causes"] if len(texts) > _SHOWN + 1 else list(texts[_SHOWN:])
+
+
+def _sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a config's name."""
+    return text + "." if text.startswith(_CONFIG) else text[:1].upper() + text[1:] + "."
+
+
+def _as_row(windows: Sequence[Row]) -> dict[str, Any]:
+    """An incident: its sentence, the windows, and when it began and was over."""
+    ends = [row["end_timestamp_ms"] for row in windows]
+    return {
+        "text": _sentence(f"{_led(windows)}: {_outcome(windows)}"),
+        "cause": windows[0]["cause"],
+        "leader": windows[0]["recorded_leader"],
+        "from_ms": min((r["start_timestamp_ms"] for r in windows if r["start_timestamp_ms"] is not None), default=None),
+        "elected_ms": windows[0]["elected_ms"],
+        "until_ms": None if None in ends else max(ends),
+        "finding_ids": [row["finding_id"] for row in windows],
+    }
+
+
+def _outcome(windows: Sequence[Row]) -> str:
+    """What was lost, as far as it is proven."""
+    proven, rest = _proven(windows), [row for row in windows if row["verdict"] != PROVEN]
+    texts = []
+    if proven:
+        low = sum(row["loss_min"] or 0 for row in proven)
+        exact = all(row["loss_min"] == row["loss_max"] for row in proven)
+        of = f" of {places(proven)}" if rest else ""
+        texts.append(f"{'' if exact else 'at least '}{count(low, 'record')}{of} lost")
+    if rest:
+        texts.append(f"a loss{f' of {places(rest)}' if proven else ''} is possible")
+    return ", ".join(texts)
+
+
+def _now(given: PlanInput, answer: Row) -> Iterator[str]:
+    """How the cluster stood when the captured log ended."""
+    known = {broker for broker, row in given.brokers.items() if row["incarnation_id"] is not None}
+    down = sorted(broker for broker in known if not is_active(given.brokers, broker))
+    if down:
+        yield (
+            "All brokers are down." if len(down) == len(known) > 1 else f"{_have(joined(down), len(down), 'is')} down."
+        )
+    waiting, alone = sum(each.count for each in given.waiting), sum(given.alone_count.values())
+    if waiting:
+        yield f"{_have(count(waiting, 'partition'), waiting)} no leader."
+    if alone:
+        yield f"{_have(count(alone, 'partition'), alone)} one safe copy left."
+    if answer["replayed_states"] and not (down or waiting or alone):
+        yield "Every broker is up; every partition has a leader and more than one safe copy."
+
+
+def _have(subject: str, number: int, verb: str = "has") -> str:
+    plural = {"has": "have", "is": "are"}[verb]
+    return f"{subject[:1].upper()}{subject[1:]} {verb if number == 1 else plural}"
+
+
+def _timeline(
+    windows: Sequence[Row], found: Sequence[Sequence[Row]], sessions: Sequence[Row], leaderless: Sequence[Row]
+) -> list[dict[str, Any]]:
+    """What happened, a row for each second: {at_ms, text, proven: whether a proven loss is about it}."""
+    moments: list[tuple[int, int, bool, str]] = []  # time, order within a second, proven, text
+    for at_ms, broker, came, text in _comings_and_goings(sessions):
+        about = [row for row in windows if _concerns(row, broker, at_ms, came)]
+        if about:
+            moments.append((at_ms, 0, bool(_proven(about)), f"broker {broker} {text}"))
+    began: dict[str, Row] = {}
+    for state in leaderless:
+        for window in windows:
+            if _within(window, state):
+                began.setdefault(window["finding_id"], {**window, "since_ms": state["timestamp_ms"]})
+    for at_ms, rows in _by_second(began.values(), "since_ms"):
+        moments.append((at_ms, 1, bool(_proven(rows)), f"no leader: {places(rows)}"))
+    for at_ms, rows in (pair for group in found for pair in _by_second(group, "elected_ms")):
+        how = " uncleanly" if rows[0]["cause"] in _UNCLEAN else ""
+        elected = f"broker {rows[0]['recorded_leader']} elected{how} for {places(rows)}"
+        moments.append((at_ms, 2, bool(_proven(rows)), f"{elected}: {_outcome(rows)}"))
+    for at_ms, rows in _by_second(
+        [w for w in _proven(windows) if w["elected_ms"] != w["end_timestamp_ms"]], "end_timestamp_ms"
+    ):
+        moments.append((at_ms, 3, True, f"enough replicas in sync again: {places(rows)}"))
+    seconds = groupby(sorted(moments), key=lambda moment: moment[0] // 1000)
+    rows = [_second(list(group)) for _, group in seconds]
+    chosen = sorted(rows, key=lambda row: not row["proven"])[:MOST_MOMENTS]
+    return sorted(chosen, key=lambda row: row["at_ms"])
+
+
+def _second(moments: Sequence[tuple[int, int, bool, str]]) -> dict[str, Any]:
+    text = "; ".join(dict.fromkeys(text for *_, text in moments))
+    return {"at_ms": moments[0][0], "text": text, "proven": any(proven for _, _, proven, _ in moments)}
+
+
+def _concerns(window: Row, broker: int, at_ms: int, came: bool) -> bool:
+    """Whether a broker's departure or return is part of a window: a return only before its election."""
+    start, elected, end = (window[name] for name in ("start_timestamp_ms", "elected_ms", "end_timestamp_ms"))
+    members = (window["previous_leader"], window["recorded_leader"], *window["isr_before"], *window["elr_before"])
+    if broker not in members or start is None:
+        return False
+    if came:
+        return start <= at_ms < (elected or start) and broker != window["recorded_leader"]
+    return start - _BEFORE_MS <= at_ms and (end is None or at_ms <= end)
+
+
+def _within(window: Row, state: Row) -> bool:
+    """Whether a partition's state is one between the window's begin and its election."""
+    start, election = window["start_offset"], window["election_offset"]
+    same = all(window[name] == state[name] for name in ("topic_id", "partition"))
+    return same and start is not None and election is not None and start <= state["offset"] < election
+
+
+def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
+    """(time, rows) of each second of the column `name`."""
+    found: dict[int, list[Row]] = {}
+    for row in sorted((row for row in rows if row[name] is not None), key=lambda row: row[name]):
+        found.setdefault(row[name] // 1000, []).append(row)
+    return [(group[0][name], group) for group in found.values()]
+
+
+def _comings_and_goings(sessions: Sequence[Row]) -> Iterator[tuple[int, int, bool, str]]:
+    """(time, broker, whether it came, what it did) of each departure and return with a time."""
+    by_broker: dict[int, list[Row]] = {}
+    for row in sessions:
+        by_broker.setdefault(row["broker_id"], []).append(row)
+    for broker, rows in by_broker.items():
+        for number, (before, after) in enumerate(pairwise(rows), 1):
+            came = is_away(before) and not is_away(after)
+            if after["timestamp_ms"] is not None and is_away(before) != is_away(after):
+                text = "is back" if came else _went(before, after, rows[number:])
+                yield after["timestamp_ms"], broker, came, text
+
+
+def _went(before: Row, after: Row, later: Sequence[Row]) -> str:
+    if after["incarnation_id"] is None:
+        return "was unregistered"
+    if after["broker_epoch"] != before["broker_epoch"]:
+        return "started again, unnoticed until then"
+    if after["in_controlled_shutdown"]:
+        return "is shutting down"
+    back = next((row for row in later if row["broker_epoch"] != before["broker_epoch"]), None)
+    unclean = back is not None and back["restart_class"] == "unclean"
+    return "is gone (not a clean stop)" if unclean else "is gone"
+
+
+def _prevention(found: Sequence[Sequence[Row]]) -> Iterator[str]:
+    """What Kafka's rules would have done instead, for each proven cause: predictions."""
+    seen: dict[str, list[Row]] = {}
+    for group in found:
+        if rows := _proven(group):
+            seen.setdefault(rows[0]["cause"] or "", []).extend(rows)
+    for cause, rows in seen.items():
+        if (what := _INSTEAD.get(cause)) is not None:
+            yield what.format(p=places(rows), then=_waits(rows))
+
+
+_INSTEAD = {
+    "unclean_by_config": f"with {_CONFIG}=false, {{p}} {{then}}",
+    "unclean_by_administrator": "without the forced election, {p} {then}",
+    "unclean": f"with {_CONFIG}=false and no forced election, {{p}} {{then}}",
+}
+
+
+def _waits(rows: Sequence[Row]) -> str:
+    members = sorted({broker for row in rows for broker in (*row["isr_before"], *row["elr_before"])})
+    return f"would have waited for {joined(members, 'or')}" if members else "would have had no leader"
