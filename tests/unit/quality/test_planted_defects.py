@@ -9,16 +9,14 @@ import pytest
 
 from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
-from quality.catalogue import CHECKS
-from quality.check import Check, Limits, Outcome
-from quality.digests import DIGESTS
-from quality.run import InMemory, run
+from quality.check import Check, Limits, checks
+from quality.run import InMemory, Outcome, run
 from tests.support.paths import capture
 from tests.support.planted import PLANTED
 from tests.support.planting import Plant, Tables, tables_of
 
 CLEAN = ("unclean", "elr", "diverge", "jbod-4.0.2", "logs-4.1.1")  # tests/slow has the others
-OF = {check.full_name: check for check in CHECKS}
+OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
 
 
@@ -45,16 +43,12 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
 
 
 def outcome(check: Check, tables: Tables) -> Outcome:
-    return run([check], InMemory({name: tables[name] for name in _read_by(check)}), LIMITS)[check.full_name]
-
-
-def _read_by(check: Check) -> set[str]:
-    return {DIGESTS[name].table if name in DIGESTS else name for name in check.needs}
+    return run([check], InMemory(tables), LIMITS)[check.full_name]
 
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
-    found = run(CHECKS, InMemory(lakes.tables(name)), LIMITS)
+    found = run(checks(), InMemory(lakes.tables(name)), LIMITS)
     assert {check: result.sample for check, result in found.items() if result.broken} == {}
     assert sum(result.checked for result in found.values()) > 1000
 
@@ -77,4 +71,4 @@ def test_every_expectation_of_every_table_has_a_defect() -> None:
 @pytest.mark.parametrize("name", ["unclean", "jbod-4.0.2"])
 def test_tables_without_rows_break_nothing(lakes: Lakes, name: str) -> None:
     empty = Tables({table: rows.slice(0, 0) for table, rows in lakes.tables(name).items()})
-    assert [check for check, result in run(CHECKS, InMemory(empty), LIMITS).items() if result.broken] == []
+    assert [check for check, result in run(checks(), InMemory(empty), LIMITS).items() if result.broken] == []
