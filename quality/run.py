@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from quality.check import Check, Limits, columns_read, digests_of, needs_of
+from quality.check import Check, Limits, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
 _CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
@@ -182,6 +182,8 @@ class _Task:
                 self._made.add(name)
 
     def outcome(self, check: Check, rows: Rows) -> Outcome:
+        if check.scope is Scope.ROW and not len(rows):
+            return Outcome()
         query, most = check.statements[0], self._limits.sample_rows
         found = self._ask(f"from ({query}) limit {most}")
         names, violations = [column[0] for column in found.description or ()], found.fetchall()
