@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from jobs.lake.lake import Lake
@@ -72,3 +73,17 @@ def test_every_expectation_of_every_table_has_a_defect() -> None:
 def test_tables_without_rows_break_nothing(lakes: Lakes, name: str) -> None:
     empty = Tables({table: rows.slice(0, 0) for table, rows in lakes.tables(name).items()})
     assert [check for check, result in run(checks(), InMemory(empty), LIMITS).items() if result.broken] == []
+
+
+@pytest.mark.parametrize("values", [(-1,), (1,), (-1, 1)], ids=["least", "largest", "both"])
+def test_numbers_of_damaged_evidence_raise_no_error(lakes: Lakes, values: tuple[int, ...]) -> None:
+    """The least and the largest number that a column can have, in every row."""
+    tables = Tables(lakes.tables("unclean"))
+    for name, rows in tables.items():
+        for at, field in enumerate(rows.schema):
+            if pa.types.is_signed_integer(field.type):
+                most = (1 << field.type.bit_width - 1) - 1
+                column = [most if values[row % len(values)] > 0 else -most - 1 for row in range(len(rows))]
+                tables[name] = tables[name].set_column(at, field, pa.array(column, field.type))
+    found = run(checks(), InMemory(tables), LIMITS)
+    assert sum(result.broken for result in found.values()) > 100
