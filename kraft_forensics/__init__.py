@@ -54,7 +54,7 @@ def open(
 
 
 def duckdb(lake: str | Path | Sequence[str | Path], cluster: str | None = None) -> DuckDBPyConnection:
-    """A connection to DuckDB, in memory, with a lake's tables and views; starts no JVM. Needs the extra `duckdb`.
+    """A connection to DuckDB, in memory, with a lake's tables and views; starts no JVM.
 
     lake: its folder or URL; or several, whose rows each table and view has together. The tables are those of now:
     connect again to see later ones. Times have the zone UTC. cluster: its id, if they are to have its rows alone; None:

@@ -1,14 +1,28 @@
-"""What a check is: an expectation about rows of tables, whose violations are worked out as rows."""
+"""What a check is: a SQL file whose rows break an expectation, with a comment at its head that says what is expected.
+
+quality/checks/<table>/<name>.sql is a check of one table. One of quality/checks/shared/ is a check of each table that
+its head names; {table}, {key}, {subject} (the key without its last column) and the rules of quality/checks/tables.toml
+stand for the table's own. A second statement gives figures to keep, met or not: their name and value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from quality.columns import Array, Rows, Tables
+SHARED, EVERY = "shared", "every table"
+_FILES = files("quality")
+_FIELD = re.compile(r"(?:^|; )(meaning|action|tables|kind|severity|scope|key): ", re.MULTILINE)
+_TABLE = re.compile(r"\b(?:from|join) (\w+)")
 
 
 class Kind(StrEnum):
@@ -23,24 +37,20 @@ class Kind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a check must see at once. ROWS: any rows of its table, and all of the other tables, which are small or
-    digests. VALUE: all rows of its table that have the same value in the last column of its key. TOPIC: all rows of
-    some topics, by id. NAME: rows of its table and all rows of the topics that they name in the column `topic`.
-    CLUSTER: all rows of a cluster."""
+    """What a check must see at once. ROW: any rows of its table, and all of the others. TOPIC: all rows of some topics,
+    of every table that has topic ids, and all of the others. CLUSTER: all rows of a cluster."""
 
-    ROWS = "rows"
-    VALUE = "value"
+    ROW = "row"
     TOPIC = "topic"
-    NAME = "name"
     CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Thresholds (conf/defaults.toml, [quality]). reading_gap_ms: a reading covers the time after it for so long.
-    covered_share: least share of a window to be covered. reading_age_ms: a source's newest reading may be so much older
-    than the log's end. print_delay_ms: a printed state may be so much older than the time it was printed. sample_rows:
-    violations to name."""
+    """Thresholds (conf/defaults.toml, [quality]), `$name` in SQL. reading_gap_ms: a reading covers the time after it
+    for so long. covered_share: least share of a window to be covered. reading_age_ms: a source's newest reading may be
+    so much older than the log's end. print_delay_ms: a printed state may be so much older than the time it was printed.
+    sample_rows: violations to name."""
 
     reading_gap_ms: int = 60_000
     covered_share: float = 0.5
@@ -50,75 +60,184 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Violations:
-    """Rows that break an expectation. at: their numbers in `rows`; checked: how many rows were looked at; text: more
-    about the row of that number. measured: figures to keep, met or not."""
+class Values:
+    """What a table's values must be (quality/checks/tables.toml)."""
 
-    rows: Rows
-    at: Array
-    checked: int
-    text: Callable[[int], str] | None = None
-    measured: Mapping[str, float] = field(default_factory=dict)
+    key: tuple[str, ...]
+    by_topic: bool
+    not_null: tuple[str, ...]
+    one_of: Mapping[str, tuple[str, ...]]
+    least: Mapping[str, int]
+    ordered: tuple[tuple[str, str], ...]
+
+    def in_sql(self) -> dict[str, str]:
+        """What stands for the placeholders of a shared check. {broken}: where a rule is broken; {why}: which ones."""
+        rules = list(self._rules())
+        key = [f'"{column}"' for column in self.key]
+        return {
+            "{key}": ", ".join(key),
+            "{subject}": ", ".join(key[:-1]) or "true",
+            "{broken}": " or ".join(condition for _, condition in rules),
+            "{why}": ", ".join(f"case when {condition} then '{wrong}' end" for wrong, condition in rules),
+        }
+
+    def _rules(self) -> Iterator[tuple[str, str]]:
+        """What is wrong, and the SQL condition that finds it."""
+        for name in self.not_null:
+            yield f"{name} is null", f'"{name}" is null'
+        for name, values in self.one_of.items():
+            listed = ", ".join(f"'{value}'" for value in values)
+            yield f"{name} is none of its values", f'"{name}" not in ({listed})'
+        for name, least in self.least.items():
+            yield f"{name} is below {least}", f'"{name}" < {least}'
+        for low, high in self.ordered:
+            yield f"{low} is above {high}", f'"{low}" > "{high}"'
+
+    @property
+    def meaning(self) -> str:
+        parts = [f"{', '.join(self.not_null)}: not null"] if self.not_null else []
+        parts += [f"{name}: one of {', '.join(values)}" for name, values in self.one_of.items()]
+        parts += [f"{name}: at least {least}" for name, least in self.least.items()]
+        return "; ".join([*parts, *(f"{low} not above {high}" for low, high in self.ordered)]) + "."
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An expectation. name: unique in its table. meaning: what must hold. action: what to do where it does not. needs:
-    the columns that `find` reads, by table or digest (quality/digests.py); fields of structs as dotted paths. key:
-    columns that name a violation."""
+    """An expectation. name: unique in its table. meaning: what must hold. action: what to do where it does not. key:
+    columns that name a violation. statements: the query whose rows are the violations (`why`: more about one), and
+    maybe one for figures. shared: whether other tables have it, too."""
 
     table: str
     name: str
     kind: Kind
     meaning: str
     action: str
-    find: Callable[[Tables, Limits], Violations]
-    needs: Mapping[str, tuple[str, ...]]
     key: tuple[str, ...]
-    scope: Scope = Scope.CLUSTER
-    warns: bool = False
+    scope: Scope
+    warns: bool
+    statements: tuple[str, ...]
+    shared: bool = False
 
     @property
     def full_name(self) -> str:
         return f"{self.table}.{self.name}"
 
 
-@dataclass(slots=True)
-class Outcome:
-    """How often a check was broken. sample: the first violations, as text. measured: as in Violations."""
-
-    checked: int = 0
-    broken: int = 0
-    sample: list[str] = field(default_factory=list)
-    measured: dict[str, float] = field(default_factory=dict)
-
-    def add(self, check: Check, found: Violations, most: int) -> None:
-        self.checked += found.checked
-        self.broken += len(found.at)
-        self.measured |= found.measured
-        for number in found.at[: max(0, most - len(self.sample))]:
-            self.sample.append(_text(check, found, int(number)))
-
-    def merge(self, later: Outcome, most: int) -> None:
-        self.checked += later.checked
-        self.broken += later.broken
-        self.measured |= later.measured
-        self.sample += later.sample[: max(0, most - len(self.sample))]
+@cache
+def values() -> dict[str, Values]:
+    """What the values of each table must be."""
+    found = tomllib.loads((_FILES / "checks" / "tables.toml").read_text("utf-8"))
+    return {table: _values(about) for table, about in found.items()}
 
 
-def _text(check: Check, found: Violations, number: int) -> str:
-    row = found.rows.table.select([n for n in check.key if n in found.rows.table.column_names]).slice(number, 1)
-    parts = [f"{name}={_short(value)}" for name, value in row.to_pylist()[0].items() if value is not None]
-    if found.text is not None:
-        parts.append(found.text(number))
-    return ", ".join(parts)
+def _values(about: Mapping[str, Any]) -> Values:
+    one_of = {column: tuple(allowed) for column, allowed in about.get("one_of", {}).items()}
+    ordered = tuple((low, high) for low, high in about.get("ordered", ()))
+    key, not_null = tuple(about["key"]), tuple(about.get("not_null", ()))
+    return Values(key, about.get("by_topic", False), not_null, one_of, about.get("least", {}), ordered)
 
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+@cache
+def checks() -> tuple[Check, ...]:
+    """All checks, by table and name."""
+    folders = [folder for folder in (_FILES / "checks").iterdir() if folder.is_dir()]
+    sources = [(folder.name, file) for folder in folders for file in folder.iterdir() if file.name.endswith(".sql")]
+    found = (
+        check
+        for folder, file in sources
+        for check in parsed(folder, file.name.removesuffix(".sql"), file.read_text("utf-8"))
+    )
+    return tuple(sorted(found, key=lambda check: check.full_name))
 
 
-def broken(rows: Rows, mask: Array, text: Callable[[int], str] | None = None) -> Violations:
-    """The rows where `mask` is true, of all rows."""
-    return Violations(rows, np.flatnonzero(mask), len(rows), text)
+def parsed(folder: str, name: str, text: str) -> Iterator[Check]:
+    """The checks that a file makes. folder: a table, or `shared`.
+
+    Errors: KeyError for a head without one of its fields, ValueError for a kind, severity or scope that there is not.
+    """
+    head, sql = _head_and_body(text)
+    parts = _FIELD.split(head)
+    about = {field: " ".join(value.split()) for field, value in zip(parts[1::2], parts[2::2], strict=True)}
+    kind, scope, key = Kind(about["kind"]), Scope(about["scope"]), tuple(about["key"].split(", "))
+    warns = ("error", "warn").index(about["severity"]) == 1
+    check = Check(folder, name, kind, about["meaning"], about["action"], key, scope, warns, _statements(sql))
+    if folder != SHARED:
+        yield check
+        return
+    for table in values() if about["tables"] == EVERY else about["tables"].split(", "):
+        own = values()[table]
+        words = {"{key}": ", ".join(own.key), "{rules}": own.meaning}
+        yield replace(
+            check,
+            table=table,
+            meaning=_filled(check.meaning, words),
+            key=tuple(dict.fromkeys(_filled(about["key"], words).split(", "))),
+            scope=Scope.CLUSTER if scope is Scope.TOPIC and not own.by_topic else scope,
+            statements=_statements(_filled(sql, {"{table}": table, **own.in_sql()})),
+            shared=True,
+        )
+
+
+@cache
+def digests() -> dict[str, str]:
+    """By name the query that makes a small table of large ones, which checks read like a table."""
+    found = [(file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in (_FILES / "digests").iterdir()]
+    return {name: _head_and_body(text)[1] for name, text in found}
+
+
+def fingerprint(table: str) -> str:
+    """Identifies what is expected of a table: it changes with its expectations' names, meanings and queries."""
+    own = [check for check in checks() if check.table == table]
+    return sha256("\n".join(map(repr, own)).encode()).hexdigest()[:16]
+
+
+def digests_of(checks: Iterable[Check]) -> dict[str, str]:
+    """The digests that checks read."""
+    read = {name for check in checks for query in check.statements for name in _TABLE.findall(query)}
+    return {name: query for name, query in digests().items() if name in read}
+
+
+def needs_of(checks: Iterable[Check], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:
+    """As `columns_read`, of checks: each reads its own key, too, as the rows of its table are counted. What digests
+    read is not among it."""
+    return columns_read((text for c in checks for text in (*c.statements, f"{c.key} from {c.table}")), schemas)
+
+
+def all_needs(checks: Sequence[Check], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:
+    """As `needs_of`, with what digests read."""
+    digested = columns_read(digests_of(checks).values(), schemas)
+    found = needs_of(checks, schemas)
+    return {name: tuple({*found.get(name, ()), *digested.get(name, ())}) for name in found.keys() | digested.keys()}
+
+
+def columns_read(queries: Iterable[str], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:
+    """The columns that queries read, by table. A query is taken to read each column of its tables whose name it has; of
+    a struct the fields that it names, as dotted paths. schemas: of the tables."""
+    found: dict[str, dict[str, None]] = {}
+    for query in queries:
+        words = set(re.findall(r"\w+", query))
+        for table in set(_TABLE.findall(query)) & schemas.keys():
+            columns = [path for field in schemas[table] if field.name in words for path in _paths(field, query)]
+            found.setdefault(table, {}).update(dict.fromkeys(columns or schemas[table].names[:1]))
+    return {table: tuple(columns) for table, columns in found.items()}
+
+
+def _paths(field: pa.Field, query: str) -> Sequence[str]:
+    named = re.findall(rf"\b({field.name}\.\w+)", query) if pa.types.is_struct(field.type) else []
+    return sorted(set(named)) or [field.name]
+
+
+def _head_and_body(text: str) -> tuple[str, str]:
+    lines = text.splitlines()
+    head = [line.removeprefix("-- ") for line in lines if line.startswith("--")]
+    return "\n".join(head), "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def _statements(sql: str) -> tuple[str, ...]:
+    return tuple(statement.strip() for statement in re.split(r";\n", sql) if statement.strip())
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text

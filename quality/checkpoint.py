@@ -1,21 +1,21 @@
-"""Run the suites on violations, by pandas or by Spark, and write Data Docs."""
+"""Run the suites on violations, and write Data Docs."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 # Set before the import: otherwise the library tries to send usage events.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 
-from quality.check import Check, Outcome
+from quality.check import Check
+from quality.run import Outcome
 from quality.suites import frame, suite
 
 
@@ -24,12 +24,11 @@ def run_suites(
     found: Mapping[str, Outcome],
     warns: Mapping[str, bool],
     docs: Path,
-    to_spark: Callable[[Any], Any] | None = None,
 ) -> dict[str, bool]:
     """Validate what was found against the suite of each table, and write Data Docs to `docs` (docs/index.html).
 
-    warns: as in `suite`. to_spark: makes a Spark DataFrame of one of pandas; None: pandas validates. Returns by full
-    name whether the expectation is met. Errors: OSError for pages that cannot be written.
+    warns: as in `suite`. Returns by full name whether the expectation is met. Errors: OSError for pages that cannot be
+    written.
     """
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
@@ -40,8 +39,7 @@ def run_suites(
     }
     context.add_data_docs_site(site_name="lake", site_config=site)
     context.delete_data_docs_site(site_name="local_site")
-    sources = context.data_sources
-    source = sources.add_spark(name="lake") if to_spark else sources.add_pandas(name="lake")
+    source = context.data_sources.add_pandas(name="lake")
     met = {}
     for table in dict.fromkeys(check.table for check in checks):
         own = [check for check in checks if check.table == table]
@@ -57,8 +55,7 @@ def run_suites(
             validation_definitions=[context.validation_definitions.add(definition)],
             result_format={"result_format": "BASIC", "partial_unexpected_count": len(violations)},
         )
-        given = {"dataframe": to_spark(violations) if to_spark else violations}
-        outcome = context.checkpoints.add(checkpoint).run(batch_parameters=given)
+        outcome = context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": violations})
         for run in outcome.run_results.values():
             for result in run.results:
                 met[f"{table}.{result.expectation_config.kwargs['column']}"] = bool(result.success)

@@ -1,42 +1,101 @@
-"""Run checks over tables: over all rows of a cluster, or over parts of them, in one process or in several."""
+"""Run checks in DuckDB: over all rows of a cluster, or over parts of them, in one process or in several."""
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
+import duckdb
 import pyarrow as pa
 
-from quality.check import Check, Limits, Outcome, Scope
-from quality.columns import Rows, Tables, encoded
-from quality.digests import DIGESTS
+from quality.check import Check, Limits, Scope, columns_read, digests_of, needs_of
 
-Needs = Mapping[str, tuple[str, ...]]
+# What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
+_CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
+_PARAMETER = re.compile(r"\$(\w+)")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How often a check was broken. checked: rows of its table. sample: the first violations, as text. measured:
+    figures to keep, met or not."""
+
+    checked: int = 0
+    broken: int = 0
+    sample: list[str] = field(default_factory=list)
+    measured: dict[str, float] = field(default_factory=dict)
+
+    def merge(self, later: Outcome, most: int) -> None:
+        self.checked += later.checked
+        self.broken += later.broken
+        self.measured |= later.measured
+        self.sample += later.sample[: max(0, most - len(self.sample))]
+
+
 Outcomes = dict[str, Outcome]
+
+
+class Stream:
+    """Rows of a table that are read again, piece by piece, whenever DuckDB asks for them. rows: how many. error: why
+    reading them failed."""
+
+    def __init__(self, rows: int, schema: pa.Schema, pieces: Callable[[], Iterable[pa.Table]]) -> None:
+        self.rows = rows
+        self.error: Exception | None = None
+        self._schema = schema
+        self._pieces = pieces
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for piece in self._pieces():
+                yield from piece.cast(self._schema).to_batches()
+        except Exception as error:
+            self.error = error
+            raise
+
+
+Rows: TypeAlias = pa.Table | Stream
+Needs = Mapping[str, tuple[str, ...]]
 
 
 class Part(Protocol):
     """Some rows of a cluster, and the checks that they are for."""
 
     @property
-    def checks(self) -> Sequence[str]:
-        """Full names."""
+    def checks(self) -> Sequence[Check]: ...
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """The columns of every table."""
         ...
 
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        """The rows, once or piece by piece; each piece is all that a check of these must see at once. Columns of
-        strings are dictionary-encoded."""
+    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        """The rows, once or piece by piece; each piece is all that a check of these must see at once."""
+        ...
+
+    def whole(self, table: str, columns: Sequence[str]) -> Rows:
+        """All rows of a table, for a digest."""
         ...
 
 
 class Source(Protocol):
     """Where tables are read from."""
 
-    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
-        """What a function, which can be pickled, returns for each part. All parts together are every row that each
-        check must see."""
+    def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
+        """What a function, which can be pickled, returns for the parts of each task. All parts together are every row
+        that each check must see."""
         ...
 
 
@@ -44,70 +103,107 @@ class InMemory:
     """Tables that are small enough to be held: one part, for all checks."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self._rows = {name: Rows(with_codes(table)) for name, table in tables.items()}
-        for name, digest in DIGESTS.items():
-            if digest.table in tables and {*digest.columns} <= {*tables[digest.table].column_names}:
-                self._rows[name] = Rows(digest.of(self._rows[digest.table].table.select(digest.columns)))
+        self._tables = tables
 
-    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
-        return [function(_Held([check.full_name for check in checks], self._rows))]
+    def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
+        return [function([_Held(checks, self._tables)])]
 
 
 @dataclass(frozen=True)
 class _Held:
-    checks: Sequence[str]
-    rows: Tables
+    checks: Sequence[Check]
+    tables: Mapping[str, pa.Table]
 
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        yield {name: self.rows[name] for name in needs}
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        return {name: table.schema for name, table in self.tables.items()}
 
+    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        yield {name: self.tables[name] for name in needs}
 
-def with_codes(table: pa.Table) -> pa.Table:
-    """The table with columns of strings dictionary-encoded, which takes less memory."""
-    for number, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            table = table.set_column(number, field.name, encoded(table[field.name]))
-    return table
-
-
-def all_columns(checks: Iterable[Check]) -> dict[str, tuple[str, ...]]:
-    """The columns that checks read, by table or digest."""
-    found: dict[str, dict[str, None]] = {}
-    for check in checks:
-        for table, columns in check.needs.items():
-            found.setdefault(table, {}).update(dict.fromkeys(columns))
-    return {table: tuple(columns) for table, columns in found.items()}
-
-
-def top_level(columns: Iterable[str]) -> tuple[str, ...]:
-    """The columns that dotted paths of fields are in."""
-    return tuple(dict.fromkeys(name.partition(".")[0] for name in columns))
-
-
-def names_by_table(checks: Iterable[Check], scope: Scope) -> dict[str, list[str]]:
-    """The full names of the checks with this scope, by table."""
-    found: dict[str, list[str]] = {}
-    for check in checks:
-        if check.scope is scope:
-            found.setdefault(check.table, []).append(check.full_name)
-    return found
+    def whole(self, table: str, columns: Sequence[str]) -> Rows:
+        return self.tables[table]
 
 
 def run(checks: Sequence[Check], source: Source, limits: Limits) -> Outcomes:
     """How often each check is broken, by its full name."""
     found = {check.full_name: Outcome() for check in checks}
-    for outcomes in source.each(checks, partial(_check, checks, limits)):
+    for outcomes in source.each(checks, partial(_check, limits)):
         for name, outcome in outcomes.items():
             found[name].merge(outcome, limits.sample_rows)
     return found
 
 
-def _check(checks: Sequence[Check], limits: Limits, part: Part) -> Outcomes:
-    names = frozenset(part.checks)
-    mine = [check for check in checks if check.full_name in names]
-    found = {check.full_name: Outcome() for check in mine}
-    for tables in part.read(all_columns(mine)):
-        for check in mine:
-            rows = {name: tables[name].only(top_level((*columns, *check.key))) for name, columns in check.needs.items()}
-            found[check.full_name].add(check, check.find(rows, limits), limits.sample_rows)
+def _check(limits: Limits, parts: Sequence[Part]) -> Outcomes:
+    found: Outcomes = {}
+    config = {**_CONFIG, "temp_directory": tempfile.gettempdir()}
+    with duckdb.connect(config=config) as connection:
+        task = _Task(connection, limits)
+        for part in parts:
+            task.make_digests(part)
+            for tables in part.read(needs_of(part.checks, part.schemas)):
+                with task.registered(tables):
+                    for check in part.checks:
+                        outcome = task.outcome(check, tables[check.table])
+                        found.setdefault(check.full_name, Outcome()).merge(outcome, limits.sample_rows)
     return found
+
+
+class _Task:
+    """A connection to DuckDB, and the tables that are registered with it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, limits: Limits) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._made: set[str] = set()
+
+    @contextmanager
+    def registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
+        """Tables under their names in SQL. Errors: what reading them raised."""
+        for name, rows in tables.items():
+            self._connection.register(name, rows)
+        try:
+            yield
+        except duckdb.Error:
+            for rows in tables.values():
+                if isinstance(rows, Stream) and rows.error is not None:
+                    raise rows.error from None
+            raise
+        for name in tables:
+            self._connection.unregister(name)
+
+    def make_digests(self, part: Part) -> None:
+        """Make the digests that the part's checks read, unless an earlier part of the task had them made."""
+        for name, sql in digests_of(part.checks).items():
+            if name not in self._made:
+                needs = columns_read([sql], part.schemas)
+                with self.registered({table: part.whole(table, columns) for table, columns in needs.items()}):
+                    self._ask(f"create temp table {name} as {sql}")
+                self._made.add(name)
+
+    def outcome(self, check: Check, rows: Rows) -> Outcome:
+        if check.scope is Scope.ROW and not len(rows):
+            return Outcome()
+        query, most = check.statements[0], self._limits.sample_rows
+        found = self._ask(f"from ({query}) limit {most}")
+        names, violations = [column[0] for column in found.description or ()], found.fetchall()
+        broken = len(violations)
+        if broken == most:
+            ((broken,),) = self._ask(f"select count(*) from ({query})").fetchall()
+        measured = {name: value for query in check.statements[1:] for name, value in self._ask(query).fetchall()}
+        sample = [_named(check, dict(zip(names, row, strict=True))) for row in violations]
+        return Outcome(len(rows), broken, sample, measured)
+
+    def _ask(self, sql: str) -> duckdb.DuckDBPyConnection:
+        return self._connection.execute(sql, {name: getattr(self._limits, name) for name in _PARAMETER.findall(sql)})
+
+
+def _named(check: Check, row: Mapping[str, Any]) -> str:
+    """A violation as text: its key, and more about it."""
+    parts = [f"{name}={_short(row[name])}" for name in check.key if row.get(name) is not None]
+    return ", ".join([*parts, *([row["why"]] if row.get("why") else [])])
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

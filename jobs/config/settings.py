@@ -116,7 +116,6 @@ class ReplaySettings(_Section):
 class QualitySettings(_Section):
     """[quality]: how tables are checked."""
 
-    spark_from_rows: int = Field(ge=0)
     reading_gap_ms: int = Field(ge=1, le=MAX_DURATION_MS)
     covered_share: float = Field(ge=0, le=1)
     reading_age_ms: int = Field(ge=0, le=MAX_DURATION_MS)

@@ -3,229 +3,217 @@ topics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, power_of_two, slices_of
+from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, FilePart, pieces_of, power_of_two, read_bucket, slices_of
 from jobs.lake.tables import TABLES
-from jobs.quality.lake_tables import LakeTables
-from jobs.quality.spans import Span, spans
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
-from quality.check import Check, Scope
-from quality.columns import Array, Rows, Tables
-from quality.digests import DIGESTS
-from quality.run import InMemory, Needs, Outcomes, Part, Source, all_columns, names_by_table, top_level
+from quality.check import Check, Scope, all_needs, needs_of
+from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
 
 # Tables that may have many rows.
 _LARGE = (
     *("metadata_records", "snapshot_records", "log_end_offsets", "broker_log_events", "evidence_files"),
     *("partition_history", "cluster_metrics", "elections", "rule_differences", "findings"),
 )
-_KEYS = 4  # times as many rows of a key as of a whole row are held
-_STATES = 8  # rows of a history for each row that is compared with it
+_ALL = Bucket(0, 1)
+_SCHEMAS = {name: table.file_schema for name, table in TABLES.items()}
 
 
 def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Settings) -> Source:
     """Where the checks read a cluster's tables from. They are held in memory if they have at most
     `replay.rows_per_bucket` rows together."""
-    if sum(file.rows for name in _LARGE for file in lake.files(name, cluster)) > settings.replay.rows_per_bucket:
+    if _large_rows(lake, cluster) > settings.replay.rows_per_bucket:
         return LakeSource(lake, cluster, settings)
-    needs: dict[str, dict[str, None]] = {}
-    for name, columns in all_columns(checks).items():
-        table, read = (DIGESTS[name].table, DIGESTS[name].columns) if name in DIGESTS else (name, columns)
-        needs.setdefault(table, {}).update(dict.fromkeys(top_level(read)))
-    return InMemory({name: lake.read(name, cluster, list(columns)) for name, columns in needs.items()})
+    needs = all_needs(checks, _SCHEMAS)
+    return InMemory({name: lake.read(name, cluster, _top_level(columns)) for name, columns in needs.items()})
 
 
 class LakeSource:
     """Tables of a lake, read by tasks. `replay.rows_per_bucket` bounds the rows of each large table that a task holds
-    at once, but for the checks that must see a whole table."""
+    at once; what a check must see as a whole, DuckDB reads piece by piece."""
 
     def __init__(self, lake: Lake, cluster: str, settings: Settings) -> None:
         self._lake = lake
         self._cluster = cluster
+        self._settings = settings
         self._most = settings.replay.rows_per_bucket
         self._tables = LakeTables(lake, cluster, self._most)
-        self._settings = settings
 
-    def each(self, checks: Sequence[Check], function: Callable[[Part], Outcomes]) -> Iterable[Outcomes]:
-        rows = sum(file.rows for name in _LARGE for file in self._lake.files(name, self._cluster))
+    def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
+        rows = _large_rows(self._lake, self._cluster)
         at_once = cores(rows, self._settings)
-        parts = [
-            *self._topics(checks, at_once),
-            *self._wholes(checks),
-            *self._values(checks),
-            *self._names(checks),
-            *self._rows(checks, at_once),
-        ]
+        parts = [*self._topics(checks, at_once), *self._wholes(checks), *self._rows(checks, at_once)]
         # A task for each core: most parts take less time than starting a task does.
         most = min(at_once, len(parts))
         name = f"quality: {len(checks)} checks of {self._cluster}"
-        shares = run_tasks(
-            partial(_of_each, function), [parts[at::most] for at in range(most)], rows, self._settings, name
-        )
-        return chain.from_iterable(shares)
-
-    def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
-        """The files of each table, for checks of rows."""
-        for table, names in names_by_table(checks, Scope.ROWS).items():
-            files = [file.path for file in self._lake.files(table, self._cluster)]
-            yield from (_Files(self._tables, names, table, files[at::most]) for at in range(min(most, len(files))))
+        return run_tasks(function, [parts[at::most] for at in range(most)], rows, self._settings, name)
 
     def _topics(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """All topics, bucket by bucket, with as many parts as there are cores: each part reads the tables that are not
-        sorted by topics once. Then the rows without a topic of tables that are."""
-        of_topics = [check for check in checks if check.scope is Scope.TOPIC]
-        if not of_topics:
+        cut by topics once. Then the rows without a topic."""
+        own = [check for check in checks if check.scope is Scope.TOPIC]
+        if not own:
             return
-        names = [check.full_name for check in of_topics]
-        sliced = [name for name in all_columns(of_topics) if name in TABLES and TABLES[name].topics]
-        files = BucketFiles(self._lake, self._cluster, sliced)
+        cut = [name for name in needs_of(own, _SCHEMAS) if TABLES[name].topics]
+        files = BucketFiles(self._lake, self._cluster, cut)
         # As many buckets as replay has, so that a file is not read for two of them.
-        count = power_of_two(max(files.rows(name) for name in sliced) / self._most)
+        count = power_of_two(max(files.rows(name) for name in cut) / self._most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
-        yield from (_Topics(self._tables, names, items[at::most]) for at in range(min(most, count)))
-        of_sliced = [check.full_name for check in of_topics if check.table in sliced]
-        yield _Topics(self._tables, of_sliced, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
+        yield from (_Topics(self._tables, own, items[at::most]) for at in range(min(most, count)))
+        yield _Topics(self._tables, own, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
 
     def _wholes(self, checks: Sequence[Check]) -> Iterator[Part]:
-        """The whole cluster: for each check alone if its table is large, so that its columns are all that is held."""
-        for table, names in names_by_table(checks, Scope.CLUSTER).items():
-            for of_part in [[name] for name in names] if table in _LARGE else [names]:
-                yield _Whole(self._tables, of_part)
+        """The whole cluster: each check of a large table alone, so that only its columns are read."""
+        for table, own in _by_table(checks, Scope.CLUSTER).items():
+            for together in [[check] for check in own] if table in _LARGE else [own]:
+                yield _Whole(self._tables, together)
 
-    def _values(self, checks: Sequence[Check]) -> Iterator[Part]:
-        """Each table, span by span of the values of a key's last column."""
-        for check in (check for check in checks if check.scope is Scope.VALUE):
-            files, column = self._lake.files(check.table, self._cluster), check.key[-1]
-            found = [Span()]
-            if column == TABLES[check.table].bounds:
-                found = spans(files, -(-sum(file.rows for file in files) // (_KEYS * self._most)))
-            for span in found:
-                read = [file.path for file in files if span.may_be_in(file)]
-                yield _Values(self._tables, [check.full_name], check.table, column, span, read)
-
-    def _names(self, checks: Sequence[Check]) -> Iterator[Part]:
-        """Topics by their names, as a hash of them says."""
-        for check in (check for check in checks if check.scope is Scope.NAME):
-            rows = sum(file.rows for file in self._lake.files(check.table, self._cluster))
-            count = power_of_two(rows * _STATES / self._most)
-            for number in range(count if rows else 0):
-                yield _Names(self._tables, [check.full_name], check.table, Bucket(number, count))
+    def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
+        """The files of each table."""
+        for table, own in _by_table(checks, Scope.ROW).items():
+            files = [file.path for file in self._lake.files(table, self._cluster)]
+            yield from (_Files(self._tables, own, table, files[at::most]) for at in range(min(most, len(files))))
 
 
-def _of_each(function: Callable[[Part], Outcomes], parts: Sequence[Part]) -> list[Outcomes]:
-    return [function(part) for part in parts]
+class LakeTables:
+    """The tables of a cluster. most: rows of a piece, unless a row group has more. columns, everywhere: names, or
+    dotted paths of fields. A column that a file of an earlier release lacks is null. Strings are dictionary-encoded."""
+
+    def __init__(self, lake: Lake, cluster: str, most: int) -> None:
+        self._lake = lake
+        self._cluster = cluster
+        self._most = most
+
+    def pieces(self, name: str, columns: Sequence[str], files: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows of a table, or of some of its files, piece by piece."""
+        for file in [file.path for file in self._lake.files(name, self._cluster)] if files is None else files:
+            for part in pieces_of(self._lake.storage, f"{name}/{file}", self._most):
+                rows = self.of_parts(name, [part], columns, _ALL)
+                yield from (rows.slice(at, self._most) for at in range(0, len(rows), self._most))
+                pa.default_memory_pool().release_unused()
+
+    def held(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """All rows of a table."""
+        return pa.concat_tables([_empty(name, columns), *self.pieces(name, columns)], promote_options="permissive")
+
+    def stream(self, name: str, columns: Sequence[str]) -> Stream:
+        """All rows of a table, read when they are wanted."""
+        rows = sum(file.rows for file in self._lake.files(name, self._cluster))
+        return Stream(rows, _empty(name, columns).schema, partial(self.pieces, name, columns))
+
+    def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
+        """The rows of a bucket."""
+        found = read_bucket(self._lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
+        return pa.concat_tables(chain([_empty(name, columns)], map(_with_codes, found)), promote_options="permissive")
 
 
 @dataclass(frozen=True)
-class _Files:
+class _Part:
+    """Checks, and the tables that they are of."""
+
+    tables: LakeTables
+    checks: Sequence[Check]
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        return _SCHEMAS
+
+    def whole(self, table: str, columns: Sequence[str]) -> Rows:
+        return self.tables.stream(table, columns)
+
+
+@dataclass(frozen=True)
+class _Files(_Part):
     """Files of a table."""
 
-    tables: LakeTables
-    checks: Sequence[str]
     table: str
     files: Sequence[str]
 
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        others = {name: Rows(self.tables.whole(name, needs[name])) for name in needs if name != self.table}
+    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        others = {name: self.tables.held(name, columns) for name, columns in needs.items() if name != self.table}
         for piece in self.tables.pieces(self.table, needs[self.table], self.files):
-            yield {**others, self.table: Rows(piece)}
+            yield {**others, self.table: piece}
 
 
 @dataclass(frozen=True)
-class _Topics:
-    """Buckets of topics, one after the other; of tables without topics all rows."""
+class _Topics(_Part):
+    """Buckets of topics, one after the other; of tables without topic ids all rows."""
 
-    tables: LakeTables
-    checks: Sequence[str]
     items: Sequence[BucketItem]
 
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        sliced = self.items[0].parts
-        others = {name: self.tables.whole(name, needs[name]) for name in needs if name not in sliced}
+    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        cut = {name: self._columns(name, columns) for name, columns in needs.items() if name in self.items[0].parts}
+        others = {name: self.tables.held(name, columns) for name, columns in needs.items() if name not in cut}
         for item in self.items:
-            found = {name: Rows(_of_bucket(table, item.bucket)) for name, table in others.items()}
-            for name, parts in item.parts.items():
-                if name in needs:
-                    found[name] = Rows(self.tables.of_parts(name, parts, needs[name], item.bucket))
+            found = {name: _of_bucket(rows, item.bucket) for name, rows in others.items()}
+            for name, columns in cut.items():
+                found[name] = self.tables.of_parts(name, item.parts[name], columns, item.bucket)
             yield found
 
-
-@dataclass(frozen=True)
-class _Values:
-    """The rows of a table in a span of values of a column."""
-
-    tables: LakeTables
-    checks: Sequence[str]
-    table: str
-    column: str
-    span: Span
-    files: Sequence[str]
-
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        found = self.tables.pieces(self.table, needs[self.table], self.files)
-        if not self.span.is_all:
-            found = (piece.filter(pa.array(self.span.has(Rows(piece).ints(self.column)))) for piece in found)
-        yield {self.table: Rows(pa.concat_tables(found))}
+    def _columns(self, name: str, columns: Sequence[str]) -> Sequence[str]:
+        """The columns, and that with the topic ids."""
+        return tuple(dict.fromkeys((*columns, ".".join(TABLES[name].topics))))
 
 
 @dataclass(frozen=True)
-class _Names:
-    """The rows of a table whose topic's name has a hash, and those of other tables with these names or without one."""
+class _Whole(_Part):
+    """All rows of a cluster; those of large tables piece by piece."""
 
-    tables: LakeTables
-    checks: Sequence[str]
-    table: str
-    bucket: Bucket
-
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        own = Rows(self._where(self.table, needs[self.table], self._is_own))
-        if not len(own):
-            return
-        names = frozenset(own.table["topic"].unify_dictionaries().unique().to_pylist())
-        found = {self.table: own}
-        for name in needs.keys() - {self.table}:
-            if "topic" in needs[name]:
-                found[name] = Rows(
-                    self._where(name, needs[name], lambda rows: rows.in_set("topic", names) | ~rows.valid("topic"))
-                )
-            else:
-                found[name] = Rows(self.tables.whole(name, needs[name]))
-        yield found
-
-    def _is_own(self, rows: Rows) -> Array:
-        found: Array = np.maximum(slices_of(rows.table["topic"], self.bucket.count), 0) == self.bucket.number
-        return found
-
-    def _where(self, name: str, columns: Sequence[str], holds: Callable[[Rows], Array]) -> pa.Table:
-        pieces = map(Rows, self.tables.pieces(name, columns))
-        return pa.concat_tables(rows.where(holds(rows)).table for rows in pieces)
+    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        yield {
+            name: self.tables.stream(name, columns) if name in _LARGE else self.tables.held(name, columns)
+            for name, columns in needs.items()
+        }
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """All rows of a cluster."""
+def _large_rows(lake: Lake, cluster: str) -> int:
+    return sum(file.rows for name in _LARGE for file in lake.files(name, cluster))
 
-    tables: LakeTables
-    checks: Sequence[str]
 
-    def read(self, needs: Needs) -> Iterator[Tables]:
-        yield {name: Rows(self.tables.whole(name, columns)) for name, columns in needs.items()}
+def _by_table(checks: Sequence[Check], scope: Scope) -> dict[str, list[Check]]:
+    found: dict[str, list[Check]] = {}
+    for check in checks:
+        if check.scope is scope:
+            found.setdefault(check.table, []).append(check)
+    return found
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:
-    """The rows of a bucket's topics, and those without a topic."""
-    if "topic_id" not in table.column_names or bucket.count == 1:
+    """The rows of a bucket's topics."""
+    if "topic_id" not in table.column_names:
         return table
-    own = slices_of(table["topic_id"], bucket.count) == bucket.number
-    return table.filter(pc.or_(pa.array(own), pc.is_null(table["topic_id"])))
+    return table.filter(pa.array(slices_of(table["topic_id"], bucket.count) == bucket.number))
+
+
+def _empty(name: str, columns: Sequence[str]) -> pa.Table:
+    """No rows of some columns of a table; of a struct with the fields that dotted paths name."""
+    fields = []
+    for column in _top_level(columns):
+        field = _SCHEMAS[name].field(column)
+        inner = [path.partition(".")[2] for path in columns if path.startswith(f"{column}.")]
+        if inner:
+            field = pa.field(column, pa.struct([each for each in field.type if each.name in inner]))
+        fields.append(field)
+    return _with_codes(pa.schema(fields).empty_table())
+
+
+def _top_level(columns: Sequence[str]) -> list[str]:
+    """The columns that dotted paths of fields are in."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in columns))
+
+
+def _with_codes(table: pa.Table) -> pa.Table:
+    """The table with columns of strings dictionary-encoded, which takes less memory."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(number, field.name, table[field.name].dictionary_encode())
+    return table

@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,14 +25,9 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
 from jobs.quality.source import source_of
-from jobs.spark.tasks import is_remote
-from quality.catalogue import CHECKS, fingerprint
-from quality.check import Check, Limits, Outcome
-from quality.run import run
+from quality.check import Check, Limits, checks, fingerprint
+from quality.run import Outcome, run
 from quality.trend import MAX_RUNS, page
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DOCS = "_data_docs"
 RESULTS = "quality_results"
@@ -55,8 +49,7 @@ class QualityResult:
 
 
 def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
-    """Check one cluster's tables, unless they are unchanged since the last check. Great Expectations reads the
-    violations with pandas, those of a large partition_history with Spark.
+    """Check one cluster's tables, unless they are unchanged since the last check.
 
     Errors: SettingsError if quality.severity names an expectation that there is not.
     """
@@ -79,10 +72,13 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
         progress(f"{cluster}: checking all tables")
         run_id = uuid4().hex[:16]
         prepare()
-        found = run(CHECKS, source_of(lake, cluster, CHECKS, settings), _limits(settings))
+        found = run(checks(), source_of(lake, cluster, checks(), settings), _limits(settings))
+        # Great Expectations takes seconds to import, so import it only when it is needed.
+        from quality.checkpoint import run_suites
+
         with TemporaryDirectory() as folder:
-            met = _validate(lake, cluster, found, warns, settings, Path(folder))
-            rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in CHECKS]
+            met = run_suites(checks(), found, warns, Path(folder))
+            rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in checks()]
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
             lake.commit(RESULTS, cluster, [_file(lake, rows)], about=about, since=since)
             trend = Path(folder) / "trend.html"
@@ -102,7 +98,7 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
 
 def _warns(settings: Settings) -> dict[str, bool]:
     """By full name, whether an expectation only warns."""
-    warns = {check.full_name: check.warns for check in CHECKS}
+    warns = {check.full_name: check.warns for check in checks()}
     for name, severity in settings.quality.severity.items():
         if name not in warns:
             raise SettingsError(f"setting quality.severity: no expectation has the name {name} (docs/quality.md)")
@@ -113,29 +109,6 @@ def _warns(settings: Settings) -> dict[str, bool]:
 def _limits(settings: Settings) -> Limits:
     names = Limits.__dataclass_fields__
     return Limits(**{name: value for name, value in settings.quality.model_dump().items() if name in names})
-
-
-def _validate(
-    lake: Lake, cluster: str, found: Mapping[str, Outcome], warns: Mapping[str, bool], settings: Settings, docs: Path
-) -> dict[str, bool]:
-    # Great Expectations takes seconds to import, so import it only when it is needed.
-    from quality.checkpoint import run_suites
-
-    rows = lake.count("partition_history", cluster)
-    large = settings.engine != "local" and not is_remote() and rows >= settings.quality.spark_from_rows
-    return run_suites(CHECKS, found, warns, docs, _to_spark(settings) if large else None)
-
-
-def _to_spark(settings: Settings) -> Callable[[pd.DataFrame], Any]:
-    from jobs.spark.session import build_session
-
-    session = build_session(settings.spark)
-
-    def frame(violations: pd.DataFrame) -> Any:
-        schema = ", ".join(f"`{name}` string" for name in violations.columns)
-        return session.createDataFrame(violations.to_dict("records"), schema)
-
-    return frame
 
 
 def _row(

@@ -1,37 +1,27 @@
-"""The tables and views of lakes in DuckDB, which reads them through Arrow. Needs the package duckdb, and no Spark."""
+"""The tables and views of lakes in DuckDB, which reads them through Arrow. Needs no Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow.compute as pc
 from pyarrow.dataset import dataset
 
-from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 # What Spark calls otherwise than DuckDB.
 _MACROS = ("array_size(list) as len(list)", "explode(list) as unnest(list)")
 _TIMESTAMP = "make_timestamptz({ms} * 1000)"
 
 
-def connect(lakes: Sequence[Lake], cluster: str | None = None) -> DuckDBPyConnection:
+def connect(lakes: Sequence[Lake], cluster: str | None = None) -> duckdb.DuckDBPyConnection:
     """A connection to an in-memory database with the tables and views of some lakes, as of now; times are shown in UTC.
 
     lakes: that are there (`Lake.require`). cluster: with the rows of that one alone.
-
-    Errors: KraftForensicsError without the package duckdb.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise KraftForensicsError("the package duckdb is missing: pip install 'kraft-forensics[duckdb]'") from error
     connection = duckdb.connect()
     connection.execute("set TimeZone = 'UTC'")
     for macro in _MACROS:

@@ -1,7 +1,7 @@
 """The catalogue of invariants that recorded state and the metadata log must satisfy: names, severities, meanings.
 
-The names are stable; docs/invariants.md and quality/invariants.py use the same ones. What the evidence does not show
-(min ISR without its configs, a broker or a feature level that no record names) violates nothing.
+The names are stable; docs/invariants.md and quality/checks/partition_history use the same ones. What the evidence does
+not show (min ISR without its configs, a broker or a feature level that no record names) violates nothing.
 
 Sources: KIP-966 (section "ELR invariants"), KIP-704, KIP-595, KIP-858, and Kafka's classes as each entry names them.
 """

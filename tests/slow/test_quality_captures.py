@@ -9,8 +9,7 @@ import pytest
 from jobs.config.settings import load_settings
 from jobs.pipeline import Pipeline
 from jobs.quality.source import source_of
-from quality.catalogue import CHECKS
-from quality.check import Limits
+from quality.check import Limits, checks
 from quality.run import run
 from tests.support.paths import capture
 
@@ -26,5 +25,5 @@ def test_a_real_capture_breaks_no_expectation(tmp_path: Path, name: str) -> None
     pipeline.replay()
     pipeline.detect()
     (cluster,) = pipeline.lake.clusters()
-    found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
+    found = run(checks(), source_of(pipeline.lake, cluster, checks(), load_settings()), Limits())
     assert {check: result.sample for check, result in found.items() if result.broken} == {}

@@ -11,8 +11,7 @@ from jobs.config.settings import load_settings
 from jobs.pipeline import Pipeline
 from jobs.quality.source import source_of
 from jobs.replay.cluster_state import NEWEST_CHECKPOINT
-from quality.catalogue import CHECKS
-from quality.check import Limits
+from quality.check import Limits, checks
 from quality.run import run
 from tests.support.paths import capture, unpacked
 from tests.support.small_captures import diverged
@@ -47,8 +46,8 @@ def test_tables_of_a_damaged_capture_are_sound(tmp_path: Path, damaged: Callable
     pipeline.detect()
     (cluster,) = pipeline.lake.clusters()
     assert pipeline.lake.count("quarantine", cluster) > 0
-    found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
-    failing = {check.full_name for check in CHECKS if not check.warns}
+    found = run(checks(), source_of(pipeline.lake, cluster, checks(), load_settings()), Limits())
+    failing = {check.full_name for check in checks() if not check.warns}
     assert {name: result.sample for name, result in found.items() if result.broken and name in failing} == {}
 
 
@@ -60,5 +59,5 @@ def test_a_history_that_begins_with_the_newest_snapshot_is_sound(tmp_path: Path)
     pipeline.detect()
     (cluster,) = pipeline.lake.clusters()
     assert pipeline.lake.count("described_partitions", cluster) > 0
-    found = run(CHECKS, source_of(pipeline.lake, cluster, CHECKS, load_settings()), Limits())
+    found = run(checks(), source_of(pipeline.lake, cluster, checks(), load_settings()), Limits())
     assert {name: result.sample for name, result in found.items() if result.broken} == {}

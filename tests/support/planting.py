@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from jobs.ingest.captures import found_in
 from jobs.lake.tables import TABLES
-from quality.checks.specs import SPECS
+from quality.check import checks
+from quality.check import values as values_of_tables
 
 Row = dict[str, Any]
 Wanted = Callable[[Row], bool]
@@ -110,19 +111,20 @@ def prepare(tables: Tables) -> None:
 
 def values() -> Iterator[Plant]:
     """A defect for every rule about single values, for every key, and for every table whose rows name their file."""
-    for table, spec in SPECS.items():
+    for table, own in values_of_tables().items():
         name = f"{table}.values_valid"
-        for column in spec.present:
+        for column in own.not_null:
             yield Plant(name, f"`{column}` is null", _set(table, column, None))
-        for column in spec.one_of:
+        for column in own.one_of:
             yield Plant(name, f"`{column}` is `nonsense`", _set(table, column, "nonsense"))
-        for column, least in spec.least.items():
+        for column, least in own.least.items():
             yield Plant(name, f"`{column}` is {least - 1}", _set(table, column, least - 1))
-        for low, high in spec.ordered:
+        for low, high in own.ordered:
             yield Plant(name, f"`{low}` is above `{high}`", _crossed(table, low, high))
         yield Plant(f"{table}.key_unique", "a row is there twice", _twice(table))
-        if spec.place:
-            yield Plant(f"{table}.file_known", "`sha256` is of no file of the lake", _set(table, "sha256", STRANGE))
+    for check in checks():
+        if check.name == "file_known":
+            yield Plant(check.full_name, "`sha256` is of no file of the lake", _set(check.table, "sha256", STRANGE))
 
 
 def _set(table: str, column: str, value: Any) -> Callable[[Tables], None]:

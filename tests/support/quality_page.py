@@ -1,73 +1,57 @@
-"""docs/quality.md, made of the checks and the planted defects.
+"""docs/quality-checks.md, made of the heads of the checks.
 
-`python -m tests.support.quality_page > docs/quality.md`
+`python -m tests.support.quality_page > docs/quality-checks.md`
 """
 
 from __future__ import annotations
 
-from quality.catalogue import CHECKS
-from tests.support.planted import PLANTED
+from collections import defaultdict
 
-HEAD = """# Quality
+from quality.check import Check, checks
 
-Generated from `quality/catalogue.py:CHECKS` and the tests' planted defects by `python -m tests.support.quality_page`.
+HEAD = """# The checks of every table
 
-`kraft-forensics quality` (and `run`) checks every table of a cluster. An expectation is a statement about rows. The
-rows that break it are worked out with Arrow and NumPy, without Spark (`quality/run.py:run`), and each one is expected
-not to exist. Great Expectations reads these violations with pandas, or with Spark from `quality.spark_from_rows` rows
-of `partition_history` on: one suite and one checkpoint for each table (`quality/suites.py:suite`,
-`quality/checkpoint.py:run_suites`).
+Generated from the files of `quality/checks/` by `python -m tests.support.quality_page`. [quality.md](quality.md) says
+how to run them, and what to do when one fails. Unless it says `warn`, the severity is error.
 
-- Exit code 4: an expectation of severity `error` is not met. The message names table, expectation, number of rows, the
-  first rows and what to do. `warn` is shown and does not fail the run.
-- `quality_results` keeps every run: its id and time, the fingerprint of each suite, for each expectation the number of
-  rows that broke it, the first of them, and what to do. Nothing is checked again if no table and no setting of
-  `[quality]` has changed.
-- `_data_docs/<cluster>/` in the lake: `index.html` is Data Docs of the newest run, `trend.html` shows the newest 30
-  runs.
-- A defect of the cluster is a finding, not a defect of a table: a state that breaks an invariant and is in
-  `invariant_violations`, or a gap of the log that is in `findings`, meets the expectations.
-- Up to `replay.rows_per_bucket` rows are held in memory. More are read in Spark tasks: piece by piece, by bucket of
-  topics, by span of a key's values, or as small digests of a large table (`quality/digests.py:DIGESTS`).
-
-Settings, in `[quality]` of conf/defaults.toml:
-
-| setting | is |
-|---|---|
-| `severity` | severity of single expectations by name, e.g. `"log_end_offsets.fresh" = "error"` |
-| `reading_gap_ms`, `covered_share` | thresholds of `log_end_offsets.windows_covered` |
-| `reading_age_ms` | threshold of `log_end_offsets.fresh` |
-| `print_delay_ms` | threshold of `described_partitions.agrees_with_history` |
-| `sample_rows` | how many rows are named |
-
-All other expectations have the threshold 0: no row may break them.
-
-## Expectations
+## Checks of several tables
 """
-PLANTS = """
-## Planted defects
-
-Each line is a defect that `tests/unit/quality/test_planted_defects.py` plants in the tables of a real capture, and the
-expectation that catches it. The captures themselves break none.
-
-| table | defect | expectation |
-|---|---|---|
-"""
+COLUMNS = "| check | about | must hold | otherwise |\n|---|---|---|---|\n"
 
 
 def page() -> str:
-    parts = [HEAD]
-    for table in dict.fromkeys(check.table for check in sorted(CHECKS, key=lambda check: check.table)):
-        parts.append(
-            f"\n### `{table}`\n\n| expectation | about | severity | must hold | otherwise |\n|---|---|---|---|---|\n"
+    several: dict[str, list[Check]] = defaultdict(list)
+    for check in checks():
+        if check.shared:
+            several[check.name].append(check)
+    parts = [HEAD, "\n", COLUMNS]
+    for name, own in sorted(several.items()):
+        parts.append(_line(own[0], _MEANINGS.get(name, own[0].meaning)))
+    parts.append("\n")
+    for name, own in sorted(several.items()):
+        if name not in _MEANINGS:
+            parts.append(f"- `{name}`: {', '.join(f'`{check.table}`' for check in own)}\n")
+    for table in dict.fromkeys(check.table for check in checks()):
+        parts.append(f"\n## `{table}`\n\n")
+        key, valid = (
+            {c.name: c for c in checks() if c.table == table}[name] for name in ("key_unique", "values_valid")
         )
-        for check in sorted((c for c in CHECKS if c.table == table), key=lambda c: c.name):
-            severity = "warn" if check.warns else "error"
-            parts.append(f"| `{check.name}` | {check.kind} | {severity} | {check.meaning} | {check.action} |\n")
-    parts.append(PLANTS)
-    for plant in sorted(PLANTED, key=lambda plant: plant.check):
-        parts.append(f"| `{plant.table}` | {plant.defect} | `{plant.check.partition('.')[2]}` |\n")
+        parts.append(f"Key: {', '.join(f'`{name}`' for name in key.key)}. Values: {valid.meaning}\n")
+        own = [check for check in checks() if check.table == table and not check.shared]
+        if own:
+            parts += ["\n", COLUMNS, *(_line(check, check.meaning) for check in own)]
     return "".join(parts)
+
+
+_MEANINGS = {
+    "key_unique": "No two rows have the same key.",
+    "values_valid": "The values are those that the table's section names.",
+}
+
+
+def _line(check: Check, meaning: str) -> str:
+    severity = " (warn)" if check.warns else ""
+    return f"| `{check.name}` | {check.kind}{severity} | {meaning} | {check.action} |\n"
 
 
 if __name__ == "__main__":

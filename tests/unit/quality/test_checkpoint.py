@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from quality.catalogue import CHECKS
-from quality.check import Outcome
+from quality.check import checks
 from quality.checkpoint import run_suites
+from quality.run import Outcome
 
 
 def test_pages_that_cannot_be_written_are_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    check = CHECKS[0]
+    check = checks()[0]
     (tmp_path / "validations").write_text("no folder")
     with pytest.raises(OSError, match="validations"):
         run_suites([check], {check.full_name: Outcome()}, {check.full_name: False}, tmp_path)

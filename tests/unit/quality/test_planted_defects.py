@@ -5,20 +5,19 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
-from quality.catalogue import CHECKS
-from quality.check import Check, Limits, Outcome
-from quality.digests import DIGESTS
-from quality.run import InMemory, run
+from quality.check import Check, Limits, checks
+from quality.run import InMemory, Outcome, run
 from tests.support.paths import capture
 from tests.support.planted import PLANTED
 from tests.support.planting import Plant, Tables, tables_of
 
 CLEAN = ("unclean", "elr", "diverge", "jbod-4.0.2", "logs-4.1.1")  # tests/slow has the others
-OF = {check.full_name: check for check in CHECKS}
+OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
 
 
@@ -45,16 +44,12 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
 
 
 def outcome(check: Check, tables: Tables) -> Outcome:
-    return run([check], InMemory({name: tables[name] for name in _read_by(check)}), LIMITS)[check.full_name]
-
-
-def _read_by(check: Check) -> set[str]:
-    return {DIGESTS[name].table if name in DIGESTS else name for name in check.needs}
+    return run([check], InMemory(tables), LIMITS)[check.full_name]
 
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
-    found = run(CHECKS, InMemory(lakes.tables(name)), LIMITS)
+    found = run(checks(), InMemory(lakes.tables(name)), LIMITS)
     assert {check: result.sample for check, result in found.items() if result.broken} == {}
     assert sum(result.checked for result in found.values()) > 1000
 
@@ -77,4 +72,18 @@ def test_every_expectation_of_every_table_has_a_defect() -> None:
 @pytest.mark.parametrize("name", ["unclean", "jbod-4.0.2"])
 def test_tables_without_rows_break_nothing(lakes: Lakes, name: str) -> None:
     empty = Tables({table: rows.slice(0, 0) for table, rows in lakes.tables(name).items()})
-    assert [check for check, result in run(CHECKS, InMemory(empty), LIMITS).items() if result.broken] == []
+    assert [check for check, result in run(checks(), InMemory(empty), LIMITS).items() if result.broken] == []
+
+
+@pytest.mark.parametrize("values", [(-1,), (1,), (-1, 1)], ids=["least", "largest", "both"])
+def test_numbers_of_damaged_evidence_raise_no_error(lakes: Lakes, values: tuple[int, ...]) -> None:
+    """The least and the largest number that a column can have, in every row."""
+    tables = Tables(lakes.tables("unclean"))
+    for name, rows in tables.items():
+        for at, field in enumerate(rows.schema):
+            if pa.types.is_signed_integer(field.type):
+                most = (1 << field.type.bit_width - 1) - 1
+                column = [most if values[row % len(values)] > 0 else -most - 1 for row in range(len(rows))]
+                tables[name] = tables[name].set_column(at, field, pa.array(column, field.type))
+    found = run(checks(), InMemory(tables), LIMITS)
+    assert sum(result.broken for result in found.values()) > 100

@@ -1,1 +1,0 @@
-"""All checks, table by table."""

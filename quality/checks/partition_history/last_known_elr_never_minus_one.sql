@@ -1,0 +1,13 @@
+-- meaning: The invariant last_known_elr_never_minus_one (docs/invariants.md), or the state is in
+--   invariant_violations.
+-- action: Detect has not seen this state: run detect again. See docs/invariants.md for what a violation means.
+-- kind: consistency; severity: error; scope: topic
+-- key: topic_id, partition, offset, leader, replicas, isr, elr
+from partition_history h
+where not coalesce(removed, false)
+    and list_contains(last_known_elr, -1)
+    and not exists (
+        from invariant_violations v
+        where invariant = 'last_known_elr_never_minus_one' and v.topic_id = h.topic_id and v.partition = h.partition
+            and h.offset >= v.start_offset and h.offset < coalesce(v.end_offset, 9223372036854775807)
+    )
