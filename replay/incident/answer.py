@@ -6,7 +6,7 @@ the key `answer` of the verdict document (docs/verdict.md); the terminal, the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -55,14 +55,14 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
     is_proven, is_excluded = (pc.fill_null(pc.equal(windows["verdict"], name), False) for name in (PROVEN, EXCLUDED))
     proven, undecided = windows.filter(is_proven), windows.filter(pc.invert(pc.or_(is_proven, is_excluded)))
     hidden = bool(scope.gap_count or scope.conflicts or not scope.states)
-    unknown = bool(len(undecided) or hidden)
+    is_open = bool(len(undecided) or hidden)
     deleted = {row["topic_id"]: row for row in scope.deleted}
     topics = _by_topic(windows, hidden)
     concerned = {row["topic_id"] for row in topics if row["proven"] or row["undecided"]}
     ranked = _ranked(undecided)
     found: Row = {
-        "status": LOST if len(proven) else NOT_KNOWN if unknown else NOT_LOST,
-        "complete": not unknown,
+        "status": LOST if len(proven) else NOT_KNOWN if is_open else NOT_LOST,
+        "complete": not is_open,
         "windows": len(windows),
         "lost": _lost(proven, None if hidden else _sum(windows["loss_max"])) if len(proven) else None,
         "topics": topics[:MOST_TOPICS],
@@ -219,7 +219,7 @@ def _ranked(undecided: pa.Table) -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def places(windows: Sequence[Row], more: int = 0) -> str:
+def places(windows: Sequence[Mapping[str, Any]], more: int = 0) -> str:
     """The partitions of windows, in their order, the first ones by name. more: windows that are not among them."""
     names = list(dict.fromkeys(place(row) for row in windows))
     if more or len(names) > _NAMED:

@@ -199,9 +199,9 @@ def _timeline(
     ):
         moments.append((at_ms, 3, True, f"enough replicas in sync again: {places(rows)}"))
     seconds = groupby(sorted(moments), key=lambda moment: moment[0] // 1000)
-    rows = [_second(list(group)) for _, group in seconds]
-    chosen = sorted(rows, key=lambda row: not row["proven"])[:MOST_MOMENTS]
-    return sorted(chosen, key=lambda row: row["at_ms"])
+    by_second = [_second(list(group)) for _, group in seconds]
+    chosen = sorted(by_second, key=lambda second: not second["proven"])[:MOST_MOMENTS]
+    return sorted(chosen, key=lambda second: second["at_ms"])
 
 
 def _second(moments: Sequence[tuple[int, int, bool, str]]) -> dict[str, Any]:
@@ -216,8 +216,8 @@ def _concerns(window: Row, broker: int, at_ms: int, came: bool) -> bool:
     if broker not in members or start is None:
         return False
     if came:
-        return start <= at_ms < (elected or start) and broker != window["recorded_leader"]
-    return start - _BEFORE_MS <= at_ms and (end is None or at_ms <= end)
+        return bool(start <= at_ms < (elected or start) and broker != window["recorded_leader"])
+    return bool(start - _BEFORE_MS <= at_ms and (end is None or at_ms <= end))
 
 
 def _within(window: Row, state: Row) -> bool:

@@ -211,7 +211,8 @@ def _start(given: PlanInput) -> Iterator[Step]:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
     if by_log:
         number = sum(each.count for each in by_log)
-        then += f" Elect {number} of them by hand if {'it gets' if number == 1 else 'they get'} none."
+        if_none = "if it gets none" if number == 1 else "if they get none"
+        then += f" Elect the leader{'s' * (number > 1)} of {count(number, 'partition')} by hand {if_none}."
     yield Step(
         START,
         "start",
