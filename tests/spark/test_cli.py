@@ -80,6 +80,7 @@ def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
     shutil.copytree(job.pipeline.root / "evidence_files", tmp_path / "evidence_files")
     shutil.copytree(job.pipeline.root / "partition_history", tmp_path / "partition_history")
     lake = Lake(tmp_path)
+    lake.create()
     for cluster in job.clusters.values():
         lake.put("findings", cluster, lake.read("findings", cluster, where=pc.field("verdict") == "excluded"))
     found = levels(lake)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from delta.tables import DeltaTable
-from deltalake import CommitProperties, write_deltalake
 
 from jobs.config.settings import Settings
+from jobs.custody.maintain import adopt
+from jobs.custody.tables import check_tables, rewritten
 from jobs.detect.stage import run_detect
 from jobs.lake.marks import ChangedTableError
-from jobs.lake.tables import REPLAYED, TABLES
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
@@ -81,9 +80,7 @@ def test_spark_tasks_write_what_the_driver_writes(job: Job, tmp_path: Path) -> N
     assert digests(made, cluster) == digests(job.lake, cluster)
 
 
-def test_tables_that_spark_rewrote_are_read_all_the_same(job: Job, tmp_path: Path) -> None:
-    """Files that another program wrote do not say which topics their row groups hold. Evidence with the same rows is
-    used; a history is made again from it."""
+def test_evidence_that_spark_rewrote_is_adopted_and_a_history_is_made_again(job: Job, tmp_path: Path) -> None:
     cluster = job.clusters["unclean"]
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
     lake = SparkLake(job.lake.spark, tmp_path / "lake")
@@ -92,47 +89,12 @@ def test_tables_that_spark_rewrote_are_read_all_the_same(job: Job, tmp_path: Pat
         frame = lake.table(name).repartition(2)
         frame.write.format("delta").mode("overwrite").save(lake.storage.url(name))
     settings = with_many_buckets(job.pipeline.settings)
+    with pytest.raises(ChangedTableError, match=r"metadata_records of .* was changed by another program"):
+        replay(lake, cluster, settings, lambda _: None)
+    assert rewritten(check_tables(lake, cluster)) == ["metadata_records", "partition_history"]
+    adopt(lake, "metadata_records", cluster, None)
     with pytest.raises(ChangedTableError, match=r"partition_history of .* was changed by another program"):
         run_detect(lake, cluster, settings, lambda _: None)
     replay(lake, cluster, settings, lambda _: None)
     run_detect(lake, cluster, settings, lambda _: None)
     assert digests(lake, cluster) == before
-
-
-NEW_COLUMNS = {
-    "evidence_files": ["uncertainty_ms", "last_timestamp_ms"],
-    "log_end_offsets": ["in_sync_replicas_count", "under_min_isr", "process_start_ms"],
-}
-
-
-def _windows(findings: list[dict[str, Any]], verdict: str) -> set[str]:
-    return {f["finding_id"] for f in findings if (f["kind"], f["verdict"]) == ("hwm_regression", verdict)}
-
-
-def test_a_lake_whose_tables_lack_columns_can_be_judged_and_extended(job: Job, tmp_path: Path) -> None:
-    cluster = job.clusters["unclean"]
-    shutil.copytree(job.pipeline.root, tmp_path / "lake")
-    lake = SparkLake(job.lake.spark, tmp_path / "lake")
-    whole = {name: lake.read(name, cluster) for name in NEW_COLUMNS}
-    for name, columns in NEW_COLUMNS.items():
-        shutil.rmtree(tmp_path / "lake" / name)
-        rows, made = whole[name].drop_columns(columns), {"userMetadata": json.dumps({"cluster_id": cluster})}
-        earlier = CommitProperties(custom_metadata=made)
-        write_deltalake(lake.storage.url(name), rows, partition_by=["cluster_id"], commit_properties=earlier)
-    before = lake.rows("findings", cluster)
-    # The histories do not name the tables that were here before.
-    last = REPLAYED[-1]
-    lake.put(last, cluster, lake.read(last, cluster).select(TABLES[last].file_schema.names))
-    lake.put("findings", cluster, TABLES["findings"].file_schema.empty_table())
-    run_detect(lake, cluster, job.pipeline.settings, lambda _: None)
-    after = lake.rows("findings", cluster)
-    # With less evidence, losses shown by checkpoint files are still proven, and no verdict is stronger.
-    assert _windows(after, "proven") == _windows(before, "proven") != set()
-    assert _windows(after, "excluded") <= _windows(before, "excluded")
-    for name, columns in NEW_COLUMNS.items():
-        assert lake.table(name).where(" or ".join(f"{c} is not null" for c in columns)).count() == 0
-        (known,) = whole[name].select(TABLES[name].file_schema.names).slice(0, 1).to_pylist()
-        more = {**known, **dict.fromkeys(columns), "sha256": "another"}
-        assert lake.append(name, cluster, pa.Table.from_pylist([more], TABLES[name].file_schema)) == 1
-        (row,) = lake.rows(name, cluster, where=pc.field("sha256") == "another")
-        assert {**row, "cluster_id": None} == {**more, "cluster_id": None}

@@ -217,7 +217,8 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_chain_of_causes_comes_before_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     causes = ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]
-    print_explained(Explained(FINDING, [], [], causes), DocumentFormat.TABLE)
+    finding = FINDING | {"reason": [statement("fault", offset=5, text="why")]}
+    print_explained(Explained(finding, [], [], causes), DocumentFormat.TABLE)
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("How it was lost")
     assert lines[at + 1 : at + 6] == [
@@ -227,7 +228,7 @@ def test_the_chain_of_causes_comes_before_the_reason(capsys: pytest.CaptureFixtu
         "  4. Elected: Broker 1.",
         "  5. Cut off: At least 70 are gone.",
     ]
-    assert at < lines.index("Explanation")
+    assert at < lines.index(HEADINGS[finding["reason"][0]["nature"]])
 
 
 def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,15 +124,6 @@ def test_a_severity_of_no_expectation_is_refused(lake: Lake) -> None:
         checked(lake, with_quality(severity={"findings.nonsense": "warn"}))
 
 
-def test_results_of_an_earlier_release_are_replaced(lake: Lake) -> None:
-    (cluster,) = lake.clusters()
-    schema = lake.dataset("quality_results").schema
-    old = {"suite": "partition_history", "table": "partition_history", "expectation": "x", "success": True}
-    lake.put("quality_results", cluster, pa.Table.from_pylist([old], schema=schema))
-    assert checked(lake).failed == []
-    assert all(row["run_id"] for row in lake.rows("quality_results", cluster))
-
-
 def counted(found: Outcomes) -> dict[str, tuple[int, int, list[str]]]:
     return {name: (each.checked, each.broken, sorted(each.sample)) for name, each in found.items()}
 

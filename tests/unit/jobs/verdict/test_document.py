@@ -69,7 +69,6 @@ WINDOW = "hwm_regression"
         ((group(WINDOW, "undetermined"),), "unknown"),
         ((group("leaderless", "possible", "critical"),), True),
         ((group("evidence_gap", "undetermined", "high"),), "unknown"),
-        ((group("offset_gap", "undetermined", "high"),), "unknown"),
     ],
     ids=lambda value: str(value) if isinstance(value, bool | str) else "+".join(f"{g['kind']}" for g in value),
 )

@@ -138,9 +138,7 @@ def test_what_is_acknowledged_before_the_next_run_does_not_alarm_as_new(lake: La
     assert (alarms(lake, "new-possible"), alarms(lake, "possible")) == (False, True)
 
 
-@pytest.mark.parametrize(
-    "row", [GAP, LOSS | {"verdict": "undetermined"}, GAP | {"kind": "offset_gap"}], ids=["gap", "window", "old gap"]
-)
+@pytest.mark.parametrize("row", [GAP, LOSS | {"verdict": "undetermined"}], ids=["gap", "window"])
 def test_unknown_is_a_gap_or_an_undetermined_window(lake: Lake, row: dict[str, Any]) -> None:
     find(lake, row)
     assert (alarms(lake, "unknown"), alarms(lake, "possible")) == (True, False)
