@@ -162,6 +162,9 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
     lines = league(results).splitlines()[2:]
     assert lines[0] == "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 6 | 0 |"
     assert [line.split(" | ")[0] for line in lines] == ["| 4.3.1", "| 4.10.0", "| all"]
+    assert scenarios_table(results).splitlines()[2:] == [
+        "| unclean_by_config | 4.3.1, 4.10.0 | 2 | 4 | 50 % | 60 | 2 | 2 of 2 |"
+    ]
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
