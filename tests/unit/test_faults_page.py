@@ -1,4 +1,4 @@
-"""docs/reliability.md: each fault has a test that exists, and the table of tries has every fault that is tried."""
+"""docs/reliability.md: each fault has a test that exists, and the record of tries has every fault that is tried."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def test_each_fault_has_tests_that_exist() -> None:
             assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), name
 
 
-def test_the_table_has_every_fault_that_is_tried() -> None:
+def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:
     nowhere = Store("", None)
     wanted = dict.fromkeys((fault, where) for fault, where, _ in trials(1, 20, nowhere, ROOT))
     found = read()
     assert list(found) == list(wanted)
     for name, line in found.items():
         assert line.tried or line.run.startswith("not tried: "), name
+    assert markdown(found, "").lstrip() in PAGE.read_text(encoding="utf-8")
 
 
 def page(folder: Path, table: str) -> Path:
@@ -43,12 +44,14 @@ def page(folder: Path, table: str) -> Path:
 
 def test_rows_that_were_tried_again_replace_their_older_ones(tmp_path: Path) -> None:
     older = {("a", "x"): Line(3, 1, "1"), ("b", "y"): Line(2, 0, "1"), ("gone", "z"): Line(9, 0, "1")}
-    made = page(tmp_path, markdown(older, "About."))
+    made = page(tmp_path, "")
+    assert read(made) == {}
+    write(older, older, "About.", made)
     assert read(made) == older
     write([("a", "x"), ("b", "y"), ("c", "z")], {("b", "y"): Line(5, 2, "2")}, "Anew.", made)
     assert read(made) == {("a", "x"): Line(3, 1, "1"), ("b", "y"): Line(5, 2, "2"), ("c", "z"): Line(0, 0, NEVER)}
     text = made.read_text()
-    assert "| all | | 8 | 5 | 3 | |" in text
+    assert "| c | 1 | 1 | 0 | 0 | 0 |\n| all | 3 | 1 | 8 | 5 | 3 |" in text
     assert "Anew." in text
     assert "About." not in text
     assert text.endswith("\n\nText\n")
