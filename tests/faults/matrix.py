@@ -41,8 +41,9 @@ def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[t
 
 
 def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
-    """Try them, and write the record and the page whenever a row is done; returns the exit code: 1 if one was lost. rows: a text in
-    `fault | where`. resume: leave out rows that the record gives for this commit, whole and with nothing lost."""
+    """Try them, and write the record and the page whenever a row is done; returns the exit code: 1 if one was lost.
+    rows: a text in `fault | where`. resume: leave out rows that the record gives for this commit, whole and with
+    nothing lost."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
         ground = prepared(folder)
