@@ -1,7 +1,8 @@
-"""docs/reliability.md: each fault has a test that exists, and the record of tries has every fault that is tried."""
+"""docs/reliability.md and the records beside it: each fault has a test that exists, and every fault that is tried is there."""
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -11,19 +12,24 @@ from tests.faults.table import BEGIN, END, NEVER, PAGE, Line, markdown, read, wr
 from tests.support.paths import ROOT
 from tests.support.s3 import Store
 
-NUMBERED = re.compile(r"^\| (\d+) \| [^|]+ \| [^|]+ \| (.+) \|$", re.MULTILINE)
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+NUMBERED = ROOT / "docs" / "fault_tests.csv"
+TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 FAULTS = 62
 
 
 def test_each_fault_has_tests_that_exist() -> None:
-    found = NUMBERED.findall(PAGE.read_text(encoding="utf-8"))
-    assert [int(number) for number, _ in found] == list(range(1, FAULTS + 1))
-    for number, tests in found:
-        named = TEST.findall(tests)
-        assert len(named) == tests.count("`") // 2 > 0, number
-        for file, name in named:
-            assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), name
+    with NUMBERED.open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [int(row["number"]) for row in found] == list(range(1, FAULTS + 1))
+    for row in found:
+        assert row["fault"]
+        assert row["result"]
+        named = [TEST.fullmatch(test) for test in row["tests"].split()]
+        assert named
+        for test in named:
+            assert test is not None, row
+            text = (ROOT / test[1]).read_text(encoding="utf-8")
+            assert re.search(rf"^def {test[2]}\(", text, re.MULTILINE), test[0]
 
 
 def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:
