@@ -1,4 +1,4 @@
-"""docs/reliability.md and the records beside it: each fault has a test that exists, and every fault that is tried is there."""
+"""docs/reliability.md and the records beside it: each fault has tests that exist, and each that is tried has a row."""
 
 from __future__ import annotations
 
