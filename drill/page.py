@@ -176,10 +176,9 @@ def _share(part: int, total: int) -> str:
 
 
 def commits(results: Results) -> str:
-    """On which commits they were played, and when the last one was."""
-    counts = Counter(r.get("commit") or "unknown" for r in results)
-    told = ", ".join(f"{commit} ({count})" for commit, count in counts.items())
-    return f"Drills by commit: {told or 'none'}. The last one: {max((r['at'] for r in results), default='-')}."
+    """On how many commits they were played, and when the last one was."""
+    played = {r.get("commit") for r in results}
+    return f"Played on {len(played)} commits, the last one at {max((r['at'] for r in results), default='-')}."
 
 
 def renew(file: Path, results: Results) -> None:

@@ -172,7 +172,7 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         text = file.read_text()
         assert league(results) in text
         assert scenarios_table(results) in text
-        assert "Drills by commit: abc1234 (2). The last one: 2026-11-23T00:11Z." in text
+        assert "Played on 1 commits, the last one at 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
 
 
@@ -246,7 +246,7 @@ def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
         (1, "def5678", False),
         (2, "abc1234", False),
     ]
-    assert commits(rows) == "Drills by commit: def5678 (1), abc1234 (1). The last one: 2026-11-23T00:11Z."
+    assert commits(rows) == "Played on 2 commits, the last one at 2026-11-23T00:11Z."
     assert league(rows).splitlines()[-1].startswith("| all | 2 | 4 | 50 % |")
 
 
