@@ -181,7 +181,7 @@ new-release: setup $(KAFKA)/.ready  ## compare a new release of Kafka with what 
 FAULTS ?= 200
 ROWS ?=
 RESUME ?=
-test-faults: setup  ## try signals and faults of machines, disks, stores and clocks on real processes; writes the table of docs/reliability.md
+test-faults: setup  ## try signals and faults of machines, disks, stores and clocks on real processes; writes docs/faults.csv and its sums in docs/reliability.md
 	tests/faults/compiler.sh
 	$(BIN)/python -m tests.faults --moments $(FAULTS) --seed $(SEED) --rows '$(ROWS)' $(if $(RESUME),--resume)
 

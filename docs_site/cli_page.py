@@ -14,7 +14,7 @@ from jobs.cli.examples import EXAMPLES
 HEAD = """# Command line
 
 Made from the program: the same texts as `kraft-forensics COMMAND --help`. Every command also has `-h`, `-v` (details),
-`-q` (errors only) and `--log-format json`. The [overview](overview.md#use-it-on-your-own-cluster) has exit codes.
+`-q` (errors only) and `--log-format json`. The [overview](overview.md#how-it-works) has exit codes.
 """
 COMMON = {"verbose", "quiet", "log_format", "help"}
 

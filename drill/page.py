@@ -110,24 +110,25 @@ def league(results: Results) -> str:
 
 
 def scenarios_table(results: Results) -> str:
-    """A line for each scenario and release."""
-    keys = sorted({(r["scenario"], r["release"]) for r in results}, key=lambda key: (key[0], version(key[1])))
-    groups = [(list(key), [r for r in results if (r["scenario"], r["release"]) == key]) for key in keys]
-    return _figures(("scenario", "Kafka"), groups, _OF_SCENARIOS)
+    """A line for each scenario, with the releases that played it."""
+    return _figures(("scenario", "Kafka"), _by_scenario(results), _OF_SCENARIOS)
+
+
+def _by_scenario(results: Results) -> list[tuple[list[str], Results]]:
+    groups = [[r for r in results if r["scenario"] == name] for name in sorted({r["scenario"] for r in results})]
+    return [([of[0]["scenario"], ", ".join(sorted({r["release"] for r in of}, key=version))], of) for of in groups]
 
 
 def plans_table(results: Results) -> str:
-    """A line for each scenario and release whose plan was followed, and one for all. The careless order counts where
-    it could be compared. Empty if no plan was followed."""
+    """A line for each scenario whose plan was followed, and one for all. The careless order counts where it could be
+    compared. Empty if no plan was followed."""
     followed = [r for r in results if "plan" in r]
     if not followed:
         return ""
-    keys = sorted({(r["scenario"], r["release"]) for r in followed}, key=lambda key: (key[0], version(key[1])))
-    groups = [([*key], [r["plan"] for r in followed if (r["scenario"], r["release"]) == key]) for key in keys]
     heads = ("drills", "records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    groups.append((["all", ""], [r["plan"] for r in followed]))
-    rows = ([*key, *map(str, _ends(plans))] for key, plans in groups)
+    groups = [*_by_scenario(followed), (["all", ""], followed)]
+    rows = ([*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups)
     return "\n".join(["### Plans followed", "", *_table(("scenario", "Kafka", *heads, *compared), rows)])
 
 
@@ -175,10 +176,9 @@ def _share(part: int, total: int) -> str:
 
 
 def commits(results: Results) -> str:
-    """On which commits they were played, and when the last one was."""
-    counts = Counter(r.get("commit") or "unknown" for r in results)
-    told = ", ".join(f"{commit} ({count})" for commit, count in counts.items())
-    return f"Drills by commit: {told or 'none'}. The last one: {max((r['at'] for r in results), default='-')}."
+    """On how many commits they were played, and when the last one was."""
+    played = {r.get("commit") for r in results}
+    return f"Played on {len(played)} commits, the last one at {max((r['at'] for r in results), default='-')}."
 
 
 def renew(file: Path, results: Results) -> None:

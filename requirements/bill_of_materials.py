@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,16 @@ def bill(python: dict[str, Any], *jars: dict[str, Any]) -> dict[str, Any]:
 
 
 def page(made: dict[str, Any]) -> str:
-    """docs/licences.md for a bill of materials."""
+    """docs/licences.md for a bill of materials: a line for each licence."""
     text = INTRODUCTION
     for title, kind in (("Python packages", "pkg:pypi/"), ("Jars", "pkg:maven/")):
-        text += f"\n## {title}\n\n| name | version | licence |\n|---|---|---|\n"
+        named = defaultdict(list)
         for c in made["components"]:
             if c["purl"].startswith(kind):
                 name = f"{c['group']}:{c['name']}" if "group" in c else c["name"]
-                text += f"| {name} | {c['version']} | {', '.join(licences(c)) or 'not declared'} |\n"
+                named[", ".join(licences(c)) or "not declared"].append(f"{name} {c['version']}")
+        lines = (f"- **{licence}**: {', '.join(names)}\n" for licence, names in sorted(named.items()))
+        text += f"\n## {title}\n\n{''.join(lines)}"
     return text
 
 

@@ -1,4 +1,4 @@
-"""Try every fault, print the table, and write it to docs/reliability.md (`make test-faults`)."""
+"""Try every fault, and write docs/faults.csv and its sums in docs/reliability.md (`make test-faults`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> int:
     options.add_argument("--moments", type=int, default=200, help="kills at random moments")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--rows", default="", help="only rows with this text in `fault | where`; the others stay")
-    options.add_argument("--resume", action="store_true", help="leave out rows that the page gives for this commit")
+    options.add_argument("--resume", action="store_true", help="leave out rows that the record gives for this commit")
     given = options.parse_args()
     return run(given.moments, given.seed, given.rows, given.resume)
 

@@ -41,8 +41,9 @@ def trials(seed: int, moments: int, running: s3.Store, home: Path) -> Iterator[t
 
 
 def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
-    """Try them, and write the page whenever a row is done; returns the exit code: 1 if one was lost. rows: a text in
-    `fault | where`. resume: leave out rows that the page gives for this commit, whole and with nothing lost."""
+    """Try them, and write the record and the page whenever a row is done; returns the exit code: 1 if one was lost.
+    rows: a text in `fault | where`. resume: leave out rows that the record gives for this commit, whole and with
+    nothing lost."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
         ground = prepared(folder)
@@ -55,8 +56,8 @@ def run(moments: int, seed: int, rows: str = "", resume: bool = False) -> int:
         if resume and not commit.endswith("+"):
             wanted = {name: size for name, size in wanted.items() if not _is_done(name, size, f", {commit}, ")}
         about = (
-            "`make test-faults` wrote these rows: the last column has the date, the commit (`+`: with changes) and the "
-            f"seed of each. Of the newest, FAULTS={moments}."
+            "[faults.csv](faults.csv) has each place with the date, the commit (`+`: with changes) and the seed. "
+            f"Of the newest, FAULTS={moments}."
         )
         board = Board(made, about, list(sizes_of), dict(wanted))
         with ThreadPoolExecutor(int(os.environ.get("FAULTS_AT_ONCE", _AT_ONCE))) as pool:
@@ -72,18 +73,18 @@ def _is_done(name: Name, size: int, mark: str) -> bool:
 
 
 def _commit() -> str:
-    """The commit of this tree, with `+` if files other than the page differ from it."""
+    """The commit of this tree, with `+` if files other than the page and its record differ from it."""
     git = ["git", "-C", str(ROOT)]
     found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    page = f":!{table.PAGE.relative_to(ROOT)}"
-    differ = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", page], capture_output=True).returncode
+    written = [f":!{file.relative_to(ROOT)}" for file in (table.PAGE, table.record_of())]
+    differ = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".", *written], capture_output=True).returncode
     return (found.stdout.strip() or "no git") + "+" * bool(differ)
 
 
 @dataclass
 class Board:
     """The rows that are tried. made: date, commit and seed. names: all rows, in order. left: trials of each row that
-    have not ended. page: which has the table."""
+    have not ended. page: which has the sums."""
 
     made: str
     about: str

@@ -1,8 +1,8 @@
-"""The table of tries in docs/reliability.md."""
+"""The record of tries, docs/faults.csv, and its sums by fault in docs/reliability.md beside it."""
 
 from __future__ import annotations
 
-import re
+import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from tests.support.paths import ROOT
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- make test-faults writes from here -->", "<!-- to here -->"
 NEVER = "not tried: not run yet"
+COLUMNS = ("fault", "where", "tried", "lost", "run")
 
 
 @dataclass
@@ -29,35 +30,43 @@ class Line:
 
 
 Lines = dict[tuple[str, str], Line]
-_ROW = re.compile(
-    r"^\| (?P<fault>[^|]+) \| (?P<where>[^|]+) \| (\d+) \| \d+ \| (\d+) \| ([^|]+) \|$", re.MULTILINE
-)  # the line of all rows has no place
+
+
+def record_of(page: Path = PAGE) -> Path:
+    """The record beside a page."""
+    return page.with_name("faults.csv")
 
 
 def markdown(lines: Mapping[tuple[str, str], Line], about: str) -> str:
-    """The table. lines: by fault and place. about: a sentence on how it was made."""
-    rows = [
-        f"| {fault} | {where} | {line.tried} | {line.tried - line.lost} | {line.lost} | {line.run} |"
-        for (fault, where), line in lines.items()
-    ]
-    total = Line(sum(line.tried for line in lines.values()), sum(line.lost for line in lines.values()))
-    rows.append(f"| all | | {total.tried} | {total.tried - total.lost} | {total.lost} | |")
-    head = ["| fault | where | tried | survived | lost | run |", "|---|---|---|---|---|---|"]
-    return "\n".join([about, "", *head, *rows])
+    """The sums by fault. lines: by fault and place. about: a sentence on how they were made."""
+    faults = [*dict.fromkeys(fault for fault, _ in lines), "all"]
+    of = {fault: [line for (own, _), line in lines.items() if fault in (own, "all")] for fault in faults}
+    head = ["| fault | places | not tried | tried | survived | lost |", "|---|---|---|---|---|---|"]
+    return "\n".join([about, "", *head, *(f"| {fault} | {_figures(own)} |" for fault, own in of.items())])
+
+
+def _figures(lines: list[Line]) -> str:
+    tried, lost = sum(line.tried for line in lines), sum(line.lost for line in lines)
+    return " | ".join(map(str, (len(lines), sum(not line.tried for line in lines), tried, tried - lost, lost)))
 
 
 def read(page: Path = PAGE) -> Lines:
-    """The figures that the page has. Errors: ValueError if it lacks the markers."""
-    text = page.read_text(encoding="utf-8")
-    table = text[text.index(BEGIN) : text.index(END)]
-    return {(row[1], row[2]): Line(int(row[3]), int(row[4]), row[5]) for row in _ROW.finditer(table)}
+    """The record beside the page; empty if there is none."""
+    if not record_of(page).exists():
+        return {}
+    with record_of(page).open(encoding="utf-8", newline="") as file:
+        return {(r["fault"], r["where"]): Line(int(r["tried"]), int(r["lost"]), r["run"]) for r in csv.DictReader(file)}
 
 
 def write(names: Iterable[tuple[str, str]], lines: Lines, about: str, page: Path = PAGE) -> None:
-    """Write the table into the page. names: all rows, in order; those that are not in `lines` stay as they are. Errors:
-    ValueError if the page lacks the markers."""
+    """Write the record, and its sums into the page. names: all rows, in order; those that are not in `lines` stay as
+    they are. Errors: ValueError if the page lacks the markers."""
     older = read(page)
     kept = {name: lines.get(name) or older.get(name) or Line() for name in names}
     text = page.read_text(encoding="utf-8")
     begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     page.write_text(f"{text[:begin]}\n{markdown(kept, about)}\n{text[end:]}", encoding="utf-8")
+    with record_of(page).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows((*name, line.tried, line.lost, line.run) for name, line in kept.items())

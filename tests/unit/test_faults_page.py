@@ -1,7 +1,8 @@
-"""docs/reliability.md: each fault has a test that exists, and the table of tries has every fault that is tried."""
+"""docs/reliability.md and the records beside it: each fault has tests that exist, and each that is tried has a row."""
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -11,28 +12,34 @@ from tests.faults.table import BEGIN, END, NEVER, PAGE, Line, markdown, read, wr
 from tests.support.paths import ROOT
 from tests.support.s3 import Store
 
-NUMBERED = re.compile(r"^\| (\d+) \| [^|]+ \| [^|]+ \| (.+) \|$", re.MULTILINE)
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+NUMBERED = ROOT / "docs" / "fault_tests.csv"
+TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 FAULTS = 62
 
 
 def test_each_fault_has_tests_that_exist() -> None:
-    found = NUMBERED.findall(PAGE.read_text(encoding="utf-8"))
-    assert [int(number) for number, _ in found] == list(range(1, FAULTS + 1))
-    for number, tests in found:
-        named = TEST.findall(tests)
-        assert len(named) == tests.count("`") // 2 > 0, number
-        for file, name in named:
-            assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), name
+    with NUMBERED.open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [int(row["number"]) for row in found] == list(range(1, FAULTS + 1))
+    for row in found:
+        assert row["fault"]
+        assert row["result"]
+        named = [TEST.fullmatch(test) for test in row["tests"].split()]
+        assert named
+        for test in named:
+            assert test is not None, row
+            text = (ROOT / test[1]).read_text(encoding="utf-8")
+            assert re.search(rf"^def {test[2]}\(", text, re.MULTILINE), test[0]
 
 
-def test_the_table_has_every_fault_that_is_tried() -> None:
+def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:
     nowhere = Store("", None)
     wanted = dict.fromkeys((fault, where) for fault, where, _ in trials(1, 20, nowhere, ROOT))
     found = read()
     assert list(found) == list(wanted)
     for name, line in found.items():
         assert line.tried or line.run.startswith("not tried: "), name
+    assert markdown(found, "").lstrip() in PAGE.read_text(encoding="utf-8")
 
 
 def page(folder: Path, table: str) -> Path:
@@ -43,12 +50,14 @@ def page(folder: Path, table: str) -> Path:
 
 def test_rows_that_were_tried_again_replace_their_older_ones(tmp_path: Path) -> None:
     older = {("a", "x"): Line(3, 1, "1"), ("b", "y"): Line(2, 0, "1"), ("gone", "z"): Line(9, 0, "1")}
-    made = page(tmp_path, markdown(older, "About."))
+    made = page(tmp_path, "")
+    assert read(made) == {}
+    write(older, older, "About.", made)
     assert read(made) == older
     write([("a", "x"), ("b", "y"), ("c", "z")], {("b", "y"): Line(5, 2, "2")}, "Anew.", made)
     assert read(made) == {("a", "x"): Line(3, 1, "1"), ("b", "y"): Line(5, 2, "2"), ("c", "z"): Line(0, 0, NEVER)}
     text = made.read_text()
-    assert "| all | | 8 | 5 | 3 | |" in text
+    assert "| c | 1 | 1 | 0 | 0 | 0 |\n| all | 3 | 1 | 8 | 5 | 3 |" in text
     assert "Anew." in text
     assert "About." not in text
     assert text.endswith("\n\nText\n")

@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 WINDOWS = PAGE[PAGE.index("## `hwm_regression`") : PAGE.index("## What would have been")]
 REFERENCES = sorted(set(re.findall(r"`(tests/[^`\s]+)`", PAGE)))
 RULES = re.compile(r"^- \*\*(?P<letter>[A-Z])(?P<number>\d+)\. ", re.MULTILINE)
-ROW = re.compile(r"^\| (?P<codes>`[^|]+`) \| (?P<nature>[a-z]+) \|", re.MULTILINE)
+ROW = re.compile(r"^- (?P<codes>`[^(]+`) \((?P<nature>[a-z]+)\): ", re.MULTILINE)
 
 
 def test_every_code_of_windows_is_in_the_table_with_its_nature() -> None:

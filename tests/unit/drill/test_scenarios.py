@@ -162,6 +162,9 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
     lines = league(results).splitlines()[2:]
     assert lines[0] == "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 6 | 0 |"
     assert [line.split(" | ")[0] for line in lines] == ["| 4.3.1", "| 4.10.0", "| all"]
+    assert scenarios_table(results).splitlines()[2:] == [
+        "| unclean_by_config | 4.3.1, 4.10.0 | 2 | 4 | 50 % | 60 | 2 | 2 of 2 |"
+    ]
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
@@ -169,7 +172,7 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         text = file.read_text()
         assert league(results) in text
         assert scenarios_table(results) in text
-        assert "Drills by commit: abc1234 (2). The last one: 2026-11-23T00:11Z." in text
+        assert "Played on 1 commits, the last one at 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
 
 
@@ -243,7 +246,7 @@ def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
         (1, "def5678", False),
         (2, "abc1234", False),
     ]
-    assert commits(rows) == "Drills by commit: def5678 (1), abc1234 (1). The last one: 2026-11-23T00:11Z."
+    assert commits(rows) == "Played on 2 commits, the last one at 2026-11-23T00:11Z."
     assert league(rows).splitlines()[-1].startswith("| all | 2 | 4 | 50 % |")
 
 
