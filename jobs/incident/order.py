@@ -5,7 +5,6 @@ Arrow sorts all findings of a lake by a few columns; only the findings that are 
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,10 +13,7 @@ from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import HWM_REGRESSION, Section, of_section
 from replay.loss.verdicts import EXCLUDED, LEANINGS, SEVERITIES, UNDETERMINED, VERDICTS
 
-# Codes of the statements with the duration of an exposure.
-LASTED, LASTED_AT_LEAST = "exposed_for", "exposed_for_at_least"
-
-# The columns that determine sections and their order. `reason` is only needed for exposures.
+# The columns that determine sections and their order.
 KEYS = pa.schema(
     [
         FINDINGS.field(name)
@@ -38,7 +34,7 @@ KEYS = pa.schema(
             "end_timestamp_ms",
             "likely",
             "would_be_leader",
-            "reason",
+            "lasted_ms",
         )
     ]
 )
@@ -68,8 +64,6 @@ def ordered(findings: pa.Table, section: Section) -> pa.Table:
         "leaning_rank": pc.fill_null(pc.index_in(rows["likely"], value_set=pa.array(LEANINGS)), -1),
         "conceivable": _conceivable(rows),
     }
-    if section is Section.EXPOSURES:
-        ranks["lasted_ms"] = lasted_ms(rows)
     if section is Section.OTHER_RULES:
         ranks |= _of_windows(rows, ranks["severity_rank"])
     keys = _ORDERS.get(section, _GRAVEST)
@@ -101,24 +95,3 @@ def _of_windows(findings: pa.Table, severity_rank: pa.ChunkedArray) -> dict[str,
     best = table.group_by("window").aggregate([("severity_rank", "min"), ("loss_min", "max")])
     at = pc.index_in(window, value_set=best["window"])
     return {"gravest": best["severity_rank_min"].take(at), "most": best["loss_min_max"].take(at)}
-
-
-def lasted_ms(findings: pa.Table) -> pa.Array:
-    """How long each exposure lasted, or at least lasted; int64, null if unknown."""
-    start, end = (findings[n].combine_chunks() for n in ("start_timestamp_ms", "end_timestamp_ms"))
-    first, last = (pc.fill_null(values, 0).to_numpy() for values in (start, end))
-    with np.errstate(over="ignore"):
-        between = last - first
-    # Values from damaged files may overflow 64 bits.
-    fits = (between >= 0) == (last >= first)
-    known = pc.and_(pc.and_(start.is_valid(), end.is_valid()), pa.array(fits))
-    reason = findings["reason"].combine_chunks()
-    at, statements = pc.list_parent_indices(reason).to_numpy(), pc.list_flatten(reason)
-    about = pc.is_in(pc.struct_field(statements, "code"), value_set=pa.array([LASTED, LASTED_AT_LEAST]))
-    chosen = pc.and_(about, pc.struct_field(statements, "value").is_valid()).to_numpy(zero_copy_only=False)
-    # Without nulls: an integer column with nulls would become floats.
-    values, row = pc.fill_null(pc.struct_field(statements, "value"), 0).to_numpy()[chosen], at[chosen]
-    row, one = np.unique(row, return_index=True)
-    stated, is_stated = np.zeros(len(findings), dtype=np.int64), np.zeros(len(findings), dtype=bool)
-    stated[row], is_stated[row] = values[one], True
-    return pc.if_else(pa.array(is_stated), pa.array(stated), pc.if_else(known, pa.array(between), None))

@@ -34,7 +34,7 @@ MOST_READ = 5000
 _MOST_ROWS = 1 << 14
 _FINDING = (
     *("finding_id", "topic_id", "topic", "partition", "verdict", "start_offset", "election_offset"),
-    *("first_lost_offset", "reason"),
+    *("first_lost_offset", "ticket"),
 )
 _UNCLEAN = "unclean_leader_election_enable"
 _STATE = (
@@ -72,7 +72,6 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     waiting, alone, alone_count = states_that_wait(parts, configs, copies)
     bugs, _ = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
     lost, left_out = _lost(lake, cluster)
-    keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
     features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
     current, partition_counts = _topics(lake, cluster, lost)
     return PlanInput(
@@ -80,8 +79,8 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         alone=alone,
         alone_count=alone_count,
         lost=lost,
-        longest=ordered(keys, Section.EXPOSURES).slice(0, MOST_LONGEST).to_pylist(),
-        known_bugs=[row for row in bugs if any(s["code"] == "rule_known_bug" for s in row["reason"] or ())],
+        longest=_longest(lake, cluster),
+        known_bugs=[row for row in bugs if row["ticket"] is not None],
         left_out=left_out,
         current=current,
         partition_counts=partition_counts,
@@ -91,6 +90,16 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         last_seen=last_seen,
         finding_ids=_finding_ids(lake, cluster, waiting),
     )
+
+
+def _longest(lake: Lake, cluster: str) -> list[Row]:
+    """The longest stretches with one safe copy: KEYS and `reason`, which is not read for all others."""
+    keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
+    longest = ordered(keys, Section.EXPOSURES).slice(0, MOST_LONGEST)
+    ids = pa.array(longest["finding_id"].to_pylist(), pa.string())
+    found = lake.rows("findings", cluster, ("finding_id", "reason"), pc.field("finding_id").isin(ids))
+    reasons = {row["finding_id"]: row["reason"] for row in found}
+    return [row | {"reason": reasons[row["finding_id"]]} for row in longest.to_pylist()]
 
 
 def states_that_wait(

@@ -30,7 +30,7 @@ from jobs.report.rows import (
 )
 from jobs.report.states import MAX_STATES
 from jobs.report.totals import GROUPS, exposure_groups, policy_totals, totals_of
-from replay.findings.kinds import Section, of_section
+from replay.findings.kinds import Section
 
 _COUNTED = (
     "evidence_files",
@@ -120,13 +120,7 @@ def _quality_runs(lake: Lake, cluster: str) -> list[Row]:
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
     """The columns of all findings that determine the page's order, totals and timeline."""
-    exposed = pc.field("kind").isin(of_section(Section.EXPOSURES))
-    within = focus.findings()
-    names = dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])
-    others = lake.read("findings", cluster, [name for name in names if name != "reason"], ~exposed & within)
-    others = others.append_column(KEYS.field("reason"), pa.nulls(len(others), KEYS.field("reason").type))
-    found = lake.read("findings", cluster, list(names), exposed & within)
-    return pa.concat_tables([found, others.select(list(names))])
+    return lake.read("findings", cluster, [*dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])], focus.findings())
 
 
 def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Row]:

@@ -76,7 +76,7 @@ class Totals:
     """Counts of all findings, including those that the sections leave out.
 
     groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
-    exposures (jobs.incident.order.lasted_ms).
+    exposures.
     """
 
     groups: list[Row]

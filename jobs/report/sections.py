@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-import pyarrow as pa
-
-from jobs.incident.order import KEYS, LASTED_AT_LEAST, lasted_ms
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
@@ -114,27 +111,17 @@ def exposures(totals: Totals) -> list[Exposure]:
 
 def lasted(row: Row) -> tuple[int | None, bool]:
     """(milliseconds, whether this is only a lower bound) of an exposure."""
-    at_least = any(statement["code"] == LASTED_AT_LEAST for statement in row["reason"] or [])
-    keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names}], schema=KEYS)
-    return lasted_ms(keys)[0].as_py(), at_least or row["end_offset"] is None
+    return row["lasted_ms"], row["lasted_at_least"] or row["end_offset"] is None
 
 
 def how_it_ended(row: Row) -> str:
     """Why an exposure has no end."""
-    codes = {statement["code"] for statement in row["reason"] or []}
-    return "until a hole in the log" if "exposed_into_hole" in codes else "still exposed at the end of the log"
+    return "until a hole in the log" if row["end_reason"] == "hole" else "still exposed at the end of the log"
 
 
 def replica_loss(row: Row) -> ReplicaLoss:
-    """The values before and after a truncation, from the evidence of the finding."""
-    pieces = {piece["role"]: piece for piece in reversed(row["evidence"] or [])}
-    before = pieces.get("before")
-    after = pieces.get("after") or pieces.get("epoch_began")
-    return ReplicaLoss(
-        before["broker_id"] if before else None,
-        before["value"] if before else None,
-        after["value"] if after else None,
-    )
+    """The values before and after a truncation."""
+    return ReplicaLoss(row["broker_id"], row["value_before"], row["value_after"])
 
 
 @dataclass(frozen=True, slots=True)

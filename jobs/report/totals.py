@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.order import lasted_ms
 from jobs.report.rows import MAX_GROUPS, Row, Totals
 from replay.findings.kinds import Section, of_section
 
@@ -17,7 +16,7 @@ _SUM = pa.decimal128(38, 0)
 
 def totals_of(findings: pa.Table) -> Totals:
     """Count findings. findings: with the columns GROUPS and order.KEYS."""
-    lasted = lasted_ms(findings)
+    lasted = findings["lasted_ms"]
     counted = pa.table(
         {
             **{name: findings[name] for name in GROUPS},
@@ -37,7 +36,7 @@ def exposure_groups(findings: pa.Table) -> list[Row]:
     """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, findings,
     partitions, unended, lasted_ms, longest_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
     rows = findings.filter(pc.is_in(findings["kind"], value_set=pa.array(of_section(Section.EXPOSURES))))
-    lasted = lasted_ms(rows)
+    lasted = rows["lasted_ms"]
     table = pa.table(
         {
             **{name: rows[name] for name in ("kind", "topic", "partition")},

@@ -185,7 +185,7 @@ def _restart(back: Row) -> str:
 
 def _boot(broker: int, event: Row, until_ms: int | None, boots: Boots, finding: Row) -> str:
     readings = [r for r in boots.get(broker, ()) if r.boot_id is not None]
-    error_ms = next((s["value"] for s in finding["reason"] or () if s["code"] == "clocks"), 0) or 0
+    error_ms = finding["clock_error_ms"] or 0
     if until_ms is None or event["timestamp_ms"] is None or not readings:
         return ""
     if is_same_boot(readings, event["timestamp_ms"], until_ms, error_ms):

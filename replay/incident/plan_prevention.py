@@ -75,7 +75,7 @@ def prevention(
         predictions.append("With ELR the controller remembers who has every acknowledged record below min ISR.")
         predictions.append(f"Turning it on removes the values of {MIN_ISR} that are set on single brokers.")
         actions += [Action(FEATURE, name=_ELR, value="1")] if able else []
-    for ticket in groups(known_bugs, _ticket):
+    for ticket in groups(known_bugs, lambda row: row["ticket"]):
         release = _FIXED_IN.get(ticket)
         texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
         facts.append(f"The controllers' release has {ticket}.")
@@ -99,9 +99,3 @@ def prevention(
             **about([*known_bugs, *rows]),
         )
     ]
-
-
-def _ticket(row: Row) -> str:
-    return next(
-        (s["text"] or "a known bug" for s in row["reason"] or () if s["code"] == "rule_known_bug"), "a known bug"
-    )

@@ -10,7 +10,7 @@ from evidence.tables import QUARANTINE
 from jobs.incident.captured import Captured
 from jobs.incident.document import PageOne
 from jobs.incident.events import Events
-from jobs.incident.order import KEYS, LASTED, LASTED_AT_LEAST
+from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
 from jobs.report.rows import ReportInput, Totals
 from jobs.report.totals import exposure_groups
@@ -93,15 +93,6 @@ def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = No
     return [each | {"place": before + number, "total": whole} for number, each in enumerate(states)]
 
 
-def lasted_ms(row: dict[str, Any]) -> int | None:
-    """How long an exposure lasted: from its statement, else from its times."""
-    durations = [
-        s["value"] for s in row["reason"] or [] if s["code"] in (LASTED, LASTED_AT_LEAST) and s["value"] is not None
-    ]
-    start, end = row["start_timestamp_ms"], row["end_timestamp_ms"]
-    return durations[0] if durations else None if start is None or end is None else end - start
-
-
 def counted(findings: list[dict[str, Any]]) -> Totals:
     """The totals that jobs/report/totals.py computes, by a plain loop."""
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -111,7 +102,7 @@ def counted(findings: list[dict[str, Any]]) -> Totals:
             tuple(each[name] for name in names),
             {name: each[name] for name in names} | {"findings": 0, "unended": 0, "lasted_ms": 0, "longest_ms": None},
         )
-        lasted = lasted_ms(each)
+        lasted = each["lasted_ms"]
         group["findings"] += 1
         group["unended"] += each["end_offset"] is None
         group["lasted_ms"] += max(lasted or 0, 0)
@@ -373,6 +364,7 @@ def exposure(finding_id: str, lasted: int = 20_000, code: str = "exposed_for", *
         statement("leaderless_means"),
     ]
     given = {"kind": "leaderless", "reason": reason, "explanation": prose(reason)}
+    given |= {"lasted_ms": lasted, "lasted_at_least": code == "exposed_for_at_least"}
     return other_kind(finding_id, **(given | values))
 
 
@@ -387,6 +379,7 @@ def cut_log(finding_id: str, **values: Any) -> dict[str, Any]:
     blank = dict.fromkeys(("leader_epoch", "offset", "captured_at_ms")) | {"source": "log_end", "broker_id": 2}
     evidence = [blank | place | {"role": role, "value": value} for role, value in (("before", 560), ("after", 500))]
     content = {"reason": reason, "explanation": prose(reason), "evidence": evidence}
+    content |= {"broker_id": 2, "value_before": 560, "value_after": 500}
     return other_kind(finding_id, **({"kind": "log_truncation"} | content | values))
 
 

@@ -9,10 +9,7 @@ with stated as (
         list_filter(reason, lambda s: s.code = 'lost_at_most')[1].value as lost_at_most,
         list_filter(reason, lambda s: s.code = 'first_lost')[1].value as first_lost,
         list_filter(reason, lambda s: s.code = 'unacked_at_least')[1].value as unacked_at_least,
-        list_filter(reason, lambda s: s.code = 'unacked_at_most')[1].value as unacked_at_most,
-        list_filter(reason, lambda s: s.code = 'high_watermark_at_least' or s.code like 'floor\_%' escape '\')[1].value as reached,
-        coalesce(list_filter(reason, lambda s: s.code = 'log_end')[1].value,
-            list_filter(reason, lambda s: s.code = 'log_end_at_most')[1].value) as log_end
+        list_filter(reason, lambda s: s.code = 'unacked_at_most')[1].value as unacked_at_most
     from findings
     where kind = 'hwm_regression'
 )
@@ -22,4 +19,4 @@ where lost_at_least is not null and lost_at_least is distinct from loss_min
     or first_lost is not null and first_lost is distinct from first_lost_offset
     or unacked_at_least is not null and unacked_at_least is distinct from unacked_min
     or unacked_at_most is not null and unacked_at_most is distinct from unacked_max
-    or loss_min > 0 and (reached::hugeint - log_end is distinct from loss_min)
+    or loss_min > 0 and (high_watermark_min::hugeint - log_end_max is distinct from loss_min)
