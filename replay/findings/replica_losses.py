@@ -33,7 +33,7 @@ from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, 
 from replay.offsets.partition_rows import evidence_of
 from replay.partitions.reducer import MIGRATING
 
-_RULE_VERSION = 1
+_RULE_VERSION = 2
 # Directory ids that mean: not known yet.
 _NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
@@ -233,14 +233,16 @@ class _Partition:
 
     def _truncation(self, drop: Drop, span: _Span) -> Row:
         explained = self._explained(drop, span)
-        severity = "low" if explained.between else "medium" if explained.before or not span.known else "high"
-        if severity == "high":
+        by_itself = span.known and not (explained.between or explained.before)
+        if by_itself:
             self.unexplained.append(drop)
+        leaders = self._leader_restarts(drop, span)
+        severity = "low" if explained.between else "high" if by_itself and not leaders else "medium"
         reason = [
             statement("log_end_before", [drop.broker], value=drop.high, text=_time(drop.before)),
             *self._lower_readings(drop),
             statement("tail_lost", value=drop.high - drop.low),
-            *self._elections(explained, span),
+            *self._elections(explained, span, leaders),
             *self._circumstances(drop, span),
             statement("one_copy_less"),
         ]
@@ -255,7 +257,7 @@ class _Partition:
         if drop.after:
             yield statement("log_end_after", value=drop.after["log_end_offset"], text=_time(drop.after))
 
-    def _elections(self, explained: _Explained, span: _Span) -> list[Row]:
+    def _elections(self, explained: _Explained, span: _Span, leaders: Sequence[tuple[Row, BrokerState]]) -> list[Row]:
         if explained.between:
             return [
                 statement("elections_between", **self._elected(explained.between[-1]), value=len(explained.between)),
@@ -263,7 +265,32 @@ class _Partition:
             ]
         if explained.before:
             return [statement("election_before", **self._elected(explained.before[-1])), statement("maybe_cut_back")]
-        return [statement("no_election_explains"), statement("lost_by_itself")] if span.known else []
+        if not span.known:
+            return []
+        if not leaders:
+            return [statement("no_election_explains"), statement("lost_by_itself")]
+        row, session = leaders[-1]
+        figures = {"offset": session.offset, "leader_epoch": row["leader_epoch"]}
+        return [
+            statement("no_election_explains"),
+            statement("leader_restarted", [row["leader"]], **figures),
+            statement("maybe_cut_back_to_leader"),
+        ]
+
+    def _leader_restarts(self, drop: Drop, span: _Span) -> list[tuple[Row, BrokerState]]:
+        """(state, session) of each leader that registered a new incarnation in its own term, up to the drop's end. If
+        its log lost its end, a follower that has more is cut back to it, in the same leader epoch
+        (AbstractFetcherThread.fetchOffsetAndTruncate, 3.9)."""
+        end_ms, found = self.times[span.last] if drop.end_ms is None else drop.end_ms, []
+        opened = max((i for i in self.opened if i <= max(span.first, 0)), default=0)
+        begins = [i for i in range(opened, span.last + 1) if i == opened or i in self.opened]
+        for begin, after in zip(begins, [*begins[1:], None], strict=True):
+            row = self.rows[begin]
+            if row["leader"] not in (-1, drop.broker):
+                since, until = row["offset"] if begin in self.opened else -1, after and self.rows[after]["offset"]
+                sessions = self.cluster.brokers.restarts(row["leader"], since, until)
+                found += [(row, s) for s in sessions if s.timestamp_ms <= end_ms]
+        return found
 
     def _elected(self, index: int) -> dict[str, Any]:
         row = self.rows[index]

@@ -409,6 +409,16 @@ _TRUNCATION = {
         "{brokers}) when its end was first read.",
     ),
     "no_election_explains": (BOUND, "No election explains it."),
+    "leader_restarted": (
+        FACT,
+        "Its leader, broker {brokers}, registered a new incarnation at metadata offset {offset} in leader epoch "
+        "{leader_epoch}, which it led before.",
+    ),
+    "maybe_cut_back_to_leader": (
+        MEANING,
+        "If that leader had lost the end of its log, the replica cut its own log back to it; else it lost the records "
+        "by itself.",
+    ),
     "cut_back": (
         MEANING,
         "A replica truncates what the new leader does not have (KIP-101, KIP-279): that would explain it.",

@@ -172,7 +172,7 @@ def lies(finding: Row, truth: Truth) -> Iterator[tuple[str, str]]:
 def replica_lies(each: Life, findings: Iterable[Row]) -> Iterator[tuple[int, str, str]]:
     """(offset, kind, text) of losses of a replica that are said to be proven and are none. The log had the records when
     the first file was read, and not when a later one was. If no election explains it, the broker's own disk was set
-    back in between, or that of the leader which it follows and which came back in the same epoch."""
+    back in between, or that of a leader that is said to have restarted."""
     world = each.world
     for finding in findings:
         cited = {e["role"]: e for e in finding["evidence"]}
@@ -187,12 +187,12 @@ def replica_lies(each: Life, findings: Iterable[Row]) -> Iterator[tuple[int, str
         lost, end_ms = shown[0]["value"] - min(common(before, log) for log in logs), max(at_ms for _, at_ms, _ in later)
         if not lost >= reason["tail_lost"]["value"] > 0:
             yield finding["end_offset"], REPLICA, f"{lost} of the log's end, not {reason['tail_lost']['value']}"
-        broker, leader = shown[0]["broker_id"], cited["state_before"]["broker_id"]
+        broker, restarted = shown[0]["broker_id"], reason.get("leader_restarted", {}).get("brokers", [])
         set_back = (
-            b == leader or (b == broker and at_ms >= begin_ms) for at_ms, b in world.setbacks if at_ms <= end_ms
+            b in restarted or (b == broker and at_ms >= begin_ms) for at_ms, b in world.setbacks if at_ms <= end_ms
         )
         if "no_election_explains" in reason and not any(set_back):
-            yield finding["end_offset"], REPLICA, f"nothing set {broker} or {leader} back until {end_ms}"
+            yield finding["end_offset"], REPLICA, f"nothing set {[broker, *restarted]} back until {end_ms}"
 
 
 def within(value: int, low: int | None, high: int | None) -> bool:

@@ -73,6 +73,7 @@ FROM: dict[str, tuple[str, tuple[str, ...]]] = {
     "election_before": (STATE, ("leader", "leader_epoch", "offset")),
     "mark_before": (ENDS, ("captured_at_ms", "broker_id", "high_watermark")),
     "mark_after": (ENDS, ("captured_at_ms", "high_watermark")),
+    "leader_restarted": (BROKER, ("incarnation_id", "offset", "timestamp_ms")),
     "restarted_between": (BROKER, ("incarnation_id", "offset", "timestamp_ms")),
     "not_restarted": (BROKER, ("incarnation_id", "offset", "timestamp_ms")),
     "led_before": (STATE, ("leader", "timestamp_ms")),

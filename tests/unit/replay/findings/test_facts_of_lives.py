@@ -279,6 +279,10 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     ),
     "elections_between": lambda s: (s.at()["leader"], s.at()["leader_epoch"]) == (s.broker, s.leader_epoch),
     "election_before": lambda s: (s.at()["leader"], s.at()["leader_epoch"]) == (s.broker, s.leader_epoch),
+    "leader_restarted": lambda s: (
+        bool(s.registered(s.broker, s.offset - 1, s.offset))
+        and (s.before()["leader"], s.before()["leader_epoch"]) == (s.broker, s.leader_epoch)
+    ),
     "restarted_between": lambda s: bool(s.registered(s.other("log_end_before").broker, s.offset - 1, s.offset)),
     "not_restarted": lambda s: not [r for r in restarts_between(s) if r.timestamp_ms > first_reading_ms(s)],
     "led_before": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["start_timestamp_ms"]),
