@@ -13,10 +13,10 @@ from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
 from jobs.report.states import MAX_STATES
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, LEADERLESS
-from replay.incident.answer import COLUMNS, Scope, answer
+from replay.incident.answer import COLUMNS, Scope, answer, losses
 
 _START_MS = 1_790_000_000_000
-_LISTS = ("losses", "now", "timeline", "unknown", "prevention", "plan", "incidents")
+_LISTS = ("now", "timeline", "unknown", "prevention", "plan", "incidents")
 _STATES, _PIECES = 2 * MAX_STATES, 4
 
 
@@ -25,11 +25,12 @@ def made_up_report() -> ReportInput:
     """The rows of a page with full sections and timelines of maximum length."""
     kinds = ((HWM_REGRESSION, "proven"), (LEADERLESS, "proven"), (EVIDENCE_GAP, "undetermined"))
     findings = [_finding(kind, verdict, number) for kind, verdict in kinds for number in range(MAX_LISTED)]
+    found = _answer(findings)
     return ReportInput(
         cluster_id="bench",
         generated_from=["bench"],
-        page_one={"cause": "", "incident_count": 0, **dict.fromkeys(_LISTS, ())},
-        answer=_answer(findings),
+        page_one={"losses": losses(found), "cause": "", "incident_count": 0, **dict.fromkeys(_LISTS, ())},
+        answer=found,
         plan={"steps": [], "fill_in": {}},
         causes={},
         findings=findings,
