@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 MOST_COMMANDS = 10  # of a step
 MORE_COMMANDS = "{} more: kraft-forensics verdict --format json"
-_IN_TICKET = 8  # moments, losses
+_IN_TICKET, _MOST_IN_TICKET = 8, 40  # moments, losses, fewer if there are more lines
 _MOST_LINES = 25  # on a terminal; what goes if there are more: (moments, whether the predictions stay)
 _LESS = (*((most, True) for most in range(6, 1, -1)), (2, False), (0, False))
 _MOST_UNKNOWN = 3
@@ -70,7 +70,11 @@ def _lines(document: Row, full: bool, most_moments: int, prevention: bool) -> li
 
 def as_ticket(document: Row) -> str:
     """Markdown of at most 40 lines. document: as in `as_text`."""
-    return _template("ticket.md.j2", _IN_TICKET, document, escaped, most_losses=_IN_TICKET)
+    for most in range(_IN_TICKET, 2, -1):
+        text = _template("ticket.md.j2", most, document, escaped, most_losses=most)
+        if len(text.splitlines()) <= _MOST_IN_TICKET:
+            break
+    return text
 
 
 def as_postmortem(document: Row, causes: Mapping[str, Sequence[str]]) -> str:
