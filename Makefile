@@ -74,8 +74,10 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the locked requirements and fetch Delta's jars
 
-# What `.ci/run` needs before it runs suites side by side.
+# What `.ci/run` needs before it runs suites side by side: two of apt-get at once, or of Maven, would fail.
 everything: setup $(JARS)-s3/.ready $(KAFKA_READY) $(AIRFLOW_VENV)/.ready $(DOCS_VENV)/.ready  ## fetch what all suites need
+	tests/browser/chromium.sh
+	drill/iproute2.sh
 
 jars: $(JARS)/.ready  ## fetch Delta's jars (conf/pom.xml is the list)
 
