@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,6 +43,19 @@ _SESSION = (
 _ELECTION = (
     *("offset", "timestamp_ms", "topic_id", "topic", "partition", "previous_leader", "leader", "leader_epoch", "cause"),
 )
+_CONFIG = ("offset", "timestamp_ms", "resource_type", "resource_name", "name", "value")
+# Settings that were changed, and those of brokers when they were first set. What a topic was created with is no change.
+_CHANGED = """
+from (
+    select *, lag(value) over key as before, row_number() over key as number,
+        min(timestamp_ms) over (partition by resource_type, resource_name) as first_ms
+    from configs
+    window key as (partition by resource_type, resource_name, name order by "offset")
+)
+where case when resource_type = 'topic' then number > 1 and timestamp_ms > first_ms and value is distinct from before
+    else value is distinct from before end
+order by "offset", resource_name, name
+"""
 _CONTROLLER = ("offset", "timestamp_ms", "end_timestamp_ms", "controller_epoch", "leader_id")
 # The gravest causes of elections first.
 _CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_known_leader", "elr", "leaderless")
@@ -54,8 +68,9 @@ class Events:
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
     brokers: BROKER_HISTORY by broker; controllers: QUORUM_HISTORY, a row for each leader's term; captured: rows
-    {captured_at_ms, files, nodes}; deleted: topics that were deleted (jobs/incident/deleted.py). left_out: name of
-    a list -> how many it does not have. no_time: findings and elections without a usable time.
+    {captured_at_ms, files, nodes}; deleted: topics that were deleted (jobs/incident/deleted.py); configs: settings that
+    were changed, rows {offset, timestamp_ms, resource_type, resource_name, name, value, before}, null: not set.
+    left_out: name of a list -> how many it does not have. no_time: findings and elections without a usable time.
     """
 
     log: Span | None = None
@@ -68,6 +83,7 @@ class Events:
     controllers: Sequence[Row] = ()
     captured: Sequence[Row] = ()
     deleted: Sequence[Row] = ()
+    configs: Sequence[Row] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     no_time: int = 0
 
@@ -107,6 +123,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
         deleted=_deleted(lake, cluster, focus.topic),
+        configs=_configs(lake, cluster, focus.topic),
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + untimed,
     )
@@ -209,6 +226,18 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
 def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
     rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
     return [row for row in rows if _FIRST_MS <= (row["deleted_ms"] or -1) < _LAST_MS][:MOST_OTHERS]
+
+
+def _configs(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
+    configs = _timed(lake, "config_history", cluster, _CONFIG)
+    with duckdb.connect() as connection:
+        found = connection.register("configs", configs).sql(_CHANGED).to_arrow_table()
+    rows = [
+        row
+        for row in found.to_pylist()
+        if topic is None or row["resource_type"] != "topic" or row["resource_name"] == topic
+    ]
+    return rows[-MOST_OTHERS:]
 
 
 def _captured(lake: Lake, cluster: str) -> list[Row]:

@@ -35,7 +35,8 @@ Row = Mapping[str, Any]
 WIDTH = 1000
 MOST_WINDOW_LANES = 30
 PRINTED_LANES = 14  # of brokers, and of windows; the others are not printed
-ELECTION, BROKER, CONTROLLER, CAPTURED, DELETED = "election", "broker", "controller", "captured", "deleted"
+ELECTION, BROKER, CONTROLLER, CAPTURED = "election", "broker", "controller", "captured"
+DELETED, CONFIG = "deleted", "config"
 _PAINTED_LAST = {verdict.name: -rank for rank, verdict in enumerate(VERDICTS)}
 _LEFT_OUT = {
     "windows": ("windows", "excluded or smaller ones"),
@@ -61,7 +62,12 @@ _BOXES = {
     "alone": (7, 6),
 }
 _STATES = {"up": "bar up", "fenced": "bar fenced", "shutting down": "bar leaving"}
-_CAUSES = {"leaderless": "no-leader", "elr": "of-elr", "last_known_leader": "of-elr"}
+_CAUSES = {
+    "leaderless": "no-leader",
+    "elr": "of-elr",
+    "last_known_leader": "of-elr",
+    "unclean_by_administrator": "unclean forced",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,7 @@ def timeline_of(events: Events, anchors: Mapping[str, str]) -> Timeline | None:
         ("Windows", _window_lanes(events.windows, end)),
         ("Other findings", list(_other_lanes(events, end))),
         ("Topics", [("deleted", [_deleted(row) for row in events.deleted])] if events.deleted else []),
+        ("Settings", [("changed", [_config(row) for row in events.configs])] if events.configs else []),
         ("Evidence", [("captured", [_captured(row) for row in events.captured])] if events.captured else []),
     ]
     drawn = [
@@ -239,7 +246,7 @@ def _elections(events: Events) -> list[Mark]:
     marks = []
     for row in events.elections:
         old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
-        look = "unclean" if cause.startswith("unclean") else _CAUSES.get(cause, "usual")
+        look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
         text = (
             f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}, {visible(cause)},"
             f" leader epoch {row['leader_epoch']}, {utc_text(row['timestamp_ms'])}, metadata offset {row['offset']}"
@@ -248,7 +255,7 @@ def _elections(events: Events) -> list[Mark]:
         finding = judged.get((row["topic_id"], row["partition"], row["offset"]))
         at = row["timestamp_ms"]
         marks.append(Mark(at, at, f"tick {look}", ELECTION, text, row["topic"], "", brokers, finding))
-    order = ("usual", "no-leader", "of-elr", "unclean")
+    order = ("usual", "no-leader", "of-elr", "unclean", "unclean forced")
     return sorted(marks, key=lambda mark: order.index(mark.look.removeprefix("tick ")))
 
 
@@ -319,6 +326,16 @@ def _deleted(row: Row) -> Mark:
         again = f"; created again {utc_text(row['next_ms'])} as topic id {row['next_id']}"
     text = f"deleted: topic {topic_text(row['topic'])}, topic id {row['topic_id']}, {utc_text(at)}{again}"
     return Mark(at, at, "tick failover", DELETED, text, row["topic"])
+
+
+def _config(row: Row) -> Mark:
+    at, of = row["timestamp_ms"], row["resource_type"]
+    whose = f"{of} {visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
+    is_now, was = ("not set" if row[name] is None else visible(row[name]) for name in ("value", "before"))
+    text = (
+        f"config {visible(row['name'])} of {whose}: {was} to {is_now}, {utc_text(at)}, metadata offset {row['offset']}"
+    )
+    return Mark(at, at, "tick config", CONFIG, text, row["resource_name"] if of == "topic" else None)
 
 
 def _captured(row: Row) -> Mark:

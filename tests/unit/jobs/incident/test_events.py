@@ -14,7 +14,7 @@ from jobs.incident.events import Events, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS
 from jobs.lake.lake import Lake
-from replay.arrow.schemas import BROKER_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
+from replay.arrow.schemas import BROKER_HISTORY, CONFIG_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
 from tests.support.report_rows import START_MS, TOPIC_ID, exposure, fault, finding, row
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
@@ -27,6 +27,9 @@ def loaded(root: Path, findings: list[dict[str, Any]], focus: Focus = ALL, **tab
         lake.put(name, CLUSTER, table)
     found = pa.Table.from_pylist(findings, schema=FINDINGS)
     return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus)
+
+
+KEYS_AND_FINDING = FINDINGS.empty_table().select([*KEYS.names, *events.FINDING])
 
 
 def elections(*given: tuple[str, str, int]) -> pa.Table:
@@ -117,3 +120,28 @@ def test_records_of_one_time_have_a_span(tmp_path: Path) -> None:
     found = loaded(tmp_path, [moment], quorum_history=quorum((1, 1, START_MS, None)))
     assert found.log == (START_MS, START_MS)
     assert found.shown == (START_MS, START_MS + 1)
+
+
+def test_settings_that_a_topic_was_created_with_are_no_change(tmp_path: Path) -> None:
+    given = [
+        ("topic", "ledger", "min.insync.replicas", None, 0),
+        ("topic", "ledger", "min.insync.replicas", "2", 1),
+        ("topic", "ledger", "min.insync.replicas", "2", 2),  # the broker's default changed: what is set stays
+        ("topic", "ledger", "min.insync.replicas", "1", 3),
+        ("topic", "ledger", "min.insync.replicas", None, 4),
+        ("topic", "audit", "min.insync.replicas", None, 5),
+        ("topic", "audit", "min.insync.replicas", "3", 6),
+        ("broker", "", "unclean.leader.election.enable", "true", 7),
+        ("topic", "ledger", "retention.ms", "1000", 8),
+    ]
+    names = ("resource_type", "resource_name", "name", "value", "offset")
+    rows = [row(CONFIG_HISTORY, **dict(zip(names, each, strict=True))) for each in given]
+    for each in rows:  # a topic and its configs are created in one batch
+        each["timestamp_ms"] = START_MS + max(each["offset"], 1)
+    table = pa.Table.from_pylist(rows, schema=CONFIG_HISTORY)
+    changed = [
+        (each["offset"], each["before"], each["value"]) for each in loaded(tmp_path, [], config_history=table).configs
+    ]
+    assert changed == [(3, "2", "1"), (4, "1", None), (6, None, "3"), (7, None, "true")]
+    of_audit = load_events(Lake(tmp_path), CLUSTER, KEYS_AND_FINDING, Focus(topic="audit")).configs
+    assert [each["offset"] for each in of_audit] == [6, 7]

@@ -100,3 +100,18 @@ def test_windows_beyond_the_lists_have_a_place_on_the_page() -> None:
     assert "10 further windows, in short" in html
     assert '<li id="f-w0309">' in html
     assert 'href="#f-w0309" tabindex="-1"><rect id="t-w0309"' in html
+
+
+def test_a_changed_setting_and_an_election_by_an_administrator_have_marks_of_their_own() -> None:
+    change = {"offset": 7, "timestamp_ms": START_MS + 9000, "resource_type": "topic", "resource_name": "ledger"}
+    change |= {"name": "min.insync.replicas", "before": "2", "value": None}
+    everywhere = change | {"resource_type": "broker", "resource_name": "", "before": None, "value": "1"}
+    given = events([finding()])
+    forced = [row | {"cause": "unclean_by_administrator"} for row in given.elections]
+    found = lanes(drawn(replace(given, configs=[change, everywhere], elections=forced)))
+    assert 'class="tick unclean forced"' in found["elections"]
+    at = "2023-11-14 22:13:29.000, metadata offset 7"
+    assert texts(found["changed"]) == [
+        f"config min.insync.replicas of topic ledger: 2 to not set, {at}",
+        f"config min.insync.replicas of all brokers: not set to 1, {at}",
+    ]
