@@ -99,8 +99,8 @@ def _library_of(error: Exception) -> str | None:
     """The library whose errors are shown on one line: Spark, Delta or None. Imports neither library."""
     if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
         return "Spark"
-    delta = sys.modules.get("deltalake.exceptions")
-    return "Delta" if delta and isinstance(error, delta.DeltaError) else None
+    delta = getattr(sys.modules.get("deltalake.exceptions"), "DeltaError", ())
+    return "Delta" if isinstance(error, delta) else None
 
 
 def _line_of(error: Exception) -> str | None:

@@ -152,12 +152,12 @@ def _nothing(_: int) -> None:
 def engine(settings: Settings) -> str | None:
     """What ran the tasks of this process: 'Spark 4.2.0, local[2]', or 'local'; null if Spark was to, and none ran, or
     another thread is starting it."""
-    remote = sys.modules.get("pyspark.sql.connect.session")
-    session = remote.SparkSession._default_session if remote else None
+    # A module that another thread is importing has not all of its names.
+    remote = getattr(sys.modules.get("pyspark.sql.connect.session"), "SparkSession", None)
+    session = getattr(remote, "_default_session", None)
     if session is not None:
         return f"Spark {session.version}, Connect"
-    pyspark = sys.modules.get("pyspark")
-    context = pyspark.SparkContext._active_spark_context if pyspark else None
+    context = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
     if getattr(context, "_jsc", None) is not None:  # a context is the active one before it has started
         return f"Spark {context.version}, {context.master.replace('*', str(context.defaultParallelism))}"
     return None if settings.engine == "spark" else "local"

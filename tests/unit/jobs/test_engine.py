@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -136,6 +137,12 @@ def test_the_engine_while_another_thread_starts_spark() -> None:
     """A stage that ends meanwhile asks for it."""
     done = subprocess.run([sys.executable, "-c", _WHILE_SPARK_STARTS], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout[:17]) == (0, "None Spark 4.2.0,"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pyspark.sql.connect.session"])
+def test_the_engine_while_another_thread_imports_spark(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))  # as it is before its first line has run
+    assert engine(load_settings("spark")) is None
 
 
 def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
