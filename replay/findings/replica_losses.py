@@ -281,7 +281,7 @@ class _Partition:
         """(state, session) of each leader that registered a new incarnation in its own term, up to the drop's end. If
         its log lost its end, a follower that has more is cut back to it, in the same leader epoch
         (AbstractFetcherThread.fetchOffsetAndTruncate, 3.9)."""
-        end_ms, found = self.times[span.last] if drop.end_ms is None else drop.end_ms, []
+        end_ms, found = self._end_ms(drop, span), []
         opened = max((i for i in self.opened if i <= max(span.first, 0)), default=0)
         begins = [i for i in range(opened, span.last + 1) if i == opened or i in self.opened]
         for begin, after in zip(begins, [*begins[1:], None], strict=True):
@@ -313,8 +313,12 @@ class _Partition:
     def _restarts(self, drop: Drop, span: _Span) -> list[BrokerState]:
         """The broker's new incarnations between the two readings."""
         begin = drop.before["captured_at_ms"] - self.clock.error_ms
-        end = self.times[span.last] if drop.end_ms is None else drop.end_ms
-        return [s for s in self.cluster.brokers.restarts(drop.broker, -1) if begin < s.timestamp_ms <= end]
+        end_ms = self._end_ms(drop, span)
+        return [s for s in self.cluster.brokers.restarts(drop.broker, -1) if begin < s.timestamp_ms <= end_ms]
+
+    def _end_ms(self, drop: Drop, span: _Span) -> int:
+        """When the drop had happened: its later reading, else the last state."""
+        return int(self.times[span.last]) if drop.end_ms is None else drop.end_ms
 
     def _lost_checkpoint(self, drop: Drop, reports: Sequence[Row], tail_losses: Sequence[Drop]) -> list[Row]:
         """The finding, if any, of a high watermark that neither an election nor a truncation of the log set back.
