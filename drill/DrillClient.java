@@ -63,6 +63,8 @@ public class DrillClient {
         settings.put("request.timeout.ms", "8000");
         settings.put("default.api.timeout.ms", "20000");
         settings.put("reconnect.backoff.max.ms", "500");
+        // A broker that registered after the client's first look is asked, too, when all others are down.
+        settings.put("metadata.max.age.ms", "2000");
         admin = Admin.create(settings);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
