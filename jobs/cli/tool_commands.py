@@ -108,7 +108,8 @@ def setup(
         Path | None, typer.Option("--from", help="Take the jars from this folder; Maven is not needed.")
     ] = None,
 ) -> None:
-    """Fetch the jars that Spark needs, with Maven, and check their SHA-256. Small captures need no Spark."""
+    """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile the decoder's loops."""
+    from evidence.metadata_log.lines import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
 
@@ -117,6 +118,7 @@ def setup(
     for jars, folder in wanted:
         before = "" if install(jars, folder, source) else ", as before"
         typer.echo(f"{len(jars.sha256)} jars in {folder}, SHA-256 as listed{before}")
+    compile_loops()
 
 
 def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:

@@ -122,6 +122,14 @@ def test_spark_reads_the_tables_with_the_jars_that_setup_installed(home: Path, p
     assert f"7 in {place}, SHA-256 as listed" in ran(["venv/bin/kraft-forensics", "doctor", "--format", "csv"], home)
 
 
+def test_setup_has_compiled_all_that_a_run_needs(home: Path) -> None:
+    kept = sorted(home.glob("venv/lib/*/site-packages/**/*.nbc"))
+    source = "".join(file.read_text() for file in (ROOT / "evidence").rglob("*.py"))
+    assert len(kept) == source.count("\n@compiled\n") > 0
+    ran(["venv/bin/kraft-forensics", "run", str(capture("elr")), "--lake", "compiled"], home)
+    assert sorted(home.glob("venv/lib/*/site-packages/**/*.nbc")) == kept
+
+
 def test_nothing_comes_from_the_checkout(home: Path) -> None:
     code = "import bench, evidence, jobs.config.settings as s, quality, replay; print(s.conf_dir(), s.__file__)"
     for path in ran(["venv/bin/python", "-c", code], home).split():
