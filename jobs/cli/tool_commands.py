@@ -108,17 +108,22 @@ def setup(
         Path | None, typer.Option("--from", help="Take the jars from this folder; Maven is not needed.")
     ] = None,
 ) -> None:
-    """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile the decoder's loops."""
+    """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile what would be compiled later."""
     from evidence.metadata_log.lines import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
+    from jobs.spark.session import keep_classes
 
     spark = load_settings().spark
     wanted = [(delta_jars(), spark.jars_path()), *([(s3_jars(), spark.s3_jars_path())] if s3 else [])]
+    is_new = not spark.classes_path().is_file()
     for jars, folder in wanted:
-        before = "" if install(jars, folder, source) else ", as before"
-        typer.echo(f"{len(jars.sha256)} jars in {folder}, SHA-256 as listed{before}")
+        installed = install(jars, folder, source)
+        typer.echo(f"{len(jars.sha256)} jars in {folder}, SHA-256 as listed{'' if installed else ', as before'}")
+        is_new |= installed
     compile_loops()
+    if is_new:
+        keep_classes(spark)
 
 
 def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:

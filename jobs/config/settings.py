@@ -62,6 +62,10 @@ class SparkSettings(_Section):
         root = _checkout()
         return root / ".jars" if root else Path(sys.prefix) / "share" / "kraft-forensics" / "jars"
 
+    def classes_path(self) -> Path:
+        """Where `setup` keeps what Java has made of Spark's classes, next to the jars."""
+        return self.jars_path() / "spark.jsa"
+
     def s3_jars_path(self) -> Path:
         """The folder of the jars with which Spark reads S3, next to that one."""
         folder = self.jars_path()

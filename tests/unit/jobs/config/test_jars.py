@@ -88,8 +88,11 @@ def test_setup_takes_the_jars_from_a_folder_and_doctor_compares_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KRAFT_FORENSICS_SPARK__JARS_DIR", str(tmp_path / "jars"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # without Java nothing is kept for it (tests/wheel has that)
     first = CliRunner().invoke(app, ["setup", "--from", str(ROOT / ".jars")])
+    monkeypatch.delenv("JAVA_HOME")
     assert (first.exit_code, first.stdout) == (0, f"7 jars in {tmp_path}/jars, SHA-256 as listed\n")
+    (tmp_path / "jars" / "spark.jsa").write_bytes(b"damaged")
     assert CliRunner().invoke(app, ["setup"]).stdout == f"7 jars in {tmp_path}/jars, SHA-256 as listed, as before\n"
     doctor = ["doctor", "--lake", str(tmp_path), "--format", "csv"]
     assert f"7 in {tmp_path}/jars, SHA-256 as listed" in CliRunner().invoke(app, doctor).stdout
