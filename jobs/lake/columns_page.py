@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 _MANY = 2  # tables or views with the same column and meaning: it is explained once
 
 
-def sections(heads: Mapping[str, str], columns: Mapping[str, Mapping[str, str]], left_out: Iterable[str] = ()) -> str:
+def sections(
+    heads: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, str]],
+    left_out: Iterable[str] = (),
+    place: Sequence[str] = (),
+) -> str:
     """The Markdown of columns of several tables or views, then a section for each.
 
     heads: by name what stands below the heading. columns: by name, then by column, the line that explains it.
-    left_out: columns that no section names, since the page's head does. Of a column's lines only the most frequent one
-    is at the head, so a section never means another one of that name.
+    left_out: columns that no section names, since the page's head does. place: columns that the head calls a row's
+    place, for short. Of a column's lines only the most frequent one is at the head, so a section never means another
+    one of that name.
     """
     counts = Counter((name, line) for lines in columns.values() for name, line in lines.items() if name not in left_out)
     shared = {name: line for (name, line), count in reversed(counts.most_common()) if count >= _MANY}
@@ -24,7 +30,11 @@ def sections(heads: Mapping[str, str], columns: Mapping[str, Mapping[str, str]],
         above = [name for name, line in own.items() if shared.get(name) == line]
         parts.append(f"\n## `{title}`\n\n{head}\n\n")
         parts += [line for name, line in own.items() if name not in above]
-        parts += [f"- As above: {names(above)}\n"] if above else []
+        if place and set(place) <= set(above):
+            above = [name for name in above if name not in place]
+            parts.append(f"- As above: {', '.join([*(f'`{name}`' for name in above), 'place'])}\n")
+        elif above:
+            parts.append(f"- As above: {names(above)}\n")
     return "".join(parts)
 
 

@@ -15,30 +15,37 @@ Generated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py
 not show the value. Times (`..._ms`) are milliseconds since the Unix epoch, UTC. [views.md](views.md) has views on the
 tables, and which columns trap.
 
-Every table, and every key, also has `cluster_id` (`string`): Kafka's cluster id, or unknown-<capture> where no file
-names it.
+Where no type is given, a column whose name ends in `_ms` is a `bigint`, any other a `string`. Every table, and every
+key, also has `cluster_id`: Kafka's cluster id, or unknown-<capture> where no file names it. "Place" stands for the four
+columns `capture`, `path`, `sha256` and `position`: where the row, or the record that made it, was read first.
 
 ## Columns of several tables
 
 """
+_PLACE = ("capture", "path", "sha256", "position")
 
 
 def document() -> str:
     """The Markdown page: columns of several tables, then a section per table with a line per column."""
     heads = {table.name: f"{table.comment}. Key: {names(table.key)}." for table in TABLES.values()}
-    return _HEAD + sections(heads, {table.name: _lines(table) for table in TABLES.values()}, left_out=[CLUSTER_ID])
+    return _HEAD + sections(heads, {table.name: _lines(table) for table in TABLES.values()}, [CLUSTER_ID], _PLACE)
 
 
 def _lines(table: Table) -> dict[str, str]:
     types = spark_schema(table.schema)
+    names_of_types = {name: types[name].dataType.simpleString() for name in table.schema.names}
     return {
-        field.name: f"- `{field.name}` (`{_type(types[field.name].dataType.simpleString())}`): {_comment(field)}\n"
+        field.name: f"- `{field.name}`{_type(field.name, names_of_types[field.name])}: {_comment(field)}\n"
         for field in table.schema
     }
 
 
-def _type(text: str) -> str:
-    return "array of struct" if text.startswith("array<struct") else "struct" if text.startswith("struct") else text
+def _type(name: str, text: str) -> str:
+    """A column's type in brackets; none where the page's head says it."""
+    if text == ("bigint" if name.endswith("_ms") else "string"):
+        return ""
+    short = "array of struct" if text.startswith("array<struct") else "struct" if text.startswith("struct") else text
+    return f" (`{short}`)"
 
 
 def _comment(field: pa.Field) -> str:
