@@ -15,13 +15,15 @@ Generated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py
 not show the value. Times (`..._ms`) are milliseconds since the Unix epoch, UTC. [views.md](views.md) has views on the
 tables, and which columns trap.
 
-Where no type is given, a column whose name ends in `_ms` is a `bigint`, any other a `string`. Every table, and every
-key, also has `cluster_id`: Kafka's cluster id, or unknown-<capture> where no file names it. "Place" stands for the four
-columns `capture`, `path`, `sha256` and `position`: where the row, or the record that made it, was read first.
+Where no type is given, a column whose name ends in `_ms`, `_bytes`, `offset` or `position` is a `bigint`, any other a
+`string`. Every table, and every key, also has `cluster_id`: Kafka's cluster id, or unknown-<capture> where no file
+names it. "Place" stands for the four columns `capture`, `path`, `sha256` and `position`: where the row, or the record
+that made it, was read first.
 
 ## Columns of several tables
 
 """
+_BIGINT = ("_ms", "_bytes", "offset", "position")
 _PLACE = ("capture", "path", "sha256", "position")
 
 
@@ -42,7 +44,7 @@ def _lines(table: Table) -> dict[str, str]:
 
 def _type(name: str, text: str) -> str:
     """A column's type in brackets; none where the page's head says it."""
-    if text == ("bigint" if name.endswith("_ms") else "string"):
+    if text == ("bigint" if name.endswith(_BIGINT) else "string"):
         return ""
     short = "array of struct" if text.startswith("array<struct") else "struct" if text.startswith("struct") else text
     return f" (`{short}`)"
