@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,23 +30,23 @@ PAGE = """# Conditions of the rules
 
 Each condition of a rule of [findings.md](findings.md) earns its place: `make mutants` leaves out one at a time and
 looks for a claim that is wrong then, in the cases of `tests/cases/life_*`, the captures of `tests/captures/` and lives
-of the simulator, those of all its kinds of fault in turn, until one is found. "Keeps open" counts the windows of these
-captures ({decided} of them are decided) that would be decided without the condition.{known}{stale}
+of the simulator, those of all its kinds of fault in turn, until one is found. In brackets stands how many windows of
+these captures ({decided} of them are decided) a condition keeps open.{known}{stale}
 
-| rule | condition | caught by | keeps open |
-|---|---|---|---|
+## By what caught them
+
 {caught}
 ## Not caught so far
 
 {free} of {all}, in {lives:,} lives or as many as the line says: such a condition is not needed, or the simulator lacks
-what it guards against, or it takes more lives. In brackets are the first test of `tests/unit/replay/loss` and `offsets`
-that fails without it ({tested} have one), and how many windows it keeps open.
-[findings.md](findings.md) names the class of Kafka that it follows from.
+what it guards against, or it takes more lives. In brackets also stands the first test of `tests/unit/replay/loss` and
+`offsets` that fails without it ({tested} have one). [findings.md](findings.md) names the class of Kafka that it follows
+from.
 
 {others}"""
 NOTHING = "nothing"
-_CAUGHT = re.compile(r"^\| (\w+) \| (.+) \| (.+) \| (\d+) \|$", re.MULTILINE)
-_OTHERS = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
+_CAUGHT = re.compile(r"^- (.+) -> (.+)$", re.MULTILINE)
+_OTHERS = re.compile(r"^- ([A-Z]\w*): (.+)$", re.MULTILINE)
 _LIVES = re.compile(r"in ([\d,]+) lives or as many")
 _FIGURE = re.compile(r"([\d,]+) (open|lives)")
 _TEST = re.compile(r"`\w+`")
@@ -77,11 +77,8 @@ class Row:
     test: str
     opened: int
 
-    def __str__(self) -> str:
-        return f"| {self.rule} | {self.text} | {self.caught} | {self.opened} |"
-
-    def not_caught(self, lives: int) -> str:
-        """The condition in a list of those that nothing caught, of which most were tried with so many lives."""
+    def shown(self, lives: int = 0) -> str:
+        """The condition in a list. lives: with how many most of the list were tried."""
         more = [self.test] if self.test else []
         more += [f"{self.opened} open"] if self.opened else []
         more += [f"{self.lives:,} lives"] if self.lives != lives else []
@@ -91,25 +88,31 @@ class Row:
 def read(page: Path) -> dict[tuple[str, str], Row]:
     """The rows of a page, by rule and condition; none if it is not there."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    rows = [Row(*found[:3], 0, "", int(found[3])) for found in _CAUGHT.findall(text)]
     lives = _LIVES.search(text)
-    for rule, listed in _OTHERS.findall(text):
-        for item in listed.split("; "):
-            said, _, more = item.partition(" [")
-            figures = {unit: int(n.replace(",", "")) for n, unit in _FIGURE.findall(more)}
-            test = next(iter(_TEST.findall(more)), "")
-            tried = figures.get("lives", int(lives[1].replace(",", "")) if lives else 0)
-            rows.append(Row(rule, said, NOTHING, tried, test, figures.get("open", 0)))
-    return {(row.rule, row.text): row for row in rows}
+    usual = int(lives[1].replace(",", "")) if lives else 0
+    caught = [_row(*item.split(" ", 1), by, 0) for by, listed in _CAUGHT.findall(text) for item in listed.split("; ")]
+    others = [_row(rule, item, NOTHING, usual) for rule, listed in _OTHERS.findall(text) for item in listed.split("; ")]
+    return {(row.rule, row.text): row for row in (*caught, *others)}
+
+
+def _row(rule: str, shown: str, caught: str, lives: int) -> Row:
+    """A row as `Row.shown` shows it. lives: where it does not say how many."""
+    condition, _, more = shown.partition(" [")
+    figures = {unit: int(n.replace(",", "")) for n, unit in _FIGURE.findall(more)}
+    test = next(iter(_TEST.findall(more)), "")
+    return Row(rule, condition, caught, figures.get("lives", lives), test, figures.get("open", 0))
 
 
 def written(rows: Sequence[Row], decided: int, known: str = "", stale: str = "") -> str:
     """The page with these rows."""
     free = [row for row in rows if row.caught == NOTHING]
     lives = Counter(row.lives for row in free).most_common(1)[0][0] if free else 0
-    by_rule: dict[str, list[str]] = {}
-    for row in free:
-        by_rule.setdefault(row.rule, []).append(row.not_caught(lives))
+    by_rule, by_catch = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for row in rows:
+        if row.caught == NOTHING:
+            by_rule[row.rule].append(row.shown(lives))
+        else:
+            by_catch[row.caught].append(f"{row.rule} {row.shown()}")
     return PAGE.format(
         decided=decided,
         known=known,
@@ -118,7 +121,7 @@ def written(rows: Sequence[Row], decided: int, known: str = "", stale: str = "")
         all=len(rows),
         lives=lives,
         tested=sum(bool(row.test) for row in free),
-        caught="".join(f"{row}\n" for row in rows if row.caught != NOTHING),
+        caught="".join(f"- {by} -> {'; '.join(listed)}\n" for by, listed in by_catch.items()),
         others="".join(f"- {rule}: {'; '.join(listed)}\n" for rule, listed in by_rule.items()),
     )
 
