@@ -96,9 +96,9 @@ _FIGURES: dict[str, Callable[[Results], Any]] = {
     "states": lambda results: sum(r["states"] for r in results),
     "differ": _wrong(STATE),
     "wrong claims": lambda results: sum(len(r["wrong"]) for r in results),
-    "as expected": lambda results: f"{sum(r['as_expected'] for r in results)} of {len(results)}",
+    "not as expected": lambda results: sum(not r["as_expected"] for r in results),
 }
-_OF_SCENARIOS = ("drills", "windows", "decided", "lost records", "wrong claims", "as expected")
+_OF_SCENARIOS = ("drills", "windows", "decided", "lost records", "wrong claims", "not as expected")
 _OF_RELEASES = tuple(name for name in _FIGURES if name not in _OF_SCENARIOS[3:])
 
 
@@ -111,12 +111,18 @@ def league(results: Results) -> str:
 
 def scenarios_table(results: Results) -> str:
     """A line for each scenario, with the releases that played it."""
-    return _figures(("scenario", "Kafka"), _by_scenario(results), _OF_SCENARIOS)
+    return _figures(("scenario", "Kafka"), _by_scenario(results, results), _OF_SCENARIOS)
 
 
-def _by_scenario(results: Results) -> list[tuple[list[str], Results]]:
+def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Results]]:
+    """The results of each scenario, with its name and its releases. every: all results, of which "all" releases are."""
     groups = [[r for r in results if r["scenario"] == name] for name in sorted({r["scenario"] for r in results})]
-    return [([of[0]["scenario"], ", ".join(sorted({r["release"] for r in of}, key=version))], of) for of in groups]
+    return [([of[0]["scenario"], _releases(of, every)], of) for of in groups]
+
+
+def _releases(results: Results, every: Results) -> str:
+    found = {r["release"] for r in results}
+    return "all" if found == {r["release"] for r in every} else ", ".join(sorted(found, key=version))
 
 
 def plans_table(results: Results) -> str:
@@ -127,9 +133,9 @@ def plans_table(results: Results) -> str:
         return ""
     heads = ("drills", "records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    groups = [*_by_scenario(followed), (["all", ""], followed)]
-    rows = ([*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups)
-    return "\n".join(["### Plans followed", "", *_table(("scenario", "Kafka", *heads, *compared), rows)])
+    groups = [*_by_scenario(followed, results), (["all", ""], followed)]
+    rows = [[*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups]
+    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", "Kafka", *heads, *compared), rows)])
 
 
 def _ends(plans: Results) -> tuple[int, ...]:
@@ -149,22 +155,34 @@ def evidence_tables(results: Results) -> str:
         for when, scheduled in (("one capture after it", False), ("a schedule before it, too", True))
         for logs, suffix in (("with nodes' logs", ""), ("without", "_without_logs"))
     ]
-    lines, lacking = [], []
-    for name, suffix, of in groups:
+    columns, lacking = [], []
+    for _, suffix, of in groups:
         verdicts, losses = _summed(of, f"verdicts{suffix}"), _found(of, ("",), suffix)
         proven = _share(_found(of, ("proven",), suffix), losses)
-        lines.append([name, str(len(of)), str(verdicts.total()), _decided(verdicts), str(losses), proven])
+        columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), str(losses), proven])
         lacking.append((_summed(of, f"open{suffix}"), verdicts.total()))
+    names = ("drills", "windows", "decided", "partitions with losses", "proven")
+    rows = [[name, *figures] for name, *figures in zip(names, *columns, strict=True)]
     codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
     shares = [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in codes]
-    names = ("evidence", "drills", "windows", "decided", "partitions with losses", "proven")
-    heads = ("open windows that name", *(name for name, _, _ in groups))
-    return "\n".join([*_table(names, lines), "", *_table(heads, shares)])
+    rows += [row for row in shares if set(row[1:]) - {"0 %", "-"}]
+    return "\n".join(_table(("evidence", *(name for name, _, _ in groups)), rows))
 
 
 def _figures(head: Sequence[str], groups: Iterable[tuple[list[str], Results]], columns: Sequence[str]) -> str:
-    rows = ([*names, *(str(_FIGURES[column](of)) for column in columns)] for names, of in groups)
-    return "\n".join(_table((*head, *columns), rows))
+    rows = [[*names, *(str(_FIGURES[column](of)) for column in columns)] for names, of in groups]
+    return "\n".join(_without_zeros((*head, *columns), rows))
+
+
+def _without_zeros(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table; its columns that are 0 in every row are named below it."""
+    zero = [{row[i] for row in rows} == {"0"} for i in range(len(names))]
+    yield from _table(
+        [name for name, is_zero in zip(names, zero, strict=True) if not is_zero],
+        ([cell for cell, is_zero in zip(row, zero, strict=True) if not is_zero] for row in rows),
+    )
+    if any(zero):
+        yield f"\n0 in every row: {', '.join(name for name, is_zero in zip(names, zero, strict=True) if is_zero)}."
 
 
 def _summed(results: Results, name: str) -> Counter[str]:

@@ -19,10 +19,14 @@ def column(name: str, dtype: pa.DataType, comment: str) -> pa.Field:
 
 # Where a row comes from: each claim can be traced to its bytes.
 PROVENANCE = [
-    column("capture", pa.string(), "name of the capture (folder or archive) that this row was first read from"),
+    column("capture", pa.string(), "capture that the row was first read from"),
     column("path", pa.string(), "file inside the capture"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
-    column("position", pa.int64(), "byte position in that file where the batch, line or section begins"),
+    column(
+        "position",
+        pa.int64(),
+        "byte position in that file: of the line, section, batch or record (of its batch if compressed)",
+    ),
 ]
 
 # The fields of a PartitionRecord or PartitionChangeRecord; null: the record does not change the field.
@@ -46,22 +50,22 @@ PARTITION_CHANGE = pa.struct(
 
 EVIDENCE_FILES = pa.schema(
     [
-        column("capture", pa.string(), "name of the capture"),
+        column("capture", pa.string(), "capture that the row was first read from"),
         column("path", pa.string(), "file inside the capture"),
         column("kind", pa.string(), "kind of the file, e.g. metadata_segment, metadata_checkpoint, leader_epoch"),
-        column("sha256", pa.string(), "SHA-256 of the file, hex"),
+        column("sha256", pa.string(), "SHA-256 of that file, hex"),
         column("size_bytes", pa.int64(), "length of the file"),
-        column("node_id", pa.int32(), "node the file was copied from; null if unknown"),
-        column("captured_at_ms", pa.int64(), "when the capture of this file began; null if unknown"),
+        column("node_id", pa.int32(), "node that the file was copied from"),
+        column("captured_at_ms", pa.int64(), "when it was read, at the earliest"),
         column(
             "uncertainty_ms",
             pa.int64(),
-            "the file was read within this many ms after captured_at_ms, by the capturer's clock",
+            "it was read within this many ms after captured_at_ms",
         ),
         column(
             "last_timestamp_ms",
             pa.int64(),
-            "largest record timestamp of the metadata log in the file, by the active controller's clock",
+            "largest timestamp of the metadata log in it, by the active controller's clock",
         ),
         column("base_offset", pa.int64(), "first metadata offset in the file"),
         column("end_offset", pa.int64(), "metadata offset after the last one in the file (exclusive)"),
@@ -71,18 +75,18 @@ EVIDENCE_FILES = pa.schema(
         column(
             "trailing_bytes",
             pa.int64(),
-            "bytes that are not read: a torn tail, zeros, a file that is only registered",
+            "bytes with nothing to read: a torn tail, zeros, a file that is only registered",
         ),
-        column("note", pa.string(), "remark on this file; null if there is none"),
+        column("note", pa.string(), "remark on this file"),
     ]
 )
 
 QUARANTINE = pa.schema(
     [
         *PROVENANCE,
-        column("node_id", pa.int32(), "node the file was copied from"),
+        column("node_id", pa.int32(), "node that the file was copied from"),
         column("length_bytes", pa.int64(), "number of quarantined bytes"),
-        column("offset", pa.int64(), "metadata offset at that position; null if unknown"),
+        column("offset", pa.int64(), "metadata offset at that position"),
         column("reason", pa.string(), "short code, e.g. crc_mismatch, torn_batch, not_a_segment"),
         column("message", pa.string(), "the full error, with file, byte position and offset"),
         column("raw", pa.binary(), "the quarantined bytes, at most 1 MiB; null if they may hold a secret"),
@@ -93,7 +97,7 @@ LOG_BATCHES = pa.schema(
     [
         column("base_offset", pa.int64(), "first offset of the batch"),
         column("last_offset", pa.int64(), "last offset of the batch (inclusive)"),
-        column("epoch", pa.int32(), "partitionLeaderEpoch: the controller epoch that wrote it"),
+        column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch)"),
         column("base_timestamp_ms", pa.int64(), "timestamp of the first record"),
         column("max_timestamp_ms", pa.int64(), "largest timestamp in the batch"),
         column("crc", pa.int64(), "CRC32C as stored, checked"),
@@ -107,8 +111,8 @@ LOG_BATCHES = pa.schema(
 )
 
 _RECORD = [
-    column("offset", pa.int64(), "offset of the record; null if the source does not give it"),
-    column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch of its batch)"),
+    column("offset", pa.int64(), "offset of the record"),
+    column("epoch", pa.int32(), "controller epoch that wrote it (partitionLeaderEpoch)"),
     column("timestamp_ms", pa.int64(), "timestamp of the record"),
     column(
         "type", pa.string(), "Kafka's name, e.g. PARTITION_CHANGE_RECORD or LEADER_CHANGE; UNKNOWN_<key> if unknown"
@@ -138,46 +142,45 @@ SNAPSHOT_RECORDS = pa.schema(
 
 LOG_END_OFFSETS = pa.schema(
     [
-        column("broker_id", pa.int32(), "the replica's broker (or controller); null if the source does not name it"),
-        column("topic", pa.string(), "topic name in the source; null if it gives only the id, or no partition"),
+        column("broker_id", pa.int32(), "broker (or controller) that has the replica"),
+        column("topic", pa.string(), "topic name in the source; null if it gives only the id"),
         column(
             "topic_id",
             pa.string(),
-            "topic id, from the source or the partition.metadata next to it; null if neither gives it",
+            "topic id, from the source or the partition.metadata next to it",
         ),
         column("partition", pa.int32(), "partition"),
         column("source", pa.string(), "kind of the file, e.g. jmx_exporter, replication_offset, replica_segment"),
-        column("captured_at_ms", pa.int64(), "earliest time the value was read; null if unknown"),
-        column("uncertainty_ms", pa.int64(), "the value was read within this many ms after captured_at_ms"),
+        column("captured_at_ms", pa.int64(), "when it was read, at the earliest"),
+        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
         column("log_end_offset", pa.int64(), "log end offset of the replica"),
         column("high_watermark", pa.int64(), "high watermark known to this replica"),
         column("log_start_offset", pa.int64(), "log start offset of the replica"),
         column("recovery_point_offset", pa.int64(), "offset up to which the replica's log was flushed"),
         column("leader_epoch", pa.int32(), "an epoch in the replica's leader-epoch-checkpoint"),
-        column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's LEO at its election"),
+        column("epoch_start_offset", pa.int64(), "first offset of that epoch: its leader's log end at its election"),
         column("last_written_leader_epoch", pa.int32(), "leader epoch of the last batch in the replica's log"),
         column(
             "last_batch_offsets",
             pa.list_(pa.int64()),
-            "replica_segment, batch_heads: base offsets of the log's last batches, ascending, at most 32",
+            "replica_segment, batch_heads: base offsets of its last batches, ascending, at most 32",
         ),
         column("current_leader_epoch", pa.int32(), "latest leader epoch that the replica knew"),
         column(
             "broker_epoch",
             pa.int64(),
-            "the broker's epoch: the metadata offset of its registration. For a replica_segment or recovery_point: "
-            "that of the session that last wrote it and stopped cleanly, from .kafka_cleanshutdown in the log "
-            "directory; null without that file",
+            "broker epoch. For a replica_segment or recovery_point that of the session that last wrote it and stopped "
+            "cleanly, from .kafka_cleanshutdown in the log directory",
         ),
         column(
             "offset_lag",
             pa.int64(),
-            "log_dirs, describe_log_dirs: how far the LEO is behind the high watermark; not a LEO",
+            "log_dirs, describe_log_dirs: by how much the log is shorter than the high watermark",
         ),
         column(
             "in_sync_replicas_count",
             pa.int32(),
-            "jmx_exporter: size of the ISR according to this broker, which leads the partition; never 0",
+            "jmx_exporter: size of the ISR by this broker, which leads; never 0",
         ),
         column(
             "under_min_isr",
@@ -187,7 +190,7 @@ LOG_END_OFFSETS = pa.schema(
         column(
             "process_start_ms",
             pa.int64(),
-            "jmx_exporter: start time of the scraped process, by its own clock; null if the text does not give it",
+            "jmx_exporter: when the process started, by its own clock",
         ),
         *PROVENANCE,
     ]
@@ -195,35 +198,35 @@ LOG_END_OFFSETS = pa.schema(
 
 DESCRIBED_PARTITIONS = pa.schema(
     [
-        column("source", pa.string(), "kind of the file: topics_describe or describe_topic_partitions"),
-        column("captured_at_ms", pa.int64(), "earliest time the state was read; null if unknown"),
-        column("uncertainty_ms", pa.int64(), "the state was read within this many ms after captured_at_ms"),
+        column("source", pa.string(), "topics_describe or describe_topic_partitions"),
+        column("captured_at_ms", pa.int64(), "when it was read, at the earliest"),
+        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
         column("topic", pa.string(), "topic name"),
-        column("topic_id", pa.string(), "topic id; null if the source does not print it"),
+        column("topic_id", pa.string(), "topic id"),
         column("partition", pa.int32(), "partition"),
         column("leader", pa.int32(), "leader; -1 for none"),
-        column("leader_epoch", pa.int32(), "leader epoch; null if the source does not print it"),
+        column("leader_epoch", pa.int32(), "leader epoch"),
         column("replicas", INT32_LIST, "replicas, in the printed order"),
         column("isr", INT32_LIST, "in-sync replicas"),
-        column("elr", INT32_LIST, "eligible leader replicas; null if the source does not print them"),
-        column("last_known_elr", INT32_LIST, "last known ELR; null if the source does not print it"),
+        column("elr", INT32_LIST, "eligible leader replicas"),
+        column("last_known_elr", INT32_LIST, "last known ELR"),
         *PROVENANCE,
     ]
 )
 
 QUORUM_REPORTS = pa.schema(
     [
-        column("source", pa.string(), "kind of the file: quorum_state, quorum_status or describe_quorum"),
-        column("node_id", pa.int32(), "node whose view this is; null if the source does not name it"),
-        column("captured_at_ms", pa.int64(), "earliest time the report was read; null if unknown"),
-        column("uncertainty_ms", pa.int64(), "the report was read within this many ms after captured_at_ms"),
+        column("source", pa.string(), "quorum_state, quorum_status or describe_quorum"),
+        column("node_id", pa.int32(), "node whose view this is"),
+        column("captured_at_ms", pa.int64(), "when it was read, at the earliest"),
+        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
         column("quorum_cluster_id", pa.string(), "cluster id in the source"),
         column("leader_id", pa.int32(), "leader of the metadata quorum; -1 for none"),
         column("leader_epoch", pa.int32(), "epoch of that leader"),
         column("voted_id", pa.int32(), "candidate that this node voted for in leader_epoch; -1 for none"),
         column("high_watermark", pa.int64(), "metadata offsets below this are committed"),
-        column("voters", INT32_LIST, "voters, ascending; null if the source does not name them"),
-        column("observers", INT32_LIST, "observers, ascending; null if the source does not name them"),
+        column("voters", INT32_LIST, "voters, ascending"),
+        column("observers", INT32_LIST, "observers, ascending"),
         *PROVENANCE,
     ]
 )
@@ -233,28 +236,27 @@ CAPTURES = pa.schema(
         column(
             "kafka_release",
             pa.string(),
-            "Kafka release, from the manifest; all of them if a later manifest named another (4.0.2, 4.1.0); null "
-            "without one",
+            "Kafka release, from the manifest; all if manifests named several (4.0.2, 4.1.0)",
         ),
         column("clock_error_ms", pa.int64(), "largest difference between the capturer's clock and the controllers'"),
         column("snapshot_duration_ms", pa.int64(), "how long one round of copying took; null: the setting applies"),
         column("files", pa.int64(), "number of its files: its rows in evidence_files"),
         column("size_bytes", pa.int64(), "length of all of them"),
-        column("digest", pa.string(), "SHA-256 of the list of these files: path, SHA-256 and length of each"),
-        column("nodes", INT32_LIST, "nodes that they were copied from, ascending; empty if no file says"),
-        column("first_captured_ms", pa.int64(), "the least captured_at_ms of them; null if none is known"),
-        column("last_captured_ms", pa.int64(), "the largest captured_at_ms of them; null if none is known"),
+        column("digest", pa.string(), "SHA-256 of the list of its files: path, SHA-256 and length of each"),
+        column("nodes", INT32_LIST, "nodes that they were copied from, ascending"),
+        column("first_captured_ms", pa.int64(), "the least captured_at_ms of them"),
+        column("last_captured_ms", pa.int64(), "the largest captured_at_ms of them"),
         column(
             "last_timestamp_ms",
             pa.int64(),
-            "largest record timestamp of the metadata log in them; null without a metadata log",
+            "largest timestamp of the metadata log in them",
         ),
-        column("ingested_ms", pa.int64(), "when files of it were ingested last; our clock; null if not recorded"),
-        column("ingested_with", pa.string(), "program that did so, with its version; null if not recorded"),
+        column("ingested_ms", pa.int64(), "when files of it were ingested last; our clock"),
+        column("ingested_with", pa.string(), "program that did so, with its version"),
         column("capture", pa.string(), "name of the capture (folder or archive)"),
-        column("path", pa.string(), "its manifest, inside the capture; null without one, as all that it may say"),
-        column("sha256", pa.string(), "SHA-256 of the manifest, hex; null without one"),
-        column("position", pa.int64(), "0; null without a manifest"),
+        column("path", pa.string(), "its manifest, inside the capture"),
+        column("sha256", pa.string(), "SHA-256 of that file, hex"),
+        column("position", pa.int64(), "0, if there is a manifest"),
     ]
 )
 
@@ -270,11 +272,11 @@ OUT_OF_SYNC = pa.list_(
 
 BROKER_LOG_EVENTS = pa.schema(
     [
-        column("node_id", pa.int32(), "node that wrote the line; null if nothing says"),
+        column("node_id", pa.int32(), "node that wrote the line"),
         column("logged_at_ms", pa.int64(), "when, as printed: the node's wall clock in ms, as if its zone were UTC"),
-        column("logged_at_utc_ms", pa.int64(), "when, by the node's clock; null until its zone is known (node_clocks)"),
-        column("level", pa.string(), "level, e.g. INFO; null if the layout does not print it"),
-        column("logger", pa.string(), "logger; null if the layout does not print it, or in a stack trace"),
+        column("logged_at_utc_ms", pa.int64(), "when, by the node's clock, if its zone is known (node_clocks)"),
+        column("level", pa.string(), "level, e.g. INFO"),
+        column("logger", pa.string(), "logger"),
         column("kind", pa.string(), "which message it is, e.g. leader_started (docs/broker_logs.md)"),
         column("topic", pa.string(), "topic"),
         column("partition", pa.int32(), "partition"),
@@ -292,25 +294,25 @@ BROKER_LOG_EVENTS = pa.schema(
         column("out_of_sync", OUT_OF_SYNC, "isr_shrinking: the replicas that lag, as the leader sees them"),
         column("log_start_offset", pa.int64(), "log start offset"),
         column("log_end_offset", pa.int64(), "log end offset of the replica that wrote the line"),
-        column("leader_end_offset", pa.int64(), "where the leader's log ends in leader_epoch, as a follower was told"),
+        column(
+            "leader_end_offset", pa.int64(), "where the leader's log ends in leader_epoch, as it answered a follower"
+        ),
         column("high_watermark", pa.int64(), "high watermark as that replica had it"),
         column("previous_high_watermark", pa.int64(), "high watermark before it was set back"),
         column("truncated_to", pa.int64(), "offset that the log was cut to, or was to be cut to"),
         column("broker_epoch", pa.int64(), "broker epoch"),
-        column("incarnation_id", pa.string(), "id of the broker's process, as its registration record has it"),
+        column("incarnation_id", pa.string(), "id of the broker's process, as it registers"),
         column("directory", pa.string(), "log directory"),
-        column("count", pa.int64(), "how many: logs loaded or recovered, partitions of a fetch or a change, records"),
+        column("count", pa.int64(), "how many logs, partitions or records"),
         column("duration_ms", pa.int64(), "how long it took"),
-        column("printed_at_ms", pa.int64(), "kafka_start_time: ms since the Unix epoch, by the node's clock"),
-        column(
-            "detail", pa.string(), "error, state, signal, version or kind of election, as printed; secrets redacted"
-        ),
-        column("message", pa.string(), "the message, its first 2,000 characters, secrets redacted"),
+        column("printed_at_ms", pa.int64(), "kafka_start_time, by the node's clock"),
+        column("detail", pa.string(), "error, state, signal, version or kind of election, as printed, redacted"),
+        column("message", pa.string(), "the message, its first 2,000 characters, redacted"),
         column("length_bytes", pa.int64(), "length of the line; position and length are of the unpacked text"),
         column(
             "file_is_whole",
             pa.bool_(),
-            "true: `collect` copied the file and all of it was read, so no line is missing between two of it",
+            "true: no line is missing between two rows of the file (docs/broker_logs.md)",
         ),
         *PROVENANCE,
     ]
@@ -318,15 +320,13 @@ BROKER_LOG_EVENTS = pa.schema(
 
 NODE_BOOTS = pa.schema(
     [
-        column("node_id", pa.int32(), "node; null if nothing says"),
+        column("node_id", pa.int32(), "node"),
         column("begins_in_file", pa.bool_(), "false: the process may have begun before the file does"),
         column("start_time_ms", pa.int64(), "Kafka startTimeMs: when the server was up, by its own clock"),
-        column(
-            "zone_ms", pa.int64(), "wall clock less UTC, by that time and the time of its line; null if not printed"
-        ),
+        column("zone_ms", pa.int64(), "wall clock less UTC, by that time and the time of its line"),
         column("kafka_version", pa.string(), "Kafka release that the process printed"),
-        column("incarnation_id", pa.string(), "incarnation id that the broker registers with"),
-        column("broker_epoch", pa.int64(), "broker epoch that it was registered with"),
+        column("incarnation_id", pa.string(), "id of the broker's process, as it registers"),
+        column("broker_epoch", pa.int64(), "broker epoch"),
         column("previous_shutdown", pa.string(), "how the process before it stopped: clean, or unclean in a directory"),
         column("clean_directories", STRING_LIST, "log directories with a clean shutdown file"),
         column("unclean_directories", STRING_LIST, "log directories with logs and without that file"),
@@ -338,8 +338,7 @@ NODE_BOOTS = pa.schema(
         column(
             "whole_until_ms",
             pa.int64(),
-            "the file has all that the node had logged up to then (ms since the Unix epoch): `collect` copied it "
-            "whole, and it had not been rotated away; null if that is not known",
+            "the file has all that the node had logged up to then: copied whole, nothing rotated away",
         ),
         column("first_position", pa.int64(), "byte position of the first event"),
         column("last_position", pa.int64(), "byte position of the last event"),
@@ -353,18 +352,18 @@ BOOT_IDS = pa.schema(
         column(
             "boot_id",
             pa.string(),
-            "boot id of its machine: a new one whenever the machine starts; null: only its uptime",
+            "boot id of its machine, new whenever it starts; null: only its uptime",
         ),
         column(
             "captured_at_ms",
             pa.int64(),
-            "when the file was read (ms since the Unix epoch), at the earliest; null if unknown",
+            "when it was read, at the earliest",
         ),
-        column("uncertainty_ms", pa.int64(), "the file was read within this many ms after captured_at_ms"),
+        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
         column(
             "booted_by_ms",
             pa.int64(),
-            "when the machine had started, at the latest: when its uptime was read, less that",
+            "when the machine had started, at the latest: when its uptime was read, less the uptime",
         ),
         column("booted_after_ms", pa.int64(), "and at the earliest, if the machine was never paused"),
         column("machine_id", pa.string(), "digest of the machine's id; null in a container"),
@@ -372,7 +371,7 @@ BOOT_IDS = pa.schema(
         column(
             "local_disks",
             pa.bool_(),
-            "true: every log directory is on a disk of that machine; false: one is not; null: not known",
+            "whether every log directory is on a disk of that machine",
         ),
         *PROVENANCE,
     ]
@@ -381,19 +380,19 @@ BOOT_IDS = pa.schema(
 NODE_CLOCKS = pa.schema(
     [
         column("node_id", pa.int32(), "node"),
-        column("from_ms", pa.int64(), "wall-clock time of the first line that this rests on"),
-        column("to_ms", pa.int64(), "wall-clock time of the last line that this rests on"),
+        column("from_ms", pa.int64(), "wall-clock time of the first line that shows it"),
+        column("to_ms", pa.int64(), "wall-clock time of the last such line"),
         column(
             "offset_lower_ms", pa.int64(), "the wall clock is at least this far ahead of the controllers' clock, UTC"
         ),
-        column("offset_upper_ms", pa.int64(), "and at most this far; null: nothing bounds it"),
-        column("zone_ms", pa.int64(), "the zone's part of that: wall clock less UTC; null if nothing shows it"),
+        column("offset_upper_ms", pa.int64(), "and at most this far"),
+        column("zone_ms", pa.int64(), "the zone's part of that: wall clock less UTC"),
         column(
             "zone_source", pa.string(), "printed (or in the manifest), start_time (a line with both times), or anchors"
         ),
         column("error_lower_ms", pa.int64(), "the node's clock is at least this far ahead of the controllers'"),
-        column("error_upper_ms", pa.int64(), "and at most this far; null where a bound or the zone is missing"),
-        column("lower_anchors", pa.int64(), "how many lines were logged before a record that they name"),
-        column("upper_anchors", pa.int64(), "how many lines were logged after a record that they name"),
+        column("error_upper_ms", pa.int64(), "and at most this far"),
+        column("lower_anchors", pa.int64(), "lines that were logged before a record that they name"),
+        column("upper_anchors", pa.int64(), "lines that were logged after one"),
     ]
 )

@@ -97,7 +97,8 @@ class Values:
     def meaning(self) -> str:
         parts = [f"{', '.join(self.not_null)}: not null"] if self.not_null else []
         parts += [f"{name}: one of {', '.join(values)}" for name, values in self.one_of.items()]
-        parts += [f"{name}: at least {least}" for name, least in self.least.items()]
+        for least in dict.fromkeys(self.least.values()):
+            parts.append(f"{', '.join(name for name in self.least if self.least[name] == least)}: at least {least}")
         return "; ".join([*parts, *(f"{low} not above {high}" for low, high in self.ordered)]) + "."
 
 

@@ -33,8 +33,8 @@ STATIC_CONFIGS = pa.schema(
 
 QUALITY_RESULTS = pa.schema(
     [
-        evidence.column("run_id", pa.string(), "which run of quality"),
-        evidence.column("run_at_ms", pa.int64(), "when that run ended (ms since the Unix epoch)"),
+        evidence.column("run_id", pa.string(), "which run"),
+        evidence.column("run_at_ms", pa.int64(), "when that run ended"),
         evidence.column("suite", pa.string(), "expectation suite: the table's name"),
         evidence.column("suite_fingerprint", pa.string(), "what was expected of the table: changes with its suite"),
         evidence.column("table", pa.string(), "table that was checked"),
@@ -57,14 +57,14 @@ QUALITY_RESULTS = pa.schema(
 
 _FINDING_KEY = (
     evidence.column("finding_id", pa.string(), "id of the finding"),
-    evidence.column("verdict", pa.string(), "its verdict; with another one it counts as another finding"),
-    evidence.column("severity", pa.string(), "its severity; with another one it counts as another finding"),
+    evidence.column("verdict", pa.string(), "its verdict"),
+    evidence.column("severity", pa.string(), "its severity"),
 )
 
 FINDING_FIRST_SEEN = pa.schema(
     [
         *_FINDING_KEY,
-        evidence.column("first_seen_ms", pa.int64(), "when the run of detect ended that found it first; our clock"),
+        evidence.column("first_seen_ms", pa.int64(), "when the run ended that found it first; our clock"),
     ]
 )
 
@@ -79,15 +79,15 @@ ACKNOWLEDGEMENTS = pa.schema(
 
 RUNS = pa.schema(
     [
-        evidence.column("run_id", pa.string(), "which run of a command; it has a row for each cluster concerned"),
+        evidence.column("run_id", pa.string(), "which run"),
         evidence.column("command", pa.string(), "run, ingest, replay, detect, quality, report, maintain, ..."),
         evidence.column("started_ms", pa.int64(), "when it started; our clock"),
         evidence.column("ended_ms", pa.int64(), "when it ended; our clock"),
         evidence.column("outcome", pa.string(), "done, failed or stopped (by a signal); a killed run has no row"),
         evidence.column("exit_code", pa.int32(), "exit code of the command"),
-        evidence.column("error", pa.string(), "the error that ended it; null if it was done"),
-        evidence.column("valid", pa.string(), "true, false or unknown, as in verdict.json; null if nothing was judged"),
-        evidence.column("quality_failed", pa.int64(), "expectations that were not met; null if none were checked"),
+        evidence.column("error", pa.string(), "the error that ended it"),
+        evidence.column("valid", pa.string(), "true, false or unknown, as in verdict.json"),
+        evidence.column("quality_failed", pa.int64(), "expectations that were not met"),
         evidence.column("captures", evidence.STRING_LIST, "names of the captures that it was given for the cluster"),
         evidence.column(
             "capture_digests",
@@ -102,9 +102,7 @@ RUNS = pa.schema(
             pa.string(),
             "by job the number of tasks, the slowest and the largest: rows, bytes, seconds and memory, JSON",
         ),
-        evidence.column(
-            "engine", pa.string(), "what ran its tasks: Spark, its version and master, or local; null: none"
-        ),
+        evidence.column("engine", pa.string(), "what ran its tasks: Spark, its version and master, or local"),
         evidence.column("program", pa.string(), "version of this program"),
         evidence.column(
             "code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"
@@ -331,13 +329,13 @@ _ALL = (
     Table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
     Table(
         "finding_first_seen",
-        "A finding that a run of detect has found, now or earlier; kept when the findings are replaced",
+        "A finding, by id, verdict and severity, that a run of detect has found, now or earlier",
         FINDING_FIRST_SEEN,
         ("finding_id", "verdict", "severity"),
     ),
     Table(
         "acknowledgements",
-        "A finding that somebody has acknowledged (`kraft-forensics acknowledge`)",
+        "A finding, by id, verdict and severity, that somebody has acknowledged",
         ACKNOWLEDGEMENTS,
         ("finding_id", "verdict", "severity"),
     ),
@@ -347,7 +345,7 @@ _ALL = (
         QUALITY_RESULTS,
         ("suite", "expectation", "run_id"),
     ),
-    Table("runs", "What a run of a command did (docs/operations.md)", RUNS, ("run_id",)),
+    Table("runs", "What a run of a command did, for each cluster concerned (docs/operations.md)", RUNS, ("run_id",)),
 )
 TABLES = {t.name: t for t in _ALL}
 

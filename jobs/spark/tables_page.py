@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-
 import pyarrow as pa
 
-from jobs.lake.tables import TABLES, Table
+from jobs.lake.columns_page import names, sections
+from jobs.lake.tables import CLUSTER_ID, TABLES, Table
 from jobs.spark.types import spark_schema
 
-_MANY = 3  # tables with the same column and meaning: it is explained once
+_HEAD = """# Tables
+
+Generated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and `jobs/lake/tables.py` by
+`python -m jobs.spark.tables_page`. Every table is a Delta table in the lake's folder. Null means that the evidence does
+not show the value. Times (`..._ms`) are milliseconds since the Unix epoch, UTC. [views.md](views.md) has views on the
+tables, and which columns trap.
+
+Where no type is given, a column whose name ends in `_ms`, `_bytes`, `offset` or `position` is a `bigint`, any other a
+`string`. Every table, and every key, also has `cluster_id`: Kafka's cluster id, or unknown-<capture> where no file
+names it. "Place" stands for the four columns `capture`, `path`, `sha256` and `position`: where the row, or the record
+that made it, was read first.
+
+## Columns of several tables
+
+"""
+_BIGINT = ("_ms", "_bytes", "offset", "position")
+_PLACE = ("capture", "path", "sha256", "position")
 
 
 def document() -> str:
-    """The Markdown page: columns of many tables, then a section per table with a line per column."""
-    head = (
-        "# Tables\n\nGenerated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and "
-        "`jobs/lake/tables.py` by `python -m jobs.spark.tables_page`.\n"
-        "Every table is a Delta table in the lake's folder. Null means that the evidence does not show the value.\n"
-        "[views.md](views.md) has views on them, and which columns trap.\n\n## Columns of many tables\n\n"
-    )
-    lines = Counter(line for table in TABLES.values() for line in _lines(table).values())
-    shared = {line for line, count in lines.items() if count >= _MANY}
-    sections = (part for table in TABLES.values() for part in _section(table, shared))
-    return head + "".join(line for line in lines if line in shared) + "".join(sections)
-
-
-def _section(table: Table, shared: set[str]) -> Iterator[str]:
-    columns = _lines(table)
-    yield f"\n## `{table.name}`\n\n{table.comment}. Key: {_names(('cluster_id', *table.key))}.\n\n"
-    yield from (line for line in columns.values() if line not in shared)
-    yield f"- As above: {_names(name for name, line in columns.items() if line in shared)}\n"
+    """The Markdown page: columns of several tables, then a section per table with a line per column."""
+    heads = {table.name: f"{table.comment}. Key: {names(table.key)}." for table in TABLES.values()}
+    return _HEAD + sections(heads, {table.name: _lines(table) for table in TABLES.values()}, [CLUSTER_ID], _PLACE)
 
 
 def _lines(table: Table) -> dict[str, str]:
     types = spark_schema(table.schema)
+    names_of_types = {name: types[name].dataType.simpleString() for name in table.schema.names}
     return {
-        field.name: f"- `{field.name}` (`{_type(types[field.name].dataType.simpleString())}`): {_comment(field)}\n"
+        field.name: f"- `{field.name}`{_type(field.name, names_of_types[field.name])}: {_comment(field)}\n"
         for field in table.schema
     }
 
 
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _type(text: str) -> str:
-    return "array of struct" if text.startswith("array<struct") else "struct" if text.startswith("struct") else text
+def _type(name: str, text: str) -> str:
+    """A column's type in brackets; none where the page's head says it."""
+    if text == ("bigint" if name.endswith(_BIGINT) else "string"):
+        return ""
+    short = "array of struct" if text.startswith("array<struct") else "struct" if text.startswith("struct") else text
+    return f" (`{short}`)"
 
 
 def _comment(field: pa.Field) -> str:

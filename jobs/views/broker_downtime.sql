@@ -1,23 +1,22 @@
 -- Every stretch of time in which a broker could not lead or be in sync: fenced, or not registered at all.
--- The stretch is cut into down_ms, before a new process registered, and starting_ms, while that was still fenced.
 --
 -- cluster_id: Kafka cluster id
 -- broker_id: broker
 -- out_from: when the broker was fenced, unregistered, or registered by a new process
--- out_to: when it was unfenced; null = still out at the log's end
+-- out_to: when it was unfenced
 -- out_from_ms: out_from in ms since the Unix epoch
 -- out_to_ms: out_to in ms since the Unix epoch
 -- is_out_now: whether it is still out at the log's end
--- cause: first_start, controlled_shutdown, fenced (its session timed out, or it stopped while it led nothing:
---   the log does not show which), restarted (a new process registered while the old one was not fenced), unregistered, before_log (it was out where the captured history begins)
--- registered_at: when a new process registered; null = none did: the same process came back, or it is still out
+-- cause: first_start, controlled_shutdown, fenced (its session timed out, or it stopped while it led nothing),
+--   restarted (a new process registered while the old one was not fenced), unregistered, before_log (it was out where the history begins)
+-- registered_at: when a new process registered; null = none did
 -- registered_ms: registered_at in ms since the Unix epoch
--- restart_class: how the process before ended: clean, unclean, first or unknown; null = no new process registered
--- out_ms: length of the stretch, until the log's end if it is still out
+-- restart_class: how the process before ended: clean, unclean, first or unknown
+-- out_ms: how long, until the log's end if it is still out
 -- down_ms: the part before a new process registered; all of it if the broker stayed out, 0 if the same process came back
--- starting_ms: the rest: a process was registered and fenced
--- metadata_offset: metadata offset of the record that began the stretch
--- end_metadata_offset: metadata offset of the record that unfenced it; null = still out
+-- starting_ms: the rest: the new process was still fenced
+-- metadata_offset: metadata offset of the record that began it
+-- end_metadata_offset: metadata offset of the record that unfenced it
 with states as (
   select
     b.*,

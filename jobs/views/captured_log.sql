@@ -1,10 +1,10 @@
 -- How far the captured metadata log reaches: one row a cluster.
--- Open intervals of all other views are counted until `until_ms`; nothing is known of later.
+-- All other views count open intervals until `until_ms`; nothing is known of later.
 --
 -- cluster_id: Kafka cluster id
 -- first_metadata_offset: first metadata offset that was captured in a segment
 -- last_metadata_offset: last metadata offset that was captured in a segment
--- from_at: time of the first batch; null if no batch has a time
+-- from_at: time of the first batch
 -- until_at: time of the last batch
 -- from_ms: from_at in ms since the Unix epoch
 -- until_ms: until_at in ms since the Unix epoch

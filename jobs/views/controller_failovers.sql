@@ -11,8 +11,8 @@
 -- epochs_skipped: epochs between the two whose winner wrote nothing that was committed
 -- last_record_at: time of the last committed batch before
 -- last_record_ms: last_record_at in ms since the Unix epoch
--- without_controller_ms: from then to took_over_at: at most this long no controller was active; null = not known
--- until_at: when the next controller took over; null = still active at the log's end
+-- without_controller_ms: from then to took_over_at: at most this long no controller was active
+-- until_at: when the next controller took over; null = it was still active at the log's end
 -- until_ms: until_at in ms since the Unix epoch
 with terms as (
   select

@@ -1,7 +1,7 @@
 -- Every partition that exists at the end of the captured log, as `kafka-topics --describe` would show it then.
 --
 -- cluster_id: Kafka cluster id
--- topic: topic name
+-- topic: topic name at that time
 -- partition: partition
 -- topic_id: topic id: the identity of the topic
 -- leader: leader; null = leaderless
@@ -15,8 +15,8 @@
 -- unclean_leader_election_enable: effective unclean.leader.election.enable
 -- isr_size: number of in-sync replicas
 -- is_leaderless: whether nobody leads
--- is_under_min_isr: whether there are fewer in-sync replicas than min_isr
--- has_one_replica: whether a single replica of several is in sync
+-- is_under_min_isr: whether there are fewer in-sync replicas than min_isr: producers with acks=all are refused
+-- has_one_replica: whether a single replica of several is in sync: acknowledged records may be on it alone
 -- since: time of the record that made this state
 -- since_ms: since in ms since the Unix epoch
 -- metadata_offset: metadata offset of that record

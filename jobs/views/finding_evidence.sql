@@ -3,18 +3,18 @@
 -- cluster_id: Kafka cluster id
 -- finding_id: id of the finding
 -- kind: kind of the finding
--- topic: topic name at that time; null if the finding is not about a topic
+-- topic: topic name at that time
 -- partition: partition
 -- topic_id: topic id: the identity of the topic
 -- role: what the piece is for, e.g. window_start, high_watermark_floor
 -- source: table or kind of file that it is in
--- broker_id: broker that it is about; null if none
+-- broker_id: broker that it is about
 -- value: its value, e.g. an offset of the partition
--- leader_epoch: leader epoch; null if it has none
--- metadata_offset: metadata offset of the record; null if it is no record
--- captured_at: when the value was read; null if unknown, or a record
+-- leader_epoch: leader epoch
+-- metadata_offset: metadata offset of the record
+-- captured_at: when the value was read
 -- captured_at_ms: captured_at in ms since the Unix epoch
--- capture: capture that holds it
+-- capture: capture that the row was first read from
 -- path: file inside the capture
 -- sha256: SHA-256 of that file, hex
 -- position: byte position in that file

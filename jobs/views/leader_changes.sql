@@ -9,15 +9,15 @@
 -- metadata_offset: metadata offset of the change (`offset` of elections)
 -- controller_epoch: controller epoch that wrote it
 -- leader_epoch: leader epoch that the change started
--- previous_leader: the last leader before; leaderless states are skipped; null = none known
--- leader: leader after the change; null = leaderless (-1 in elections)
+-- previous_leader: the last leader before (leaderless states are skipped)
+-- leader: leader after the change; null = leaderless
 -- is_leaderless: whether the change left the partition without a leader
 -- cause: why this leader, e.g. isr, elr, unclean_by_config (docs/tables.md, elections)
--- actor: what made the controller act, e.g. fence, unfence; null = the log does not show it
+-- actor: what made the controller act, e.g. fence, unfence
 -- is_unclean: whether the new leader was in neither the ISR nor the ELR
 -- isr_before: ISR before the change
 -- elr_before: ELR before the change
--- next_change_at: time of the partition's next change of leader; null = none in this log
+-- next_change_at: time of the partition's next change of leader
 -- next_change_ms: next_change_at in ms since the Unix epoch
 -- difference: as_predicted, or how the record differs from Kafka's rules; null if nothing was predicted
 with changes as (

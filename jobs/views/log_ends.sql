@@ -4,19 +4,19 @@
 -- has not loaded its log. Files without a time of reading (disks copied at the end) are last in each replica's order.
 --
 -- cluster_id: Kafka cluster id
--- topic: topic name; null if the source gives only an id that no record names
+-- topic: topic name at that time
 -- partition: partition
--- topic_id: topic id; null if no record names the topic at that time
+-- topic_id: topic id: the identity of the topic
 -- broker_id: broker (or controller, for __cluster_metadata)
--- read_at: earliest time the log end was read; null if unknown
+-- read_at: earliest time the log end was read
 -- read_ms: read_at in ms since the Unix epoch
--- read_by_ms: latest time it was read; null if unknown
+-- read_by_ms: latest time it was read
 -- log_end_offset: log end offset of the replica
--- last_written_leader_epoch: leader epoch of the last batch in its log; null if the source does not show it
+-- last_written_leader_epoch: leader epoch of the last batch in its log
 -- source: kind of the file, e.g. jmx_exporter, replica_segment; log_line for a line of the broker's own log
--- next_read_at: time of the replica's next reading; null = none, or its time is unknown
+-- next_read_at: time of the replica's next reading
 -- next_read_ms: next_read_at in ms since the Unix epoch
--- path: file that shows it
+-- path: file inside the capture
 -- position: byte position in that file
 with names as (
   select

@@ -9,7 +9,7 @@
 -- undetermined: windows where the evidence does not decide what it does
 -- differs: windows where it elects another leader than the recorded one
 -- loss_min: at least this many acknowledged offsets would be lost
--- loss_max: at most this many; null = no upper bound is known for one window
+-- loss_max: at most this many; null = one has no upper bound
 select
   c.cluster_id, c.policy,
   cast(count(*) as int) as windows,

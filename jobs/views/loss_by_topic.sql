@@ -2,7 +2,7 @@
 -- Counted are offsets below the high watermark (acks=all).
 --
 -- cluster_id: Kafka cluster id
--- topic: topic name
+-- topic: topic name at that time
 -- topic_id: topic id: the identity of the topic
 -- windows: judged windows
 -- proven: windows with a proven loss

@@ -2,7 +2,7 @@
 -- Counted is the time from the first captured state to the partition's removal or the log's end. The three times overlap.
 --
 -- cluster_id: Kafka cluster id
--- topic: topic name
+-- topic: topic name at that time
 -- partition: partition
 -- topic_id: topic id: the identity of the topic
 -- first_at: time of the first captured state

@@ -3,18 +3,18 @@
 --
 -- cluster_id: Kafka cluster id
 -- topic_id: topic id: the identity of the topic
--- topic: topic name
+-- topic: topic name at that time
 -- partition: partition
 -- valid_from: time of the record that made this state
 -- valid_to: time of the partition's next record; null = still valid at the log's end
 -- valid_from_ms: valid_from in ms since the Unix epoch
 -- valid_to_ms: valid_to in ms since the Unix epoch
 -- is_current: whether it is still valid at the log's end
--- lasted_ms: until valid_to, or until the log's end; null if no batch of the log was captured
--- metadata_offset: metadata offset of the record that made this state (`offset` of partition_history)
--- next_metadata_offset: metadata offset of the partition's next record; null = still valid
+-- lasted_ms: until valid_to, or until the log's end
+-- metadata_offset: metadata offset of the record that made this state
+-- next_metadata_offset: metadata offset of the partition's next record
 -- controller_epoch: controller epoch that wrote it
--- leader: leader; null = leaderless (-1 in partition_history)
+-- leader: leader; null = leaderless
 -- leader_epoch: leader epoch
 -- partition_epoch: partition epoch
 -- replicas: assigned replicas, in assignment order

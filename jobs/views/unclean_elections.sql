@@ -7,17 +7,17 @@
 -- elected_at: time of the election
 -- elected_ms: elected_at in ms since the Unix epoch
 -- metadata_offset: metadata offset of the election
--- leader_epoch: leader epoch that the election started
--- previous_leader: the last leader before; null = none known
+-- leader_epoch: leader epoch that the change started
+-- previous_leader: the last leader before (leaderless states are skipped)
 -- leader: who was elected
 -- cause: who allowed it: last_known_leader, unclean_by_config, unclean_by_administrator, unclean (which is unknown)
--- actor: what made the controller act; null = the log does not show it
--- isr_before: ISR before the election
--- elr_before: ELR before the election
+-- actor: what made the controller act, e.g. fence, unfence
+-- isr_before: ISR before the change
+-- elr_before: ELR before the change
 -- verdict: proven, possible, excluded or undetermined; null if no window judges it
 -- loss_min: at least this many offsets below the high watermark were lost
--- loss_max: at most this many; null = no upper bound is known, or no window judges it
--- finding_id: id of the window's finding; null if no window judges it
+-- loss_max: at most this many offsets; null = no upper bound is known
+-- finding_id: id of the window's finding
 select
   c.cluster_id, c.topic, c.partition, c.topic_id,
   c.changed_at as elected_at, c.changed_ms as elected_ms,

@@ -10,10 +10,10 @@
 -- verdict: proven, possible, excluded or undetermined
 -- severity: critical, high, medium, low or info
 -- loss_min: at least this many offsets below the high watermark were lost
--- loss_max: at most this many; null = no upper bound is known
--- first_lost_offset: first offset of the partition that was lost; null = not known, or nothing proven
+-- loss_max: at most this many offsets; null = no upper bound is known
+-- first_lost_offset: first offset of the partition that was lost
 -- opened_at: when the window opened
--- elected_at: when the judged leader was elected; null if the change is not in elections
+-- elected_at: when the judged leader was elected
 -- closed_at: when enough replicas were in sync again; null = never in this log
 -- opened_ms: opened_at in ms since the Unix epoch
 -- elected_ms: elected_at in ms since the Unix epoch
@@ -23,12 +23,12 @@
 -- opened_metadata_offset: metadata offset of the record that opened the window
 -- elected_metadata_offset: metadata offset of the election
 -- closed_metadata_offset: metadata offset of the record that closed the window; null = never in this log
--- previous_leader: who led before the election; null = none known
--- leader: who was elected; null = not recorded
+-- previous_leader: who led before the election
+-- leader: who was elected
 -- cause: why this leader, e.g. unclean_by_config
 -- would_be_leader: the leader that `policy` would have picked, where it differs: a prediction
 -- policy: the policy that would pick would_be_leader
--- unacked_min: at least this many offsets are gone whether or not all replicas acknowledged them; null = not known
+-- unacked_min: at least this many offsets are gone whether or not all replicas acknowledged them
 -- unacked_max: at most this many; null = no upper bound is known
 -- likely: lost, kept or unknown: which way an open window leans; no verdict. null = decided
 -- likely_rule: rule that `likely` comes from

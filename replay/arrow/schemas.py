@@ -35,10 +35,14 @@ PARTITION = [
 PARTITION_KEY = ["topic_id", "partition"]
 
 PROVENANCE = [
-    column("capture", pa.string(), "capture that holds the record"),
-    column("path", pa.string(), "file that holds the record"),
+    column("capture", pa.string(), "capture that the row was first read from"),
+    column("path", pa.string(), "file inside the capture"),
     column("sha256", pa.string(), "SHA-256 of that file, hex"),
-    column("position", pa.int64(), "byte position in that file: of the record, or of its batch if compressed"),
+    column(
+        "position",
+        pa.int64(),
+        "byte position in that file: of the line, section, batch or record (of its batch if compressed)",
+    ),
 ]
 
 # The columns that locate a record: those of PROVENANCE, and the same with the base offset of the record's batch.
@@ -66,15 +70,17 @@ PARTITION_HISTORY = pa.schema(
         column(
             "min_isr_source",
             pa.string(),
-            "layer of min.insync.replicas: topic, broker, cluster, static, default; assumed_default where no captured "
-            "server.properties of the active controller shows that it is not set there",
+            "its layer: topic, broker, cluster, static, default; assumed_default where no captured server.properties "
+            "of the active controller shows that it is not set there",
         ),
         column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
         column("unclean_leader_election_enable_source", pa.string(), "its layer: as min_isr_source"),
         column("removed", pa.bool_(), "true on the row of the topic's removal, where the state columns are null"),
         column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
-        column("end_offset", pa.int64(), "offset of the partition's next row; null = still valid at the log's end"),
-        column("end_timestamp_ms", pa.int64(), "timestamp of the partition's next row"),
+        column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
+        column(
+            "end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset; null if a hole in the log follows"
+        ),
         column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
         *PROVENANCE,
     ]
@@ -130,7 +136,7 @@ CONFIG_HISTORY = pa.schema(
         column("name", pa.string(), "config name"),
         column("value", pa.string(), "value set on it, secrets redacted; null = not set, deleted, or topic removed"),
         column("effective_value", pa.string(), "effective for the topic; only for the two configs that elections use"),
-        column("source", pa.string(), "its layer: topic, broker, cluster, static, default, assumed_default"),
+        column("source", pa.string(), "its layer: as min_isr_source of partition_history"),
         *_VALIDITY,
     ]
 )
@@ -150,10 +156,10 @@ REPLACED_SUFFIX = pa.struct(
 QUORUM_HISTORY = pa.schema(
     [
         *_CHANGE,
-        column("leader_id", pa.int32(), "active controller from here on; null if the log begins after its record"),
-        column("voters", INT32_LIST, "voters of the metadata quorum, ascending; null if no record names them"),
-        column("kraft_version", pa.int16(), "finalized kraft.version; null if no record names it"),
-        column("controllers", INT32_LIST, "registered controllers, ascending; null if no record registers any"),
+        column("leader_id", pa.int32(), "active controller from here on"),
+        column("voters", INT32_LIST, "voters, ascending"),
+        column("kraft_version", pa.int16(), "finalized kraft.version"),
+        column("controllers", INT32_LIST, "registered controllers, ascending"),
         column(
             "replaced_suffixes",
             pa.list_(REPLACED_SUFFIX),
@@ -170,33 +176,32 @@ BROKER_HISTORY = pa.schema(
         column(
             "incarnation_id",
             pa.string(),
-            "id of the broker's process; null = not registered from here on, and all columns below are null",
+            "id of the broker's process; null, as all columns below: not registered from here on",
         ),
-        column("broker_epoch", pa.int64(), "broker epoch of the session"),
-        column("fenced", pa.bool_(), "true: may not lead or join an ISR; every session begins fenced"),
+        column("broker_epoch", pa.int64(), "broker epoch"),
+        column("fenced", pa.bool_(), "may not lead or join an ISR; every session begins fenced"),
         column("in_controlled_shutdown", pa.bool_(), "the broker asked the controller to move its leaderships away"),
-        column("rack", pa.string(), "rack; null = none configured"),
+        column("rack", pa.string(), "rack"),
         column(
             "log_dirs",
             pa.list_(pa.string()),
-            "ids of its online log directories (KIP-858); null if the records lack them",
+            "ids of its online log directories (KIP-858)",
         ),
         column(
             "restart_class",
             pa.string(),
-            "how the previous session ended, as the controller treated it: clean or unclean; first = there was no "
-            "previous session; unknown = neither the log nor a captured file shows it",
+            "how the previous session ended, as the controller treated it: clean, unclean, unknown; first = there was "
+            "none",
         ),
         column(
             "restart_evidence",
             pa.list_(pa.int64()),
-            "metadata offsets of the partition changes that prove restart_class, at most 32; empty if a captured file "
-            "proves it, or nothing does",
+            "metadata offsets of the changes that prove restart_class, at most 32; empty where a file proves it",
         ),
         column(
             "clean_shutdown_broker_epoch",
             pa.int64(),
-            "epoch of the previous session, from a captured .kafka_cleanshutdown of the broker; null = no such file",
+            "epoch of the previous session, from a captured .kafka_cleanshutdown of the broker",
         ),
         column("clean_shutdown_capture", pa.string(), "capture that holds that file"),
         column("clean_shutdown_path", pa.string(), "path of that file"),
@@ -209,10 +214,10 @@ CLUSTER_METRICS = pa.schema(
     [
         *_CHANGE,
         column("metric", pa.string(), "KIP-966's name; docs/metrics.md defines each in terms of recorded state"),
-        column("topic_id", pa.string(), "topic id, for electable_replicas_count; null for the whole cluster's metrics"),
-        column("topic", pa.string(), "topic name at that time; null for the whole cluster's metrics"),
-        column("partition", pa.int32(), "partition; null for the whole cluster's metrics"),
-        column("value", pa.int64(), "value from this offset on; null where a hole in the log makes it unknown"),
+        column("topic_id", pa.string(), "topic id; null for the whole cluster's metrics"),
+        column("topic", pa.string(), "topic name at that time"),
+        column("partition", pa.int32(), "partition"),
+        column("value", pa.int64(), "value from this offset on"),
         *_VALIDITY,
     ]
 )
@@ -239,8 +244,8 @@ ELECTIONS = pa.schema(
         column(
             "cause",
             pa.string(),
-            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may also have "
-            "requested it), unclean_by_administrator (the config forbids it), unclean (which of the two is unknown), "
+            "isr, elr, last_known_leader, unclean_by_config (the config allows it; an administrator may have asked, "
+            "too), unclean_by_administrator (the config forbids it), unclean (which of the two is unknown), "
             "preferred, reassignment, cancelled_reassignment, directory_failure (the leader's directory failed, an "
             "ISR member took over), leaderless (nobody was elected)",
         ),
@@ -261,8 +266,7 @@ ELECTIONS = pa.schema(
         column(
             "actor_offset",
             pa.int64(),
-            "metadata offset of the record that shows the actor, in the same batch: a broker record or this change; "
-            "null = no record shows it",
+            "metadata offset of the record that shows the actor, in the same batch",
         ),
         column("leader_recovery_state", pa.string(), "RECOVERED or RECOVERING after the change"),
         column("isr_before", INT32_LIST, "ISR before the change"),
@@ -273,13 +277,12 @@ ELECTIONS = pa.schema(
             "predictions",
             pa.list_(ELECTION_PREDICTION),
             "the leader predicted by each rule profile that the active controller may have run (docs/rules.md); "
-            "as_recorded: the whole predicted state is the recorded one; empty if the state before is unknown",
+            "as_recorded: the whole predicted state is the recorded one",
         ),
         column(
             "difference",
             pa.string(),
-            "as_predicted, or how the record differs: profiles_disagree, known_bug, unknown_input, unexplained "
-            "(docs/rules.md); null if nothing was predicted",
+            "as_predicted, or as in rule_differences; null if nothing was predicted",
         ),
         *PROVENANCE,
     ]
@@ -287,7 +290,7 @@ ELECTIONS = pa.schema(
 
 COUNTERFACTUALS = pa.schema(
     [
-        column("finding_id", pa.string(), "the finding whose window was simulated"),
+        column("finding_id", pa.string(), "id of the finding"),
         *PARTITION,
         column("offset", pa.int64(), "metadata offset of the recorded election"),
         column(
@@ -296,11 +299,11 @@ COUNTERFACTUALS = pa.schema(
             "profile_4.3, before_elr, min_isr_2, unclean_recovery_balanced, ...; docs/findings.md lists them",
         ),
         column("outcome", pa.string(), "elected, waits, or undetermined: a prediction, never a fact"),
-        column("leader", pa.int32(), "leader the policy would pick; null if it waits or the outcome is undetermined"),
+        column("leader", pa.int32(), "leader that the policy would pick"),
         column("last_written_leader_epoch", pa.int32(), "that replica's last written leader epoch, as last observed"),
         column("log_end_offset", pa.int64(), "that replica's log end offset, as last observed"),
         column("loss_min", pa.int64(), "at least this many acknowledged offsets would be lost"),
-        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("loss_max", pa.int64(), "at most this many offsets; null = no upper bound is known"),
         column("differs", pa.bool_(), "the policy picks another leader than the recorded one"),
         column("explanation", pa.string(), "why, in a sentence"),
     ]
@@ -325,7 +328,7 @@ EVIDENCE_ROW = pa.struct(
 
 FINDINGS = pa.schema(
     [
-        column("finding_id", pa.string(), "stable: the same evidence gives the same id"),
+        column("finding_id", pa.string(), "id of the finding"),
         column("kind", pa.string(), "hwm_regression, snapshot_mismatch, ...; docs/findings.md lists all"),
         *PARTITION,
         column("start_offset", pa.int64(), "metadata offset of the record that exposed the partition"),
@@ -338,23 +341,22 @@ FINDINGS = pa.schema(
         column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
         column("severity", pa.string(), "critical, high, medium, low or info"),
         column("loss_min", pa.int64(), "at least this many offsets below the high watermark were lost"),
-        column("loss_max", pa.int64(), "at most this many; null = no upper bound is known"),
-        column("first_lost_offset", pa.int64(), "first offset that was lost, where the new leader's log end is known"),
+        column("loss_max", pa.int64(), "at most this many offsets; null = no upper bound is known"),
+        column("first_lost_offset", pa.int64(), "first offset that was lost"),
         column(
             "unacked_min",
             pa.int64(),
-            "at least this many offsets of the old leader's log are gone, whether or not all replicas acknowledged "
-            "them: what producers with acks=0 or 1 lost; null = not known",
+            "at least this many offsets of the old leader's log are gone, acknowledged by all replicas or not: what "
+            "producers with acks=0 or 1 lost",
         ),
-        column("unacked_max", pa.int64(), "at most this many; null = no upper bound is known"),
+        column("unacked_max", pa.int64(), "at most this many offsets; null = no upper bound is known"),
         column(
             "likely",
             pa.string(),
-            "lost, kept or unknown: which way an open window leans, by rules that are usually right; no verdict, and "
-            "never counted as one; null = decided, or no window",
+            "lost, kept or unknown: which way an open window leans (docs/findings.md); no verdict",
         ),
-        column("likely_rule", pa.string(), "rule that `likely` comes from (docs/findings.md); null = none applies"),
-        column("likely_right", pa.int32(), "in how many windows whose truth is known that rule was right"),
+        column("likely_rule", pa.string(), "rule that `likely` comes from"),
+        column("likely_right", pa.int32(), "in how many windows of known truth that rule was right"),
         column("likely_of", pa.int32(), "of how many"),
         column("recorded_leader", pa.int32(), "leader the log says was elected"),
         column("would_be_leader", pa.int32(), "leader that `policy` would have picked, where it differs"),
@@ -362,13 +364,12 @@ FINDINGS = pa.schema(
         column(
             "high_watermark_min",
             pa.int64(),
-            "windows: the high watermark had reached at least this before the election; a loss_min above 0 is this "
-            "less log_end_max; null = no bound is known",
+            "windows: the high watermark had reached at least this; loss_min is this less log_end_max",
         ),
-        column("log_end_max", pa.int64(), "windows: the new leader's log ended at most there; null = not known"),
+        column("log_end_max", pa.int64(), "windows: the new leader's log ended at most there"),
         column("clock_error_ms", pa.int64(), "windows and cut logs: clocks are assumed to be off by at most this"),
-        column("lasted_ms", pa.int64(), "exposures: how long it lasted, or was seen to last, by record timestamps"),
-        column("lasted_at_least", pa.bool_(), "exposures: begin or end is unknown, so lasted_ms is a lower bound"),
+        column("lasted_ms", pa.int64(), "exposures: how long it lasted, by record timestamps"),
+        column("lasted_at_least", pa.bool_(), "exposures: lasted_ms is a lower bound: begin or end is unknown"),
         column(
             "end_reason",
             pa.string(),
@@ -378,8 +379,8 @@ FINDINGS = pa.schema(
         column(
             "waits_for",
             pa.list_(pa.int32()),
-            "leaderless: brokers of whom one has to come back: the last state's ISR, else ELR, else last known leader; "
-            "empty = only an unclean election ends it",
+            "leaderless: brokers of whom one has to come back (ISR, else ELR, else last known leader); empty = only an "
+            "unclean election ends it",
         ),
         column("ticket", pa.string(), "rule_mismatch: the ticket of the known bug that explains the change"),
         column("broker_id", pa.int32(), "cut logs: the broker whose replica lost something"),
@@ -391,8 +392,7 @@ FINDINGS = pa.schema(
         column(
             "reason",
             pa.list_(STATEMENT),
-            "why, as statements: code, nature (fact, bound, prediction, assumption, meaning) and figures "
-            "(docs/findings.md)",
+            "why, as statements: code, nature and figures (docs/findings.md)",
         ),
         column("explanation", pa.string(), "the reason in prose"),
     ]
@@ -453,17 +453,15 @@ RULE_DIFFERENCES = pa.schema(
         column(
             "trigger",
             pa.string(),
-            "what made the controller write it, as far as the log shows (docs/rules.md); null = nothing in the log "
-            "explains the change",
+            "what made the controller write it, as far as the log shows (docs/rules.md)",
         ),
         column("trigger_offset", pa.int64(), "metadata offset of the record that shows the trigger"),
         column("profiles", pa.list_(pa.string()), "rule profiles that the active controller may have run"),
         column(
             "difference",
             pa.string(),
-            "profiles_disagree (some of the possible profiles predict it, others do not), known_bug (its release did "
-            "this; Kafka has fixed it since), unknown_input (an input that the evidence lacks would explain it), "
-            "unexplained",
+            "profiles_disagree (only some of the possible profiles predict it), known_bug (Kafka has fixed it since), "
+            "unknown_input (an input that the evidence lacks would explain it), unexplained",
         ),
         column("reason", pa.string(), "the profiles that predict it, the bug's ticket, or the unknown input"),
         column("differs_in", pa.list_(pa.string()), "fields in which recorded and predicted state differ"),

@@ -38,16 +38,23 @@ def record_of(page: Path = PAGE) -> Path:
 
 
 def markdown(lines: Mapping[tuple[str, str], Line], about: str) -> str:
-    """The sums by fault. lines: by fault and place. about: a sentence on how they were made."""
+    """The sums by fault; what is 0 in all of them is said once. lines: by fault and place. about: a sentence on how
+    they were made."""
     faults = [*dict.fromkeys(fault for fault, _ in lines), "all"]
     of = {fault: [line for (own, _), line in lines.items() if fault in (own, "all")] for fault in faults}
-    head = ["| fault | places | not tried | tried | survived | lost |", "|---|---|---|---|---|---|"]
-    return "\n".join([about, "", *head, *(f"| {fault} | {_figures(own)} |" for fault, own in of.items())])
+    figures = {fault: _figures(own) for fault, own in of.items()}
+    zero = [name for name, figure in figures["all"].items() if figure == 0]
+    shown = [name for name in figures["all"] if name not in zero]
+    head = [f"| fault | {' | '.join(shown)} |", f"|---|{'---|' * len(shown)}"]
+    rows = (f"| {fault} | {' | '.join(str(own[name]) for name in shown)} |" for fault, own in figures.items())
+    return "\n".join([about, "", *head, *rows, *([f"\n0 in every row: {', '.join(zero)}."] if zero else [])])
 
 
-def _figures(lines: list[Line]) -> str:
-    tried, lost = sum(line.tried for line in lines), sum(line.lost for line in lines)
-    return " | ".join(map(str, (len(lines), sum(not line.tried for line in lines), tried, tried - lost, lost)))
+def _figures(lines: list[Line]) -> dict[str, int]:
+    never = sum(not line.tried for line in lines)
+    return {"places": len(lines), "not tried": never, "tried": sum(line.tried for line in lines)} | {
+        "lost": sum(line.lost for line in lines)
+    }
 
 
 def read(page: Path = PAGE) -> Lines:

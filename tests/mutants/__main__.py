@@ -12,9 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -27,16 +30,26 @@ PAGE = """# Conditions of the rules
 
 Each condition of a rule of [findings.md](findings.md) earns its place: `make mutants` leaves out one at a time and
 looks for a claim that is wrong then, in the cases of `tests/cases/life_*`, the captures of `tests/captures/` and lives
-of the simulator, those of all its kinds of fault in turn, until one is found. "Keeps open" counts the windows of these
-captures ({decided} of them are decided) that would be decided without the condition. Nothing has caught {free} of {all}
-so far: such a condition is not needed, or the simulator lacks what it guards against, or it takes more lives. For these
-the page names the first test of `tests/unit/replay/loss` and `offsets` that fails without it ({tested} have one);
-[findings.md](findings.md) names the class of Kafka that it follows from.{known}{stale}
+of the simulator, those of all its kinds of fault in turn, until one is found. In brackets stands how many windows of
+these captures ({decided} of them are decided) a condition keeps open.{known}{stale}
 
-| rule | condition | caught by | lives tried | else by the test | keeps open |
-|---|---|---|---|---|---|
-"""
+## By what caught them
+
+{caught}
+## Not caught so far
+
+{free} of {all}, in {lives:,} lives or as many as the line says: such a condition is not needed, or the simulator lacks
+what it guards against, or it takes more lives. In brackets also stands the first test of `tests/unit/replay/loss` and
+`offsets` that fails without it ({tested} have one). [findings.md](findings.md) names the class of Kafka that it follows
+from.
+
+{others}"""
 NOTHING = "nothing"
+_CAUGHT = re.compile(r"^- (.+) -> (.+)$", re.MULTILINE)
+_OTHERS = re.compile(r"^- ([A-Z]\w*): (.+)$", re.MULTILINE)
+_LIVES = re.compile(r"in ([\d,]+) lives or as many")
+_FIGURE = re.compile(r"([\d,]+) (open|lives)")
+_TEST = re.compile(r"`\w+`")
 TESTS = ("tests/unit/replay/loss", "tests/unit/replay/offsets")
 
 
@@ -54,8 +67,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A condition's row of the page. lives: how many were tried. test: the first one that fails if nothing else caught
-    it."""
+    """What the page says of a condition. lives: how many were tried; 0 if something caught it. test: the first one
+    that fails if nothing else caught it."""
 
     rule: str
     text: str
@@ -64,18 +77,53 @@ class Row:
     test: str
     opened: int
 
-    def __str__(self) -> str:
-        return f"| {self.rule} | {self.text} | {self.caught} | {self.lives:,} | {self.test} | {self.opened} |"
+    def shown(self, lives: int = 0) -> str:
+        """The condition in a list. lives: with how many most of the list were tried."""
+        more = [self.test] if self.test else []
+        more += [f"{self.opened} open"] if self.opened else []
+        more += [f"{self.lives:,} lives"] if self.lives != lives else []
+        return f"{self.text} [{', '.join(more)}]" if more else self.text
 
 
 def read(page: Path) -> dict[tuple[str, str], Row]:
     """The rows of a page, by rule and condition; none if it is not there."""
-    rows = {}
-    for line in page.read_text(encoding="utf-8").splitlines() if page.exists() else ():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if len(cells) == 6 and cells[3].replace(",", "").isdigit():
-            rows[cells[0], cells[1]] = Row(*cells[:3], int(cells[3].replace(",", "")), cells[4], int(cells[5]))
-    return rows
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    lives = _LIVES.search(text)
+    usual = int(lives[1].replace(",", "")) if lives else 0
+    caught = [_row(*item.split(" ", 1), by, 0) for by, listed in _CAUGHT.findall(text) for item in listed.split("; ")]
+    others = [_row(rule, item, NOTHING, usual) for rule, listed in _OTHERS.findall(text) for item in listed.split("; ")]
+    return {(row.rule, row.text): row for row in (*caught, *others)}
+
+
+def _row(rule: str, shown: str, caught: str, lives: int) -> Row:
+    """A row as `Row.shown` shows it. lives: where it does not say how many."""
+    condition, _, more = shown.partition(" [")
+    figures = {unit: int(n.replace(",", "")) for n, unit in _FIGURE.findall(more)}
+    test = next(iter(_TEST.findall(more)), "")
+    return Row(rule, condition, caught, figures.get("lives", lives), test, figures.get("open", 0))
+
+
+def written(rows: Sequence[Row], decided: int, known: str = "", stale: str = "") -> str:
+    """The page with these rows."""
+    free = [row for row in rows if row.caught == NOTHING]
+    lives = Counter(row.lives for row in free).most_common(1)[0][0] if free else 0
+    by_rule, by_catch = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for row in rows:
+        if row.caught == NOTHING:
+            by_rule[row.rule].append(row.shown(lives))
+        else:
+            by_catch[row.caught].append(f"{row.rule} {row.shown()}")
+    return PAGE.format(
+        decided=decided,
+        known=known,
+        stale=stale,
+        free=len(free),
+        all=len(rows),
+        lives=lives,
+        tested=sum(bool(row.test) for row in free),
+        caught="".join(f"- {by} -> {'; '.join(listed)}\n" for by, listed in by_catch.items()),
+        others="".join(f"- {rule}: {'; '.join(listed)}\n" for rule, listed in by_rule.items()),
+    )
 
 
 def tried(
@@ -145,7 +193,8 @@ def main(arguments: list[str] | None = None) -> int:
             after = 0 if known is None else known.lives
             outcome = try_one(condition, known=whole.wrong, after=after)
             caught, opened = (*outcome.wrong, NOTHING)[0], len(outcome.decided - whole.decided)
-            return Row(condition.rule, condition.text, caught, after + options.lives, outcome.test, opened)
+            lives = after + options.lives if caught == NOTHING else 0
+            return Row(condition.rule, condition.text, caught, lives, outcome.test, opened)
 
         for condition, row in zip(chosen, pool.map(row_of, chosen), strict=True):
             rows[condition.rule, condition.text] = row
@@ -153,13 +202,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.page is not None:
         shown = [rows.get(key) or before.get(key) for key in ((c.rule, c.text) for c in conditions())]
         listed = [row for row in shown if row is not None]
-        free = sum(row.caught == NOTHING for row in listed)
         known = f"\nWrong anyway, so not counted: {', '.join(whole.wrong)}." if whole.wrong else ""
         stale = f"\nCases of an earlier simulator, so not counted: {', '.join(whole.stale)}." if whole.stale else ""
-        tested = sum(bool(row.test) for row in listed)
-        figures = {"decided": len(whole.decided), "free": free, "all": len(listed), "tested": tested}
-        page = PAGE.format(known=known, stale=stale, **figures)
-        options.page.write_text(page + "\n".join(map(str, listed)) + "\n", encoding="utf-8")
+        options.page.write_text(written(listed, len(whole.decided), known, stale), encoding="utf-8")
     return 1 if whole.wrong else 0
 
 

@@ -90,11 +90,11 @@ def answer_of(code: str, names: dict[str, Any]) -> str:
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table of text."""
+    """A table of text, as the command line prints it."""
     cells = [list(columns), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [" | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
-    lines.insert(1, "-+-".join("-" * w for w in widths))
+    lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines.insert(1, "─" * (sum(widths) + 2 * len(widths) - 2))
     if not rows:
         lines.append("(no rows)")
     return "\n".join(lines) + "\n"

@@ -57,7 +57,7 @@ def test_rows_that_were_tried_again_replace_their_older_ones(tmp_path: Path) -> 
     write([("a", "x"), ("b", "y"), ("c", "z")], {("b", "y"): Line(5, 2, "2")}, "Anew.", made)
     assert read(made) == {("a", "x"): Line(3, 1, "1"), ("b", "y"): Line(5, 2, "2"), ("c", "z"): Line(0, 0, NEVER)}
     text = made.read_text()
-    assert "| c | 1 | 1 | 0 | 0 | 0 |\n| all | 3 | 1 | 8 | 5 | 3 |" in text
+    assert "| c | 1 | 1 | 0 | 0 |\n| all | 3 | 1 | 8 | 3 |" in text
     assert "Anew." in text
     assert "About." not in text
     assert text.endswith("\n\nText\n")

@@ -102,7 +102,7 @@ def test_every_key_is_there_in_its_order() -> None:
 def test_the_keys_are_documented_in_their_order() -> None:
     page = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
     table = page[: page.index("Keys are in this order.")]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == KEYS
+    assert re.findall(r"^- `(\w+)`: ", table, re.MULTILINE) == KEYS
 
 
 def test_one_open_window_opens_the_whole_loss() -> None:

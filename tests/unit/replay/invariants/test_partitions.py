@@ -511,20 +511,20 @@ def test_all_at_once_is_the_same_as_one_by_one(
 # --- the catalogue ----------------------------------------------------------------------------------------------------
 
 
-def table_rows(page: Path) -> dict[str, list[str]]:
-    """Name -> the other cells, of the page's tables of invariants (two headings may not say different things)."""
-    found: dict[str, list[str]] = {}
-    for line in page.read_text(encoding="utf-8").splitlines():
-        cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if line.startswith("| `") and len(cells) == 5:
-            name = cells[0].strip("`")
-            assert name not in found
-            found[name] = cells[1:]
+# A line of docs/invariants.md: `name` (severity): definition *source* what to do.
+_LISTED = re.compile(r"^- `(\w+)` \((\w+)\): (.+?) \*(.+?)\* (.+)$", re.MULTILINE)
+
+
+def listed_invariants(page: Path) -> dict[str, list[str]]:
+    """Name -> severity, definition, source and action, of the page's lists (no invariant may be listed twice)."""
+    listed = _LISTED.findall(page.read_text(encoding="utf-8"))
+    found = {name: list(about) for name, *about in listed}
+    assert len(found) == len(listed)
     return found
 
 
 def test_the_page_says_what_the_catalogue_says() -> None:
-    page = table_rows(ROOT / "docs" / "invariants.md")
+    page = listed_invariants(ROOT / "docs" / "invariants.md")
     assert list(page) == list(INVARIANTS)
     for name, (severity, definition, source, action) in page.items():
         entry = INVARIANTS[name]
