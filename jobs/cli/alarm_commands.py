@@ -24,6 +24,9 @@ def acknowledge(
         str | None, typer.Option("--note", help="Why they need no alarm, e.g. the number of a ticket.")
     ] = None,
     by: Annotated[str | None, typer.Option("--by", help="Who acknowledges (default: the user's login name).")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All findings that are not acknowledged yet, e.g. after a first run.")
+    ] = False,
     show: Annotated[bool, typer.Option("--list", help="List what is acknowledged.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Remove the acknowledgement of these findings.")] = False,
     lake: LakeOption = DEFAULT_LAKE,
@@ -35,8 +38,8 @@ def acknowledge(
     from jobs.queries.acknowledge import undo as remove
 
     ids = finding_ids or []
-    if show == bool(ids) or (show and undo):
-        raise typer.BadParameter("give ids of findings, or --list")
+    if (bool(ids), every, show).count(True) != 1 or (undo and not ids):
+        raise typer.BadParameter("give ids of findings, --all or --list; --undo needs ids")
     if not show and (note is None or not note.strip()) != undo:
         raise typer.BadParameter("an acknowledgement has a --note, and --undo has none")
     files = lake_to_show(lake, cluster)
@@ -46,7 +49,7 @@ def acknowledge(
     elif undo:
         rows = remove(files, ids, only)
     else:
-        rows = acknowledge(files, ids, only, str(note), by or _login(), time.time_ns() // 1_000_000)
+        rows = acknowledge(files, None if every else ids, only, str(note), by or _login(), time.time_ns() // 1_000_000)
     if form is not Format.TABLE:
         print_rows(list(COLUMNS), rows, form)
     elif not rows:

@@ -6,28 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.explain.finding import MIN_PREFIX, find_finding
 from jobs.lake.lake import Lake
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
-from jobs.lake.tables import TABLES
-from jobs.verdict.status import ACKNOWLEDGEMENTS, KEY, change, rows_of
+from jobs.lake.tables import CLUSTER_ID, TABLES
+from jobs.verdict.status import ACKNOWLEDGED, ACKNOWLEDGEMENTS, KEY, STATUS, change, rows_of, with_status
 
 Row = dict[str, Any]
 
 COLUMNS = tuple(TABLES[ACKNOWLEDGEMENTS].schema.names)
 
 
-def acknowledge(lake: Lake, wanted: Sequence[str], cluster: str | None, note: str, by: str, now_ms: int) -> list[Row]:
+def acknowledge(
+    lake: Lake, wanted: Sequence[str] | None, cluster: str | None, note: str, by: str, now_ms: int
+) -> list[Row]:
     """Acknowledge findings with their verdict and severity of now; returns their rows (COLUMNS). A new
     acknowledgement of the same finding replaces the old one. Nothing is written if one id is wrong.
 
-    wanted: ids, or their first characters. Errors: as `find_finding`.
+    wanted: ids, or their first characters; None: all that are not acknowledged. Errors: as `find_finding`.
     """
     lake.create()
     said = {"note": note, "acknowledged_by": by, "acknowledged_ms": now_ms}
-    found = [find_finding(lake, each, cluster) for each in wanted]
+    if wanted is None:
+        found = [row for each in lake.clusters() if cluster in (None, each) for row in _unacknowledged(lake, each)]
+    else:
+        found = [find_finding(lake, each, cluster) for each in wanted]
     rows = [{"cluster_id": f["cluster_id"], **{name: f[name] for name in KEY}, **said} for f in found]
     for each in sorted({row["cluster_id"] for row in rows}):
         _replace(lake, each, {row["finding_id"]: row for row in rows if row["cluster_id"] == each})
@@ -48,6 +54,12 @@ def listed(lake: Lake, cluster: str | None) -> list[Row]:
     clusters = lake.clusters() if cluster is None else [cluster]
     rows: list[Row] = [row for each in clusters for row in rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()]
     return sorted(rows, key=lambda row: (row["acknowledged_ms"], row["cluster_id"], row["finding_id"]))
+
+
+def _unacknowledged(lake: Lake, cluster: str) -> list[Row]:
+    found = with_status(lake, cluster, lake.read("findings", cluster, (CLUSTER_ID, *KEY)))
+    rows: list[Row] = found.filter(pc.not_equal(found[STATUS], ACKNOWLEDGED)).to_pylist()
+    return rows
 
 
 def _one(rows: Sequence[Row], wanted: str) -> Row:

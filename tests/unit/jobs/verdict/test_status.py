@@ -165,9 +165,13 @@ def test_acknowledgements_are_listed_and_undone(lake: Lake) -> None:
     cli(lake, "acknowledge", "loss-000", "other-00", "--note", "both", "--by", "bob")
     listed = json.loads(cli(lake, "acknowledge", "--list", "--format", "json").stdout)
     assert [(r["finding_id"], r["note"]) for r in listed] == [("loss-000", "both"), ("other-00", "both")]
+    assert json.loads(cli(lake, "acknowledge", "--all", "--note", "first night", "--format", "json").stdout) == []
     assert cli(lake, "acknowledge", "loss-0", "--undo").exit_code == 0
     listed = json.loads(cli(lake, "acknowledge", "--list", "--format", "json").stdout)
     assert [r["finding_id"] for r in listed] == ["other-00"]
+    (row,) = json.loads(cli(lake, "acknowledge", "--all", "--note", "baseline", "--format", "json").stdout)
+    assert (row["finding_id"], row["note"]) == ("loss-000", "baseline")
+    cli(lake, "acknowledge", "loss-0", "--undo")
     again = cli(lake, "acknowledge", "loss-000", "--undo")
     assert (again.exit_code, "no acknowledgement has" in str(again.exception)) == (1, True)
 
@@ -181,7 +185,15 @@ def test_one_wrong_id_acknowledges_nothing(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["loss-000"], ["loss-000", "--note", " "], ["loss-000", "--undo", "--note", "n"], ["--list", "--undo"]],
+    [
+        [],
+        ["loss-000"],
+        ["loss-000", "--note", " "],
+        ["loss-000", "--undo", "--note", "n"],
+        ["--list", "--undo"],
+        ["--all", "--undo"],
+        ["--all", "--list"],
+    ],
 )
 def test_what_is_not_said_whole_is_a_usage_error(lake: Lake, words: list[str]) -> None:
     assert cli(lake, "acknowledge", *words).exit_code == 2
