@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.deleted import load_deleted
+from jobs.incident.document import load_node_logs
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
+from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION, Section
+from replay.incident.departures import departures_with
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]
@@ -67,9 +70,11 @@ class Events:
 
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
-    brokers: BROKER_HISTORY by broker; controllers: QUORUM_HISTORY, a row for each leader's term; captured: rows
-    {captured_at_ms, files, nodes}; deleted: topics that were deleted (jobs/incident/deleted.py); configs: settings that
-    were changed, rows {offset, timestamp_ms, resource_type, resource_name, name, value, before}, null: not set.
+    brokers: BROKER_HISTORY by broker; departures: how these went away (replay/incident/departures.py), rows
+    {broker_id, offset, timestamp_ms, way, deduced, unnoticed, text}; controllers: QUORUM_HISTORY, a row for each
+    leader's term; captured: rows {captured_at_ms, files, nodes}; deleted: topics that were deleted
+    (jobs/incident/deleted.py); configs: settings that were changed, rows {offset, timestamp_ms, resource_type,
+    resource_name, name, value, before}, null: not set.
     left_out: name of a list -> how many it does not have. no_time: findings and elections without a usable time.
     """
 
@@ -80,6 +85,7 @@ class Events:
     others: Sequence[Row] = ()
     elections: Sequence[Row] = ()
     brokers: dict[int, list[Row]] = field(default_factory=dict)
+    departures: Sequence[Row] = ()
     controllers: Sequence[Row] = ()
     captured: Sequence[Row] = ()
     deleted: Sequence[Row] = ()
@@ -120,6 +126,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         others=_by_time(others),
         elections=sorted(elections, key=lambda row: row["offset"]),
         brokers=brokers,
+        departures=_departures(lake, cluster, brokers),
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
         deleted=_deleted(lake, cluster, focus.topic),
@@ -207,6 +214,22 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
             begin = max(0, min(middle - most // 2, len(found) - most))
             by_broker[broker] = found[begin : begin + most]
     return by_broker, len(known) - len(chosen)
+
+
+def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]]) -> list[Row]:
+    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
+    found = departures_with(
+        (row for rows in brokers.values() for row in rows),
+        boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS)),
+        load_node_logs(lake, cluster, brokers),
+        max(errors, default=0),
+    )
+    at = ("broker_id", "offset", "timestamp_ms")
+    return [
+        {name: each.row[name] for name in at}
+        | {"way": each.way, "deduced": each.deduced, "unnoticed": each.unnoticed, "text": each.text}
+        for each in found
+    ]
 
 
 def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], int, int]:
