@@ -136,6 +136,11 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
     )
 
 
+def is_usable(time_ms: int | None) -> bool:
+    """Whether a time can be drawn."""
+    return time_ms is not None and _FIRST_MS <= time_ms < _LAST_MS
+
+
 def _usable(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.and_(pc.greater_equal(times, _FIRST_MS), pc.less(times, _LAST_MS)), False)
 
@@ -170,7 +175,7 @@ def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], finding
     times = [*ends, *(row["timestamp_ms"] for row in terms)]
     times += [pc.min(sessions["timestamp_ms"]).as_py(), pc.max(sessions["timestamp_ms"]).as_py()]
     times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
-    known = [time for time in times if time is not None and _FIRST_MS <= time < _LAST_MS]
+    known = [time for time in times if is_usable(time)]
     return (min(known), max(known)) if known else None
 
 
@@ -248,7 +253,7 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
 
 def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
     rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
-    return [row for row in rows if _FIRST_MS <= (row["deleted_ms"] or -1) < _LAST_MS][:MOST_OTHERS]
+    return [row for row in rows if is_usable(row["deleted_ms"])][:MOST_OTHERS]
 
 
 def _configs(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
