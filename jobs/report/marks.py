@@ -40,17 +40,17 @@ _CAUSES = {
 }
 # The way of a departure -> its name, look, and what it follows from if it is deduced.
 _WAYS = {
-    STOPPED: ("stop", "dot stop", "it stopped cleanly, at that time or later: its next start shows that"),
+    STOPPED: ("stop", "dot stop", "It stopped cleanly, at that time or later: its next start shows that."),
     KILLED: (
         "kill or crash",
         "dot kill",
-        "it did not stop cleanly, by a kill, a crash or a power loss, at that time or shortly before: its next start"
-        " shows that",
+        "It did not stop cleanly: its next start shows that. It was killed, it crashed, or it lost power (unless its"
+        " machine ran on), at that time or shortly before.",
     ),
     REBOOTED: (
         "power loss or reboot",
         "dot power",
-        "its machine went down while it was away: boot ids from before and after differ",
+        "Its machine went down while it was away, or shortly before: boot ids that were read before and after differ.",
     ),
     PAUSED: ("away for a while", "dot gone", ""),
     UNREGISTERED: ("unregistered", "dot stop", ""),

@@ -41,7 +41,8 @@ _OTHERS = {
     Section.FAULTS: "faults",
 }
 # (top, height) of a mark by its look: each is recognised without its colour, too. A lane has 20 units; one with the
-# states of a partition has a strip of them below. A dot is drawn by its line alone.
+# states of a partition has a strip of them below. A dot is
+# as wide as its line.
 _TICK, _BAR, _DOT, _STRIP = (0, 20), (4, 12), (10, 0.02), (22, 6)
 _BOXES = {
     "fenced": (8, 4),
@@ -50,6 +51,8 @@ _BOXES = {
     "undetermined": (6, 8),
     "excluded": (7, 6),
     "alone": (7, 6),
+    "kill": (7, 6),
+    "power": (6, 8),
 }
 _SHAPES = {"tick": _TICK, "dot": _DOT, "strip": _STRIP}
 
@@ -167,7 +170,7 @@ class _Canvas:
         }
         data = "".join(f' data-{name}="{value}"' for name, value in given.items() if value is not None)
         shape, _, look = mark.look.partition(" ")
-        top, height = _SHAPES.get(shape) or _BOXES.get(look, _BAR)
+        top, height = _BOXES.get(look) or _SHAPES.get(shape, _BAR)
         drawn = (
             f'<rect{own} class="{mark.look}" x="{left:.2f}" y="{top}"'
             f' width="{max(right - left, 0.02):.2f}" height="{height}"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 from playwright.sync_api import Page
 
 from jobs.report.page import render_report
-from tests.browser.conftest import CAPTURES, Open, Shown, sheets
+from tests.browser.conftest import CAPTURED, CAPTURES, Open, Shown, sheets
 from tests.support.report_rows import counted, events, report, small_report
 from tests.unit.jobs.report.test_page import HOSTILE_TOPICS
 
+STOPS = json.loads((CAPTURED / "stops.json").read_text(encoding="utf-8"))
 NAMES = [Path(capture).name.removesuffix(".tar.xz") for capture in CAPTURES]
 
 
@@ -216,6 +218,18 @@ def test_all_marks_of_a_lane_are_reached_one_after_the_other(open_page: Open, un
     assert len(seen) == lane.locator("rect").count() > 8
 
 
+@pytest.mark.parametrize("name", sorted(STOPS))
+def test_no_broker_is_said_to_have_stopped_or_been_killed_that_was_not(pages: dict[str, Path], name: str) -> None:
+    """Marks of the page, by the times at which the brokers of a capture were stopped and killed."""
+    html = pages[name].read_text(encoding="utf-8")
+    first = int(re.findall(r'data-first="(\d+)"', html)[0])
+    marks = re.findall(r'class="dot (kill|power|stop)"[^>]* data-s="(\d+)"[^>]* data-b="(\d+)"', html)
+    assert len(marks) >= len(STOPS[name]) / 2
+    for look, at, broker in marks:
+        did = [what for time, node, what in STOPS[name] if node == int(broker) and abs(first + int(at) - time) < 15_000]
+        assert did == ["stop" if look == "stop" else "kill"], (look, at, broker)
+
+
 def test_the_address_of_a_chosen_mark_is_a_link_to_it(open_page: Open, unclean: Path) -> None:
     page = open_page(unclean).page
     page.click("#show-all")
@@ -347,7 +361,8 @@ def test_a_screen_reader_gets_landmarks_names_and_labels(open_page: Open, unclea
     assert [page.get_by_role(role).count() for role in ("banner", "main", "contentinfo")] == [1, 1, 1]
     assert page.get_by_role("navigation", name="Sections").count() == 1
     nameless = """() => [...document.querySelectorAll('button, select, input, a[href], svg[role=img], [role=region]')]
-        .filter(each => !(each.textContent.trim() || each.closest('svg[role=img] a') || each.getAttribute('aria-label') || each.labels?.length
+        .filter(each => !(each.textContent.trim() || each.closest('svg[role=img] a')
+            || each.getAttribute('aria-label') || each.labels?.length
             || each.getAttribute('aria-labelledby'))).length"""
     assert page.evaluate(nameless) == 0
     assert page.evaluate("[...document.querySelectorAll('table')].every(t => t.querySelector('th[scope]'))")
