@@ -174,7 +174,7 @@ def test_the_panel_of_a_proven_window_has_its_causes_and_leads_to_its_bytes(open
     assert page.locator("#known ol li").count() == 5
     page.locator("#known a", has_text="Its evidence").click()
     evidence = page.locator("details[id^=e-][open]")
-    assert evidence.count() == 1
+    evidence.wait_for()  # the page hears of its new address a moment later
     assert evidence.locator("th", has_text="Byte position").is_visible()
 
 
