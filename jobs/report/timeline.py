@@ -41,9 +41,8 @@ _OTHERS = {
     Section.FAULTS: "faults",
 }
 # (top, height) of a mark by its look: each is recognised without its colour, too. A lane has 20 units; one with the
-# states of a partition has a strip of them below. A dot is
-# as wide as its line.
-_TICK, _BAR, _DOT, _STRIP = (0, 20), (4, 12), (10, 0.02), (22, 6)
+# states of a partition has a strip of them below. A dot is as wide as its line.
+_TICK, _BAR, _DOT, _STRIP = (0, 20), (4, 12), (9, 2), (22, 6)
 _BOXES = {
     "fenced": (8, 4),
     "leaving": (6, 8),
