@@ -203,7 +203,7 @@ def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, 
     }
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
-    logs = _node_logs(lake, cluster, {row["broker_id"] for row in sessions})
+    logs = load_node_logs(lake, cluster, {row["broker_id"] for row in sessions})
     return {
         f["finding_id"]: chain(
             f,
@@ -217,7 +217,8 @@ def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, 
     }
 
 
-def _node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
+def load_node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
+    """What the nodes of these brokers logged."""
     events = lake.read("broker_log_events", cluster, EVENTS, pc.field("kind").isin(EVENT_KINDS))
     events = with_utc(events, lake.read("node_clocks", cluster, NODE_CLOCKS.names))
     return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), brokers)

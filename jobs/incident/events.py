@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.deleted import load_deleted
+from jobs.incident.document import load_node_logs
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
+from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION, Section
+from replay.incident.departures import departures_with
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]
@@ -67,9 +70,11 @@ class Events:
 
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
-    brokers: BROKER_HISTORY by broker; controllers: QUORUM_HISTORY, a row for each leader's term; captured: rows
-    {captured_at_ms, files, nodes}; deleted: topics that were deleted (jobs/incident/deleted.py); configs: settings that
-    were changed, rows {offset, timestamp_ms, resource_type, resource_name, name, value, before}, null: not set.
+    brokers: BROKER_HISTORY by broker; departures: how these went away (replay/incident/departures.py), rows
+    {broker_id, offset, timestamp_ms, way, deduced, unnoticed, text}; controllers: QUORUM_HISTORY, a row for each
+    leader's term; captured: rows {captured_at_ms, files, nodes}; deleted: topics that were deleted
+    (jobs/incident/deleted.py); configs: settings that were changed, rows {offset, timestamp_ms, resource_type,
+    resource_name, name, value, before}, null: not set.
     left_out: name of a list -> how many it does not have. no_time: findings and elections without a usable time.
     """
 
@@ -80,6 +85,7 @@ class Events:
     others: Sequence[Row] = ()
     elections: Sequence[Row] = ()
     brokers: dict[int, list[Row]] = field(default_factory=dict)
+    departures: Sequence[Row] = ()
     controllers: Sequence[Row] = ()
     captured: Sequence[Row] = ()
     deleted: Sequence[Row] = ()
@@ -120,6 +126,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         others=_by_time(others),
         elections=sorted(elections, key=lambda row: row["offset"]),
         brokers=brokers,
+        departures=_departures(lake, cluster, brokers),
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
         deleted=_deleted(lake, cluster, focus.topic),
@@ -127,6 +134,11 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + untimed,
     )
+
+
+def is_usable(time_ms: int | None) -> bool:
+    """Whether a time can be drawn."""
+    return time_ms is not None and _FIRST_MS <= time_ms < _LAST_MS
 
 
 def _usable(times: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -163,7 +175,7 @@ def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], finding
     times = [*ends, *(row["timestamp_ms"] for row in terms)]
     times += [pc.min(sessions["timestamp_ms"]).as_py(), pc.max(sessions["timestamp_ms"]).as_py()]
     times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
-    known = [time for time in times if time is not None and _FIRST_MS <= time < _LAST_MS]
+    known = [time for time in times if is_usable(time)]
     return (min(known), max(known)) if known else None
 
 
@@ -209,6 +221,22 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
     return by_broker, len(known) - len(chosen)
 
 
+def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]]) -> list[Row]:
+    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
+    found = departures_with(
+        (row for rows in brokers.values() for row in rows),
+        boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS)),
+        load_node_logs(lake, cluster, brokers),
+        max(errors, default=0),
+    )
+    at = ("broker_id", "offset", "timestamp_ms")
+    return [
+        {name: each.row[name] for name in at}
+        | {"way": each.way, "deduced": each.deduced, "unnoticed": each.unnoticed, "text": each.text}
+        for each in found
+    ]
+
+
 def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], int, int]:
     """The gravest elections, how many others there are, and how many have no usable time. A large cluster has millions,
     so only the gravest are held."""
@@ -225,7 +253,7 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
 
 def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
     rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
-    return [row for row in rows if _FIRST_MS <= (row["deleted_ms"] or -1) < _LAST_MS][:MOST_OTHERS]
+    return [row for row in rows if is_usable(row["deleted_ms"])][:MOST_OTHERS]
 
 
 def _configs(lake: Lake, cluster: str, topic: str | None) -> list[Row]:

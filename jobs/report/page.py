@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
-from jobs.report import filters, partition_svg, sections, words
+from jobs.report import filters, sections, words
 from jobs.report.glossary import TERMS, term
 from jobs.report.rows import (
     MAX_CAPTURES,
@@ -36,7 +36,7 @@ from jobs.report.rows import (
     by_section,
     verdict_of,
 )
-from jobs.report.states import TimelineSpan, around_window, lanes_of
+from jobs.report.states import TimelineSpan, around_window
 from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
@@ -68,22 +68,20 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """The detail of a window. causes: (label, line) of its chain; exposed: the state at its start; judged: its
-    election; counterfactuals: by family of policies; evidence: its first pieces; hidden_lanes, hidden_evidence: what
-    is not shown."""
+    election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
+    shown."""
 
     row: Row
     verdict: Verdict
     anchor: str
     reason: list[ReasonGroup]
     causes: list[tuple[str, str]]
-    timeline: Markup | None
     span: TimelineSpan
     exposed: Row | None
     judged: Row | None
     elections: list[Row]
     counterfactuals: list[tuple[str, list[Row]]]
     evidence: Sequence[Mapping[str, Any]]
-    hidden_lanes: int
     hidden_evidence: int
 
 
@@ -117,7 +115,8 @@ def render_report(report: ReportInput) -> str:
             day=_one_day(report.page_one["timeline"]),
             scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
             ticket=as_ticket(document_of(report)),
-            timeline=timeline_of(report.events, anchors),
+            timeline=timeline_of(report.events, anchors, _states(details)),
+            record_command=words.record_command(cluster),
             marked=_marked(report),
             anchors=anchors,
             flagged=lists[Section.WINDOWS],
@@ -211,6 +210,19 @@ def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
     return [_detail(item, report, by_finding, by_partition) for item in windows if item.detailed]
 
 
+def _states(details: Sequence[Detail]) -> dict[str, tuple[str, list[Row]]]:
+    """Name of a partition -> (finding_id of its worst window, the states near its windows in order)."""
+    found: dict[str, tuple[Row, dict[int, Row]]] = {}
+    for detail in details:
+        worst, states = found.setdefault(filters.partition_text(detail.row), (detail.row, {}))
+        if worst["topic_id"] == detail.row["topic_id"]:
+            states |= {state["offset"]: state for state in detail.span.states}
+    return {
+        name: (worst["finding_id"], [states[offset] for offset in sorted(states)])
+        for name, (worst, states) in found.items()
+    }
+
+
 def _detail(
     item: Listed,
     report: ReportInput,
@@ -232,14 +244,12 @@ def _detail(
         anchor=item.anchor,
         reason=item.reason,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
-        timeline=partition_svg.draw_timeline(span, row, item.anchor) if span.states else None,
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
         judged=judged,
         elections=elections,
         counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
         evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
-        hidden_lanes=max(len(lanes_of(span.states)) - partition_svg.MAX_LANES, 0),
         hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
 

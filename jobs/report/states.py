@@ -1,4 +1,4 @@
-"""Choose the states of a partition that its timeline shows, and say what a broker was in each. Pure."""
+"""Choose the states of a partition that the page shows. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTEXT_STATES = 10  # states to show before a window that is too long to show c
 
 @dataclass(frozen=True, slots=True)
 class TimelineSpan:
-    """The consecutive states that a timeline shows, and the number of states before and after them."""
+    """The consecutive states that a detail shows, and the number of states before and after them."""
 
     states: Sequence[Row]
     before: int
@@ -49,34 +49,6 @@ def _place(history: Sequence[Row], offset: int | None) -> int:
     return 0 if offset is None else int(history[index]["place"])
 
 
-def lanes_of(states: Sequence[Row]) -> list[int]:
-    """Every broker that was a replica, in the ISR or ELR, or leader, in the order of first appearance."""
-    brokers: dict[int, None] = {}
-    for state in states:
-        for field in ("replicas", "isr", "elr"):
-            brokers.update(dict.fromkeys(_brokers(state, field)))
-        if state["leader"] is not None and state["leader"] >= 0:
-            brokers[state["leader"]] = None
-    return list(brokers)
-
-
-def membership(state: Row, broker: int) -> str:
-    """`isr`, `elr`, `out` (assigned, in neither), `unknown` (ISR unknown), or `none` (not a replica, or removed)."""
-    if state["removed"]:
-        return "none"
-    if broker in _brokers(state, "isr"):
-        return "isr"
-    if broker in _brokers(state, "elr"):
-        return "elr"
-    if broker not in _brokers(state, "replicas"):
-        return "none"
-    return "unknown" if state["isr"] is None else "out"
-
-
 def state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
     """Index of the state that is valid after the record at `offset` (0 if before all); `default` for null."""
     return default if offset is None else max(0, bisect_right(offsets, offset) - 1)
-
-
-def _brokers(state: Row, field: str) -> Sequence[int]:
-    return () if state[field] is None else state[field]

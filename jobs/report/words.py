@@ -195,6 +195,13 @@ def table_command(table: str, cluster: str) -> str:
     return f"kraft-forensics sql {shlex.quote(f'select * from {table} where cluster_id = {_literal(cluster)}')}"
 
 
+def record_command(cluster: str) -> str:
+    """The command that shows a record of the metadata log, its file and its place there; OFFSET stands for its
+    metadata offset."""
+    found = f"from metadata_records t where t.cluster_id = {_literal(cluster)} and t.offset = OFFSET"
+    return f"kraft-forensics sql {shlex.quote(f'select capture, path, position, payload {found}')}"
+
+
 def explain_command(finding_id: str | None) -> str:
     """The command that shows everything about a finding."""
     return f"kraft-forensics explain {shlex.quote(finding_id or '')}"

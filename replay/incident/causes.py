@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from replay.cluster.boots import Boots, is_same_boot
+from replay.cluster.boots import Boots
 from replay.findings.statements import prose
 from replay.incident.answer import moment
+from replay.incident.departures import departing, departure, how_recorded, is_away
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 
 Row = Mapping[str, Any]
@@ -30,9 +31,6 @@ SESSIONS = (
     *("restart_class", "batch_base_offset"),
 )
 ELECTION = ("offset", "timestamp_ms", "leader", "leader_epoch", "previous_leader", "cause", "actor")
-# A broker that leads nothing is fenced as soon as it asks to stop, and no record shows that it asked
-# (BrokerHeartbeatManager.calculateNextBrokerState: SHUTDOWN_NOW).
-_NOT_RECORDED = "No record shows whether its session timed out, or it stopped while it led nothing."
 LABELS = ("In sync", "Went away", "Shrank the ISR", "Elected", "Cut off")
 _MOST = 4  # changes of the ISR to list
 _CAUSES = {
@@ -119,21 +117,10 @@ def _departure(broker: int, spell: Sequence[Row], sessions: Sequence[Row]) -> Ro
     before that. For a broker that never left: the last one of the spell."""
     changes = [b for a, b in pairwise(spell) if broker in a["isr"] and broker not in b["isr"]]
     left = changes[-1] if changes else spell[-1]
-    away = [s for s in _departures(broker, sessions) if s["offset"] > spell[0]["offset"]]
+    away = [s for s in departing(_own(broker, sessions)) if s["offset"] > spell[0]["offset"]]
     same = [s for s in away if s["batch_base_offset"] == left["batch_base_offset"]]
     before = [s for s in away if s["offset"] <= left["offset"]]
     return same[0] if same else before[-1] if before else None
-
-
-def _departures(broker: int, sessions: Sequence[Row]) -> list[Row]:
-    """The records with which the broker stopped being active. Every session begins fenced: such a record is a departure
-    only if the session before it was active, since then its process had gone unnoticed."""
-    own = [s for s in sessions if s["broker_id"] == broker]
-    return [b for a, b in pairwise(own) if is_away(b) and not is_away(a)]
-
-
-def is_away(session: Row) -> bool:
-    return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
 
 
 def _went_away(
@@ -141,58 +128,12 @@ def _went_away(
 ) -> str:
     if event is None:
         return f"Broker {broker}: no record shows that it stopped; it may only have lagged."
-    own = [s for s in sessions if s["broker_id"] == broker]
-    unnoticed = _is_unnoticed(event, own)
-    back = event if unnoticed else next((s for s in own if _is_new(s, event)), None)
-    again = ""
-    if back is not None:
-        start = "this start" if unnoticed else f"its next start, at metadata offset {back['offset']},"
-        again = f"; {start} {_restart(back)}"
-    until = finding["end_timestamp_ms"] if back is None else back["timestamp_ms"]
-    how = "registered again, as a new process, while its session lasted," if unnoticed else _how(event)
-    happened = f"Broker {broker} {how} at {_at(event)}{again}{_boot(broker, event, until, boots, finding)}."
-    fenced = event["fenced"] and not event["in_controlled_shutdown"] and not unnoticed
-    said = [logs.departure(broker, event["broker_epoch"] if fenced else None, event["timestamp_ms"])]
-    if fenced and not said[0]:
-        said = [_NOT_RECORDED]
-    said += [] if back is None else [logs.start(broker, back["broker_epoch"])]
-    return " ".join(text for text in (happened, *said) if text)
+    error_ms, until_ms = finding["clock_error_ms"] or 0, finding["end_timestamp_ms"]
+    return departure(event, _own(broker, sessions), boots, logs, error_ms, until_ms).text
 
 
-def _is_unnoticed(event: Row, own: Sequence[Row]) -> bool:
-    """Whether the record begins a session right after an active one."""
-    last = [s for s in own if s["offset"] < event["offset"]]
-    return bool(last and event["incarnation_id"] is not None and last[-1]["broker_epoch"] != event["broker_epoch"])
-
-
-def _is_new(session: Row, event: Row) -> bool:
-    new = session["incarnation_id"] is not None and session["broker_epoch"] != event["broker_epoch"]
-    return bool(session["offset"] > event["offset"] and new)
-
-
-def _how(event: Row) -> str:
-    if event["incarnation_id"] is None:
-        return "was unregistered"
-    if event["in_controlled_shutdown"]:
-        return "asked for a controlled shutdown"
-    return "was fenced"
-
-
-def _restart(back: Row) -> str:
-    known = {"clean": "was treated as clean", "unclean": "was treated as unclean"}
-    return known.get(back["restart_class"] or "", "is not known to be clean or unclean")
-
-
-def _boot(broker: int, event: Row, until_ms: int | None, boots: Boots, finding: Row) -> str:
-    readings = [r for r in boots.get(broker, ()) if r.boot_id is not None]
-    error_ms = finding["clock_error_ms"] or 0
-    if until_ms is None or event["timestamp_ms"] is None or not readings:
-        return ""
-    if is_same_boot(readings, event["timestamp_ms"], until_ms, error_ms):
-        return "; its machine did not start again"
-    before = {r.boot_id for r in readings if r.read_by_ms < event["timestamp_ms"] - error_ms}
-    after = {r.boot_id for r in readings if r.captured_at_ms > until_ms + error_ms}
-    return "; its machine started again between two readings" if before and after and not before & after else ""
+def _own(broker: int, sessions: Sequence[Row]) -> list[Row]:
+    return [s for s in sessions if s["broker_id"] == broker]
 
 
 def _shrank(spell: Sequence[Row], sessions: Sequence[Row], place: tuple[str, int], logs: NodeLogs) -> str:
@@ -216,7 +157,7 @@ def _why(before: Row, after: Row, sessions: Sequence[Row]) -> str:
     batch = [s for s in sessions if s["batch_base_offset"] == after["batch_base_offset"] and s["broker_id"] in gone]
     if batch:
         return "; ".join(
-            dict.fromkeys(f"broker {s['broker_id']} {_how(s) if is_away(s) else 'registered'}" for s in batch)
+            dict.fromkeys(f"broker {s['broker_id']} {how_recorded(s) if is_away(s) else 'registered'}" for s in batch)
         )
     if (before["leader"], before["leader_epoch"]) == (after["leader"], after["leader_epoch"]) and after["leader"] >= 0:
         return f"as leader {after['leader']} asked (no broker's record is in the batch)"

@@ -80,6 +80,11 @@ class NodeLogs:
         took = f", and loading its logs took {boot['load_ms']} ms" if boot["load_ms"] is not None else ""
         return f"Broker {broker} logged at that start that it found {how}{took}."
 
+    def found_clean(self, broker: int, broker_epoch: int) -> bool | None:
+        """Whether the process that registered with that epoch logged that the one before had stopped cleanly."""
+        boot = self.starts.get((broker, broker_epoch), {})
+        return False if boot.get("unclean_directories") else True if boot.get("clean_directories") else None
+
     def smaller_isr(self, place: tuple[str, int], before: Row, after: Row) -> str:
         """Why members left the ISR of (topic, partition), as the leader and they logged it; "" for nothing."""
         gone, leader = set(before["isr"]) - set(after["isr"]), before["leader"]

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from replay.incident.answer import LOST, places
-from replay.incident.causes import is_away
+from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departures, is_away
 from replay.incident.plan_input import PlanInput
 from replay.incident.plan_step import count, is_active, joined
 from replay.loss.verdicts import PROVEN
@@ -237,27 +237,24 @@ def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
 
 def _comings_and_goings(sessions: Sequence[Row]) -> Iterator[tuple[int, int, bool, str]]:
     """(time, broker, whether it came, what it did) of each departure and return with a time."""
+    for gone in departures(sessions):
+        if gone.row["timestamp_ms"] is not None:
+            yield gone.row["timestamp_ms"], gone.row["broker_id"], False, _went(gone)
     by_broker: dict[int, list[Row]] = {}
     for row in sessions:
         by_broker.setdefault(row["broker_id"], []).append(row)
     for broker, rows in by_broker.items():
-        for number, (before, after) in enumerate(pairwise(rows), 1):
-            came = is_away(before) and not is_away(after)
-            if after["timestamp_ms"] is not None and is_away(before) != is_away(after):
-                text = "is back" if came else _went(before, after, rows[number:])
-                yield after["timestamp_ms"], broker, came, text
+        for before, after in pairwise(rows):
+            if after["timestamp_ms"] is not None and is_away(before) and not is_away(after):
+                yield after["timestamp_ms"], broker, True, "is back"
 
 
-def _went(before: Row, after: Row, later: Sequence[Row]) -> str:
-    if after["incarnation_id"] is None:
-        return "was unregistered"
-    if after["broker_epoch"] != before["broker_epoch"]:
+def _went(gone: Departure) -> str:
+    if gone.unnoticed:
         return "started again, unnoticed until then"
-    if after["in_controlled_shutdown"]:
+    if gone.way == STOPPED and not gone.deduced:
         return "is shutting down"
-    back = next((row for row in later if row["broker_epoch"] != before["broker_epoch"]), None)
-    unclean = back is not None and back["restart_class"] == "unclean"
-    return "is gone (not a clean stop)" if unclean else "is gone"
+    return {UNREGISTERED: "was unregistered", KILLED: "is gone (not a clean stop)"}.get(gone.way, "is gone")
 
 
 def _prevention(found: Sequence[Sequence[Row]]) -> Iterator[str]:

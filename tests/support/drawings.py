@@ -14,9 +14,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from jobs.report.svg import line, rect, words
 from tests.support.paths import ROOT
 from tests.support.story import Story
+from tests.support.svg import line, rect, words
 
 IMAGES = ROOT / "docs" / "images"
 CELL, ROW, TEXT, LABEL = 17, 26, 246, 62

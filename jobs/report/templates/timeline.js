@@ -1,4 +1,4 @@
-/* The timeline: zoom, move, filter, search, links. The page is complete without this script. It adds no markup from
+/* The timeline: zoom, move, filter, search, details of a mark, links. The page is complete without this script. It adds no markup from
    names: texts are set as text only. */
 (() => {
   "use strict";
@@ -25,9 +25,8 @@
     getSelection().removeAllRanges();
     getSelection().addRange(range);
   };
-  document.addEventListener("toggle", (event) => {
-    if (!event.target.open) return;
-    for (const code of event.target.querySelectorAll("code.copy:not(.has-button)")) {
+  const addCopyButtons = (within) => {
+    for (const code of within.querySelectorAll("code.copy:not(.has-button)")) {
       code.classList.add("has-button");
       const button = document.createElement("button");
       button.type = "button";
@@ -44,21 +43,24 @@
       });
       code.after(button);
     }
-  }, true);
+  };
+  document.addEventListener("toggle", (event) => { if (event.target.open) addCopyButtons(event.target); }, true);
 
   const lanes = byId("lanes");
   if (!lanes) { addEventListener("hashchange", reveal); reveal(); return; }
-  const WIDTH = 1000, SHORTEST_MS = 20, LISTED = 100;
+  const WIDTH = 1000, SHORTEST_MS = 20, NEAR_PX = 6;
   const number = (name) => Number(lanes.dataset[name]);
   const first = number("first"), length = Math.max(number("last") - first, SHORTEST_MS);
   const incident = [number("from") - first, number("to") - first];
   const context = new Set(["broker", "controller", "captured"]);
+  /* The texts leave the drawing: the panel shows them, and no tooltip does it a second time. */
+  const textOf = (rect) => { const text = rect.textContent; rect.replaceChildren(); return text; };
   const rows = [...lanes.querySelectorAll(".lane")].map((lane) => ({
     lane,
     marks: [...lane.querySelectorAll("rect")].map((rect) => ({
       rect, kind: rect.dataset.k, topic: rect.dataset.t, verdict: rect.dataset.v,
       brokers: (rect.dataset.b || "").split(" "), start: Number(rect.dataset.s), end: Number(rect.dataset.e),
-      get text() { return rect.textContent; }, href: rect.parentNode.getAttribute("href"), shown: true,
+      text: textOf(rect), href: rect.parentNode.getAttribute("href"), shown: true,
       place: `${rect.getAttribute("x")} ${rect.getAttribute("width")}`,
     })),
   }));
@@ -99,23 +101,10 @@
     lanes.dataset.shownTo = String(Math.round(first + to));
   };
 
-  const list = byId("in-view");
   const inView = () => marks.filter((mark) => mark.shown && mark.end >= from && mark.start <= to);
   const tell = () => {
-    const found = inView(), events = found.filter((mark) => !context.has(mark.kind));
-    byId("matches").textContent = `${events.length} findings and elections in view`;
-    if (!list.open) return;
-    const body = list.querySelector("tbody");
-    body.replaceChildren(...found.sort((a, b) => a.start - b.start).slice(0, LISTED).map((mark) => {
-      const line = document.createElement("tr");
-      const [when, what] = [line.insertCell(), line.insertCell()];
-      when.textContent = iso(mark.start);
-      when.className = "when";
-      const text = mark.href ? what.appendChild(document.createElement("a")) : what;
-      if (mark.href) text.setAttribute("href", mark.href);
-      text.textContent = mark.text;
-      return line;
-    }));
+    const found = inView().filter((mark) => !context.has(mark.kind) && mark.kind !== "state");
+    byId("matches").textContent = `${found.length} findings and elections in view`;
   };
 
   let waiting = false;
@@ -158,17 +147,97 @@
   };
   const unfilter = () => { for (const field of filters) field.value = ""; filter(); };
 
-  const follow = () => {
-    const target = reveal();
-    const mark = target && marks.find((each) => each.rect === target);
-    for (const each of lanes.querySelectorAll(".marked")) each.classList.remove("marked");
+  /* The details panel: what is known of the chosen mark. The address names the mark, so it can be sent as a link. */
+  const panel = byId("chosen"), known = byId("known");
+  let chosen = null;
+  const add = (parent, tag, text = "", attributes = {}) => {
+    const made = parent.appendChild(document.createElement(tag));
+    made.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+  };
+  const describe = (mark) => {
+    const [name, ...facts] = mark.text.split("\n");
+    const place = mark.href && byId(mark.href.slice(1));
+    known.replaceChildren();
+    const title = add(known, "p", `${name} `, { class: "chosen-name" });
+    const nature = mark.rect.dataset.n || "fact";
+    add(title, "span", nature, { class: `tag ${nature}` });
+    const list = add(known, "dl");
+    for (const fact of facts) {
+      const colon = fact.indexOf(": ");
+      const line = add(list, "div", "", fact.length > 60 ? { class: "long" } : {});
+      add(line, "dt", fact.slice(0, colon));
+      add(line, "dd", fact.slice(colon + 2));
+    }
+    const links = add(known, "p", "", { class: "chosen-links" });
+    const evidence = place && `e${mark.href.slice(2)}`;
+    const section = { broker: "All of this broker", captured: "All files", state: "The window of this state",
+      election: "The window of this election" }[mark.kind] || "The whole finding";
+    if (place) add(links, "a", section, { href: mark.href });
+    if (evidence && byId(evidence)) add(links, "a", "Its evidence, with files and bytes", { href: `#${evidence}` });
+    const explain = mark.verdict && place && place.querySelector("code.copy");
+    const record = mark.rect.dataset.o && lanes.dataset.record.replace("OFFSET", mark.rect.dataset.o);
+    const command = explain ? explain.textContent : record;
+    if (command) {
+      const line = add(known, "p", `${explain ? "Explain it" : "Its record, with file and byte"}: `);
+      add(line, "code", command, { class: "copy" });
+      addCopyButtons(known);
+    }
+    const causes = mark.verdict && place && place.querySelector(".causes ol");
+    if (causes) known.append(causes.cloneNode(true));
+  };
+  const choose = (mark, moves = true) => {
+    if (chosen) chosen.rect.classList.remove("marked");
+    chosen = mark;
+    panel.hidden = !mark;
+    const address = mark ? `#${mark.rect.id || `m${marks.indexOf(mark)}`}` : location.href.split("#")[0];
+    history.replaceState(null, "", address);
     if (!mark) return;
-    if (!mark.shown) unfilter();
     mark.rect.classList.add("marked");
+    describe(mark);
     if (mark.end < from || mark.start > to) {
       const around = Math.max(mark.end - mark.start, 1000);
       show(mark.start - around, mark.end + around);
     }
+    if (moves) mark.rect.closest(".lane").scrollIntoView({ block: "nearest" });
+  };
+  const shownIn = (row) => row.marks.filter((mark) => mark.shown).sort((a, b) => a.start - b.start || a.end - b.end);
+  const rowOf = (mark) => rows.findIndex((row) => row.marks.includes(mark));
+  const step = (by) => {
+    const order = shownIn(rows[rowOf(chosen)]);
+    choose(order[order.indexOf(chosen) + by] || chosen);
+  };
+  /* To the mark of the next lane that is nearest in time. */
+  const hop = (by) => {
+    const away = (mark) => Math.max(mark.start - chosen.start, chosen.start - mark.end, 0);
+    for (let at = rowOf(chosen) + by; rows[at]; at += by) {
+      const [nearest] = shownIn(rows[at]).sort((a, b) => away(a) - away(b));
+      if (nearest) return choose(nearest);
+    }
+  };
+  const close = () => { choose(null); lanes.focus({ preventScroll: true }); };
+  const chooseFirst = () => {
+    const found = inView().filter((mark) => !context.has(mark.kind));
+    const first = found.find((mark) => mark.verdict === "proven") || found[0] || inView()[0];
+    if (first) choose(first);
+  };
+  /* The mark under the pointer; a line or dot is hit from some pixels away. */
+  const markAt = (event) => {
+    const lane = event.target.closest(".lane"), row = lane && rows.find((each) => each.lane === lane);
+    if (!row) return null;
+    const box = lane.querySelector("svg").getBoundingClientRect(), scale = box.width / (to - from);
+    const away = (mark) => Math.abs((mark.start + mark.end) / 2 - (from + (event.clientX - box.left) / scale)) * scale;
+    const small = row.marks.filter((mark) => mark.shown && (mark.end - mark.start) * scale < NEAR_PX && away(mark) < NEAR_PX);
+    return small.sort((a, b) => away(a) - away(b))[0] || row.marks.find((mark) => mark.rect === event.target);
+  };
+
+  const follow = () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const mark = /^m\d+$/.test(id) ? marks[Number(id.slice(1))] : marks.find((each) => id && each.rect.id === id);
+    if (!mark) return reveal();
+    if (!mark.shown) unfilter();
+    choose(mark);
   };
 
   for (const field of filters) field.addEventListener("input", filter);
@@ -180,18 +249,28 @@
   on("show-incident", () => show(...incident));
   on("show-all", () => show(-length * 0.01, length * 1.01));
   on("reset-filters", unfilter);
-  list.addEventListener("toggle", tell);
+  on("before", () => step(-1));
+  on("after", () => step(1));
+  on("close", close);
+  byId("filter-text").addEventListener("keydown", (event) => { if (event.key === "Enter") chooseFirst(); });
   const keys = {
     "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "0": () => show(...incident),
     "1": () => show(-length * 0.01, length * 1.01), ArrowLeft: () => move(-0.25), ArrowRight: () => move(0.25),
+    Enter: chooseFirst,
+  };
+  const keysOfChosen = {
+    ArrowLeft: () => step(-1), ArrowRight: () => step(1), ArrowUp: () => hop(-1), ArrowDown: () => hop(1),
+    Enter: () => (known.querySelector("a") || byId("close")).focus(),
   };
   lanes.tabIndex = 0;
   lanes.addEventListener("keydown", (event) => {
-    const action = keys[event.key];
+    const action = (chosen && keysOfChosen[event.key]) || keys[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     action();
   });
+
+  byId("timeline").addEventListener("keydown", (event) => { if (chosen && event.key === "Escape") close(); });
 
   /* Drag to move; Ctrl and the wheel zoom. A drag is no click on a link. */
   const track = () => lanes.querySelector(".lane:not(.off) svg").getBoundingClientRect();
@@ -214,10 +293,13 @@
   addEventListener("pointerup", () => { setTimeout(() => { drag = null; }); });
   addEventListener("pointercancel", () => { drag = null; });
   lanes.addEventListener("dragstart", (event) => event.preventDefault());
-  lanes.addEventListener("click", (event) => { if (drag && drag.moved) event.preventDefault(); }, true);
+  lanes.addEventListener("click", (event) => {
+    const mark = drag && drag.moved ? null : markAt(event);
+    event.preventDefault();
+    if (mark) choose(mark, false);
+  });
 
-  byId("controls").hidden = false;
-  list.hidden = false;
+  for (const each of document.querySelectorAll("#controls, .with-script")) each.hidden = false;
   addEventListener("hashchange", follow);
   draw();
   tell();

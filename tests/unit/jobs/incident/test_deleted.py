@@ -58,7 +58,7 @@ def test_answer_and_timeline_say_so_with_times_and_ids(tmp_path: Path) -> None:
     )
     excluded = pa.Table.from_pylist([finding(verdict="excluded")], schema=FINDINGS).select(COLUMNS)
     assert answer(excluded, scope)["deleted"] == []
-    timeline = timeline_of(replace(events([finding()]), deleted=rows), {})
+    timeline = timeline_of(replace(events([finding()]), deleted=rows), {}, {})
     assert timeline is not None
     (lane,) = (lane for title, lanes in timeline.groups if title == "Topics" for lane in lanes)
-    assert f"deleted: topic ledger, topic id {TOPIC_ID}, 2023-11-14 22:13:40" in str(lane.drawing)
+    assert f"deleted: topic ledger\nTopic id: {TOPIC_ID}\nAt: 2023-11-14 22:13:40" in str(lane.drawing)

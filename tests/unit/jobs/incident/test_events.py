@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evidence.tables import EVIDENCE_FILES
+from evidence.tables import BOOT_IDS, EVIDENCE_FILES
 from jobs.incident import events
 from jobs.incident.events import Events, load_events
 from jobs.incident.focus import ALL, Focus
@@ -145,3 +145,23 @@ def test_settings_that_a_topic_was_created_with_are_no_change(tmp_path: Path) ->
     assert changed == [(3, "2", "1"), (4, "1", None), (6, None, "3"), (7, None, "true")]
     of_audit = load_events(Lake(tmp_path), CLUSTER, KEYS_AND_FINDING, Focus(topic="audit")).configs
     assert [each["offset"] for each in of_audit] == [6, 7]
+
+
+def test_departures_are_judged_with_the_boot_ids_of_the_machines(tmp_path: Path) -> None:
+    up = {"broker_id": 3, "incarnation_id": "a", "broker_epoch": 1, "fenced": False, "in_controlled_shutdown": False}
+    rows = [
+        row(BROKER_HISTORY, **up | {"offset": at, "timestamp_ms": START_MS + at * 1000} | change)
+        for at, change in (
+            (10, {}),
+            (20, {"fenced": True}),
+            (30, {"incarnation_id": "b", "broker_epoch": 30, "fenced": True, "restart_class": "unclean"}),
+        )
+    ]
+    table = pa.Table.from_pylist(rows, schema=BROKER_HISTORY)
+    readings = [
+        row(BOOT_IDS, node_id=3, boot_id=boot, captured_at_ms=START_MS + at) for boot, at in (("x", 0), ("y", 60_000))
+    ]
+    boots = pa.Table.from_pylist(readings, schema=BOOT_IDS)
+    for name, given, way in (("without", {}, "killed"), ("with", {"boot_ids": boots}, "rebooted")):
+        (gone,) = loaded(tmp_path / name, [finding()], broker_history=table, **given).departures
+        assert (gone["broker_id"], gone["offset"], gone["way"], gone["deduced"]) == (3, 20, way, True)

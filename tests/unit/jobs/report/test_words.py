@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.words import POLICY_NAMES, policy_name
+from jobs.report.words import POLICY_NAMES, policy_name, record_command
 from replay.controller.profiles import PROFILES
 from replay.findings.statements import statement
 from replay.whatif.recovery_policies import POLICIES
@@ -102,3 +103,9 @@ def test_predictions_in_a_detail_are_grouped_by_family() -> None:
     places = [page.rindex(word) for word in words]
     assert places == sorted(places)
     assert "no Kafka release runs these" not in page
+
+
+def test_a_record_is_found_by_its_metadata_offset() -> None:
+    assert shlex.split(record_command("c'1").replace("OFFSET", "7"))[-1] == (
+        "select capture, path, position, payload from metadata_records t where t.cluster_id = 'c\\'1' and t.offset = 7"
+    )

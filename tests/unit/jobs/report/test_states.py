@@ -1,38 +1,13 @@
-"""Timelines of the report: lanes, states, the states around a window."""
+"""The states of a partition that the page shows: around its window, in a table."""
 
 from __future__ import annotations
 
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.partition_svg import draw_timeline
-from jobs.report.states import MAX_STATES, around_window, lanes_of
+from jobs.report.states import MAX_STATES, around_window
 from tests.support.report_page import Page
-from tests.support.report_rows import TOPIC_ID, finding, history, placed, report, state
-
-
-def test_a_timeline_has_a_lane_per_replica_and_a_tick_per_state() -> None:
-    states = [*history(), state(140, 1, [1, 4], replicas=[1, 4, 5])]
-    page = Page(str(draw_timeline(around_window(placed(states), finding()), finding(), "f-x")))
-    assert lanes_of(states) == [3, 1, 2, 4, 5]
-    assert page.of_class("g", "lane") == 5
-    assert page.of_class("g", "state") == 5
-    assert page.of_class("g", "window") == 2  # the window and the legend's
-    assert page.of_class("g", "judged") == 1
-    assert page.of_class("rect", "recovering") == 2  # one state and the legend's
-    assert page.of_class("rect", "leaderless") == 2
-
-
-def test_a_leader_that_has_no_lane_is_not_drawn() -> None:
-    states = [state(100 + n, 90, [1], replicas=list(range(1, 60))) for n in range(4)]
-    assert draw_timeline(around_window(placed(states), finding()), finding(), "f-x") is not None
-
-
-def test_equal_neighbours_are_one_band() -> None:
-    states = [state(100 + step, 3, [3, 1, 2]) for step in range(30)]
-    page = Page(str(draw_timeline(around_window(placed(states), finding()), finding(), "f-x")))
-    assert page.of_class("rect", "isr") == 3 + 2  # and two in the legend
-    assert page.of_class("g", "state") == 30
+from tests.support.report_rows import TOPIC_ID, events, finding, history, placed, report, state
 
 
 @pytest.mark.parametrize(
@@ -48,7 +23,7 @@ def test_a_long_history_shows_the_states_around_the_window(
     assert (span.before, span.after) == (before, 1000 - before - MAX_STATES)
     assert any(each["offset"] == election for each in span.states)
     page = Page(render_report(report([one], timelines={(TOPIC_ID, 0): states})))
-    assert page.of_class("g", "state") == MAX_STATES
+    assert f"{MAX_STATES} states of this partition" in page.text
     assert f"{span.before} earlier and {span.after} later states are not shown" in page.text
 
 
@@ -64,14 +39,15 @@ def test_the_states_near_a_window_are_enough_for_its_timeline(
     assert around_window(near, one) == around_window(states, one)
 
 
-def test_a_removed_topic_and_unknown_values_can_be_drawn() -> None:
+def test_a_removed_topic_and_unknown_values_are_shown() -> None:
     gone = state(140, -1, [], removed=True) | dict.fromkeys(
         ("replicas", "isr", "elr", "leader", "leader_epoch", "timestamp_ms", "leader_recovery_state")
     )
     hidden = state(135, -1, []) | {"isr": None, "leader": None, "leader_epoch": None}
-    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): placed([*history(), hidden, gone])})))
+    states = placed([*history(), hidden, gone])
+    page = Page(render_report(report([finding()], timelines={(TOPIC_ID, 0): states}, events=events([finding()]))))
     assert "topic removed" in page.text
-    assert page.of_class("line", "unknown") == 3
+    assert [page.of_class("rect", name) for name in ("strip", "unknown", "leaderless")] == [5, 1, 1]
 
 
 def test_a_window_without_history_has_a_section_too() -> None:

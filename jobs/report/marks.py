@@ -1,0 +1,277 @@
+"""Marks of the timeline: what is known of each, as text. The first line of a text is its name, the others are
+"label: value"; the page's script shows them in the details panel. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from jobs.incident.events import is_usable
+from jobs.report.filters import (
+    brokers_text,
+    duration_text,
+    leader_text,
+    loss_text,
+    or_unknown,
+    partition_text,
+    topic_text,
+    utc_text,
+    visible,
+    window_text,
+)
+from jobs.report.rows import verdict_of
+from jobs.report.sections import broker_state, restarts
+from replay.findings.kinds import HWM_REGRESSION
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED
+
+Row = Mapping[str, Any]
+
+ELECTION, BROKER, CONTROLLER, CAPTURED = "election", "broker", "controller", "captured"
+DELETED, CONFIG, STATE = "deleted", "config", "state"
+ESTIMATE = "estimate"
+_STATES = {"up": "bar up", "fenced": "bar fenced", "shutting down": "bar leaving"}
+_CAUSES = {
+    "leaderless": "no-leader",
+    "elr": "of-elr",
+    "last_known_leader": "of-elr",
+    "unclean_by_administrator": "unclean forced",
+}
+# The way of a departure -> its name, look, and what it follows from if it is deduced.
+_WAYS = {
+    STOPPED: ("stop", "dot stop", "It stopped cleanly, at that time or later: its next start shows that."),
+    KILLED: (
+        "kill or crash",
+        "dot kill",
+        "It did not stop cleanly: its next start shows that. It was killed, it crashed, or it lost power (unless its"
+        " machine ran on), at that time or shortly before.",
+    ),
+    REBOOTED: (
+        "power loss or reboot",
+        "dot power",
+        "Its machine went down while it was away, or shortly before: boot ids that were read before and after differ.",
+    ),
+    PAUSED: ("away for a while", "dot gone", ""),
+    UNREGISTERED: ("unregistered", "dot stop", ""),
+    GONE: ("went away, not known how", "dot gone", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something at a time (end_ms is start_ms) or over a span. look: CSS classes; text: see above; offset: of the
+    metadata record that shows it; place: id on the page of what has more of it, unless finding_id has; nature: ESTIMATE
+    if it is no fact."""
+
+    start_ms: int
+    end_ms: int
+    look: str
+    kind: str
+    text: str
+    topic: str | None = None
+    verdict: str = ""
+    brokers: tuple[int, ...] = ()
+    finding_id: str | None = None
+    offset: int | None = None
+    place: str | None = None
+    nature: str = ""
+
+
+def _text(name: str, *facts: tuple[str, object]) -> str:
+    return "\n".join([name, *(f"{label}: {value}" for label, value in facts if value not in (None, ""))])
+
+
+def _times(start_ms: int, end_ms: int | None) -> list[tuple[str, object]]:
+    lasted = duration_text(start_ms, end_ms)
+    until = [("Until", utc_text(end_ms)), ("For", lasted)] if lasted else [("Until", "the end of the log")]
+    return [("From", utc_text(start_ms)), *until]
+
+
+def _at(row: Row) -> list[tuple[str, object]]:
+    return [("At", utc_text(row["timestamp_ms"])), ("Metadata offset", row["offset"])]
+
+
+def term(row: Row, end: int) -> Mark:
+    """An active controller's term."""
+    start, until = row["timestamp_ms"], row["end_timestamp_ms"]
+    text = _text(f"active: controller {row['leader_id']}", ("Epoch", row["controller_epoch"]), *_times(start, until))
+    last = max(start, end if until is None else until)
+    return Mark(start, last, "bar active", CONTROLLER, text, offset=row["offset"])
+
+
+def fail_over(before: Row, after: Row) -> Mark:
+    at, old, new = after["timestamp_ms"], before["leader_id"], after["leader_id"]
+    what = f"controller {old} to {new}" if old != new else f"controller {new} in a new epoch"
+    text = _text(f"fail-over: {what}", ("Epoch", after["controller_epoch"]), *_at(after))
+    return Mark(at, at, "tick failover", CONTROLLER, text, offset=after["offset"])
+
+
+def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Row], end: int) -> list[Mark]:
+    """A broker's states as bars, ticks where a process of it registered after another one, and how it went away."""
+    place = f"broker-{broker}"
+    marks, ticks = [], []
+    for words, group in groupby(rows, key=broker_state):
+        states, look = list(group), _STATES.get(words)
+        start, until = states[0]["timestamp_ms"], states[-1]["end_timestamp_ms"]
+        last = until if until is not None else end if states[-1]["end_offset"] is None else start
+        text = _text(f"{words}: broker {broker}", *_times(start, until), ("Metadata offset", states[0]["offset"]))
+        if look:
+            at = states[0]["offset"]
+            marks.append(Mark(start, max(start, last), look, BROKER, text, brokers=(broker,), offset=at, place=place))
+    for row in restarts(rows):
+        how, at = row["restart_class"] or "unknown", row["timestamp_ms"]
+        text = _text(f"{visible(how)} restart: broker {broker}", *_at(row))
+        look = how if how in ("clean", "unclean") else "unknown"
+        ticks.append(
+            Mark(
+                at,
+                at,
+                f"tick restart {look}",
+                BROKER,
+                text,
+                brokers=(broker,),
+                offset=row["offset"],
+                place=place,
+            )
+        )
+    return marks + ticks + [_departure(row, place) for row in departures if row["broker_id"] == broker]
+
+
+def _departure(row: Row, place: str) -> Mark:
+    name, look, follows = _WAYS[row["way"]]
+    at, broker, deduced = row["timestamp_ms"], row["broker_id"], row["deduced"]
+    text = _text(
+        f"{name}{' (deduced)' if deduced else ''}: broker {broker}",
+        *_at(row),
+        ("Recorded", visible(row["text"])),
+        ("Deduced", follows if deduced else None),
+    )
+    nature = ESTIMATE if deduced else ""
+    return Mark(at, at, look, BROKER, text, brokers=(broker,), offset=row["offset"], place=place, nature=nature)
+
+
+def election(row: Row, finding_id: str | None) -> Mark:
+    """finding_id: of the window that the election belongs to."""
+    old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
+    look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
+    text = _text(
+        f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}",
+        ("Cause", visible(cause)),
+        ("Leader epoch", row["leader_epoch"]),
+        *_at(row),
+    )
+    brokers = tuple(broker for broker in (old, new) if broker is not None and broker >= 0)
+    at = row["timestamp_ms"]
+    return Mark(at, at, f"tick {look}", ELECTION, text, row["topic"], "", brokers, finding_id, row["offset"])
+
+
+def finding(row: Row, look: str, name: str, end: int) -> Mark:
+    """A finding under that name."""
+    start, until, leader = row["start_timestamp_ms"], row["end_timestamp_ms"], row["recorded_leader"]
+    verdict = verdict_of(row).name
+    is_window = row["kind"] == HWM_REGRESSION
+    of_window = (("Lost", f"{loss_text(row)} offsets"), ("Leader after it", leader_text(leader)))
+    text = _text(
+        f"{name}: {partition_text(row)}",
+        ("Verdict", verdict),
+        *(of_window if is_window else ()),
+        ("Metadata offsets", window_text(row) if row["start_offset"] is not None else None),
+        *_times(start, until),
+        ("Finding", visible(row["finding_id"])),
+    )
+    exact = not is_window or row["loss_min"] == row["loss_max"]
+    return Mark(
+        start,
+        max(start, end if until is None else until),
+        look,
+        row["kind"],
+        text,
+        row["topic"],
+        verdict,
+        () if leader is None or leader < 0 else (leader,),
+        row["finding_id"],
+        nature="" if verdict == "excluded" or (verdict == "proven" and exact) else ESTIMATE,
+    )
+
+
+def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
+    """The states of a partition: `history` of ReportInput, some of it in order. A state whose next one is not known
+    ends where it begins."""
+    marks = []
+    for row, after in pairwise([*history, None]):
+        start, until = row["timestamp_ms"], None
+        if row["removed"] or not is_usable(start):
+            continue
+        if after is not None and after["place"] == row["place"] + 1:
+            until = after["timestamp_ms"]
+        is_last = row["place"] + 1 == row["total"]
+        leader, isr = row["leader"], row["isr"]
+        few = isr is not None and len(isr) < max(2, row["min_isr"] or 1)
+        look = "unknown" if leader is None else "leaderless" if leader < 0 else "few" if few else "up"
+        led_by = "no leader" if look == "leaderless" else f"leader {leader_text(leader)}"
+        text = _text(
+            f"state of {partition_text(row)}: {led_by}",
+            ("ISR", brokers_text(isr)),
+            ("ELR", brokers_text(row["elr"])),
+            ("Last known ELR", brokers_text(row["last_known_elr"])),
+            ("Replicas", brokers_text(row["replicas"])),
+            ("Min ISR", or_unknown(row["min_isr"])),
+            ("Leader epoch", or_unknown(row["leader_epoch"])),
+            ("Partition epoch", or_unknown(row["partition_epoch"])),
+            ("Recovery", or_unknown(row["leader_recovery_state"])),
+            *_times(start, until if until is not None or is_last else start),
+            ("Metadata offset", row["offset"]),
+        )
+        last = until if until is not None else end if is_last else start
+        brokers = () if leader is None or leader < 0 else (leader,)
+        marks.append(
+            Mark(
+                start,
+                max(start, last),
+                f"strip {look}",
+                STATE,
+                text,
+                row["topic"],
+                "",
+                brokers,
+                finding_id,
+                row["offset"],
+            )
+        )
+    return marks
+
+
+def deleted(row: Row) -> Mark:
+    """A topic that was deleted."""
+    at, again = row["deleted_ms"], None
+    if row["next_id"] is not None:
+        again = f"{utc_text(row['next_ms'])}, as topic id {row['next_id']}"
+    text = _text(
+        f"deleted: topic {topic_text(row['topic'])}",
+        ("Topic id", row["topic_id"]),
+        ("At", utc_text(at)),
+        ("Created again", again),
+    )
+    return Mark(at, at, "tick failover", DELETED, text, row["topic"])
+
+
+def config(row: Row) -> Mark:
+    """A setting that was changed."""
+    at, of = row["timestamp_ms"], row["resource_type"]
+    whose = f"{of} {visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
+    is_now, was = ("not set" if row[name] is None else visible(row[name]) for name in ("value", "before"))
+    text = _text(f"config {visible(row['name'])} of {whose}: {was} to {is_now}", *_at(row))
+    topic = row["resource_name"] if of == "topic" else None
+    return Mark(at, at, "tick config", CONFIG, text, topic, offset=row["offset"])
+
+
+def captured(row: Row) -> Mark:
+    """When files were captured."""
+    at, nodes = row["captured_at_ms"], ", ".join(map(str, row["nodes"][:20]))
+    text = _text(
+        f"captured: {row['files']} files",
+        ("Nodes", nodes or "unknown"),
+        ("At", f"{utc_text(at)}, by the capturing machine's clock"),
+    )
+    return Mark(at, at, "tick captured", CAPTURED, text, place="evidence")

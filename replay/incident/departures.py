@@ -1,0 +1,147 @@
+"""How brokers went away: what the metadata log records of it, what their machines and logs show, and what follows.
+
+The log records a controlled shutdown only if the broker had partitions to hand over, and never a kill. So a departure
+has a way that is recorded, or one that is deduced from what came after it. The text keeps to what is recorded.
+
+Sources: BrokerHeartbeatManager.calculateNextBrokerState, KIP-966 (clean and unclean registrations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from replay.cluster.boots import Boots, is_same_boot
+from replay.incident.answer import moment
+from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
+
+Row = Mapping[str, Any]
+
+# How a broker went away. PAUSED: the same process came back. GONE: nothing shows how.
+STOPPED, KILLED, REBOOTED, PAUSED = "stopped", "killed", "rebooted", "paused"
+UNREGISTERED, GONE = "unregistered", "gone"
+# A broker that leads nothing is fenced as soon as it asks to stop, and no record shows that it asked
+# (BrokerHeartbeatManager.calculateNextBrokerState: SHUTDOWN_NOW).
+_NOT_RECORDED = "No record shows whether its session timed out, or it stopped while it led nothing."
+_NO_RESTART, _RESTART = "; its machine did not start again", "; its machine started again between two readings"
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A broker that stopped being active. row: its record, of SESSIONS; way: one of those above; deduced: whether the
+    way follows from what came after, and no record says it; unnoticed: a new process registered while the session of
+    the one before lasted; text: what is recorded of it, in sentences."""
+
+    row: Row
+    way: str
+    deduced: bool
+    unnoticed: bool
+    text: str
+
+
+def is_away(session: Row) -> bool:
+    return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
+
+
+def departing(sessions: Iterable[Row]) -> list[Row]:
+    """The records with which a broker stopped being active. sessions: of one broker, by offset.
+
+    Every session begins fenced: such a record is a departure only if the session before it was active, since then its
+    process had gone unnoticed.
+    """
+    return [after for before, after in pairwise(sessions) if is_away(after) and not is_away(before)]
+
+
+def departures(sessions: Iterable[Row]) -> list[Departure]:
+    """Those of all brokers, as the metadata log alone shows them. sessions: SESSIONS by offset."""
+    return departures_with(sessions, {}, NO_NODE_LOGS, 0)
+
+
+def departures_with(sessions: Iterable[Row], boots: Boots, logs: NodeLogs, error_ms: int) -> list[Departure]:
+    """As `departures`, with the boot ids of the machines, read with clocks that are off by error_ms at most, and what
+    the nodes logged."""
+    by_broker = groupby(sorted(sessions, key=lambda s: (s["broker_id"], s["offset"])), key=lambda s: s["broker_id"])
+    histories = [list(rows) for _, rows in by_broker]
+    return [departure(event, own, boots, logs, error_ms, None) for own in histories for event in departing(own)]
+
+
+def departure(
+    event: Row, own: Sequence[Row], boots: Boots, logs: NodeLogs, error_ms: int, until_ms: int | None
+) -> Departure:
+    """A departure with that record. own: SESSIONS of the broker, by offset; until_ms: when to look for the machine's
+    next start if the broker did not come back."""
+    broker, unnoticed = event["broker_id"], _is_unnoticed(event, own)
+    back = event if unnoticed else next((s for s in own if s["offset"] > event["offset"] and _is_back(s, event)), None)
+    same = back is not None and not unnoticed and back["broker_epoch"] == event["broker_epoch"]
+    again = ""
+    if back is not None and same:
+        again = f"; the same process was active again at metadata offset {back['offset']}"
+    elif back is not None:
+        start = "this start" if unnoticed else f"its next start, at metadata offset {back['offset']},"
+        again = f"; {start} {_restart(back)}"
+    how = "registered again, as a new process, while its session lasted," if unnoticed else how_recorded(event)
+    boot = _boot(event, until_ms if back is None else back["timestamp_ms"], boots.get(broker, ()), error_ms)
+    happened = f"Broker {broker} {how} at {moment(event['timestamp_ms'])} UTC (metadata offset {event['offset']})"
+    fenced = event["fenced"] and not event["in_controlled_shutdown"] and not unnoticed
+    said = [logs.departure(broker, event["broker_epoch"] if fenced else None, event["timestamp_ms"])]
+    if fenced and not said[0]:
+        said = ["" if same else _NOT_RECORDED]
+    said += [] if back is None or same else [logs.start(broker, back["broker_epoch"])]
+    text = " ".join(part for part in (f"{happened}{again}{boot}.", *said) if part)
+    way, deduced = (PAUSED, False) if same else _way(event, back, boot, logs)
+    return Departure(event, way, deduced, unnoticed, text)
+
+
+def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, bool]:
+    """(how it went away, whether that is deduced)."""
+    if event["incarnation_id"] is None:
+        return UNREGISTERED, False
+    if event["in_controlled_shutdown"]:
+        return STOPPED, False
+    if boot == _RESTART:
+        return REBOOTED, True
+    if back is None:
+        return GONE, False
+    treated = {"clean": True, "unclean": False}.get(back["restart_class"] or "")
+    clean = logs.found_clean(event["broker_id"], back["broker_epoch"]) if treated is None else treated
+    return (GONE, False) if clean is None else (STOPPED if clean else KILLED, True)
+
+
+def _is_unnoticed(event: Row, own: Sequence[Row]) -> bool:
+    """Whether the record begins a session right after an active one."""
+    last = [s for s in own if s["offset"] < event["offset"]]
+    return bool(last and event["incarnation_id"] is not None and last[-1]["broker_epoch"] != event["broker_epoch"])
+
+
+def _is_back(session: Row, event: Row) -> bool:
+    """Whether the session is that of a new process, or the same process is active again."""
+    known = session["incarnation_id"] is not None
+    return known and (session["broker_epoch"] != event["broker_epoch"] or not is_away(session))
+
+
+def how_recorded(event: Row) -> str:
+    """What the record of a departure says, as words after the broker's name."""
+    if event["incarnation_id"] is None:
+        return "was unregistered"
+    if event["in_controlled_shutdown"]:
+        return "asked for a controlled shutdown"
+    return "was fenced"
+
+
+def _restart(back: Row) -> str:
+    known = {"clean": "was treated as clean", "unclean": "was treated as unclean"}
+    return known.get(back["restart_class"] or "", "is not known to be clean or unclean")
+
+
+def _boot(event: Row, until_ms: int | None, readings: Sequence[Any], error_ms: int) -> str:
+    """Whether the machine started again while the broker was away; "" if its boot ids do not show it."""
+    readings = [r for r in readings if r.boot_id is not None]
+    if until_ms is None or event["timestamp_ms"] is None or not readings:
+        return ""
+    if is_same_boot(readings, event["timestamp_ms"], until_ms, error_ms):
+        return _NO_RESTART
+    before = {r.boot_id for r in readings if r.read_by_ms < event["timestamp_ms"] - error_ms}
+    after = {r.boot_id for r in readings if r.captured_at_ms > until_ms + error_ms}
+    return _RESTART if before and after and not before & after else ""
