@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -283,31 +284,46 @@ def test_a_lake_that_is_not_there(store: s3.Store) -> None:
     assert (len(done.stderr.splitlines()), s3.SECRET in done.stderr, done.stdout) == (1, False, "")
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two captures, on disk and in the store, and the tables of one run after the other, in either order."""
+
+    on_disk: list[Path]
+    in_store: list[str]
+    expected: list[dict[str, tuple[int, str]]]
+
+
+@pytest.fixture(scope="module", params=["two clusters", "one capture", "two captures of one cluster"])
+def pair(
+    request: pytest.FixtureRequest, runs: tuple[Path, str, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Pair:
+    folder = tmp_path_factory.mktemp("pair")
+    if request.param == "two captures of one cluster":
+        on_disk = list(diverged(folder / "diverged")[:2])
+        in_store = [str(each) for each in on_disk]
+    else:
+        on_disk, in_store = [controllers("unclean", folder / "captures"), capture(NAME)], runs[2]
+    if request.param == "one capture":
+        on_disk, in_store = on_disk[1:] * 2, in_store[1:] * 2
+    orders = [on_disk[:1]] if request.param == "one capture" else [on_disk, on_disk[::-1]]
+    for number, order in enumerate(orders):
+        for each in order:
+            Pipeline(folder / f"order-{number}", [each]).run()
+    return Pair(on_disk, in_store, [digests(Lake(folder / f"order-{number}")) for number in range(len(orders))])
+
+
 @pytest.mark.parametrize("place", ["disk", "store"])
-@pytest.mark.parametrize("what", ["two clusters", "one capture", "two captures of one cluster"])
-def test_two_runs_at_once(
-    runs: tuple[Path, str, list[str]], two_captures: list[Path], tmp_path: Path, place: str, what: str
-) -> None:
+def test_two_runs_at_once(pair: Pair, request: pytest.FixtureRequest, tmp_path: Path, place: str) -> None:
     """Both end well, and the tables are those of one run after the other."""
-    clusters = runs[2] if place == "store" else [controllers("unclean", tmp_path / "captures"), capture(NAME)]
-    mine = {"two clusters": clusters, "one capture": [clusters[1]] * 2, "two captures of one cluster": two_captures}
-    lake = f"s3://lakes/two-{what.replace(' ', '-')}" if place == "store" else str(tmp_path / "lake")
-    both = [started(lake, str(each)) for each in mine[what]]
+    name = request.node.callspec.params["pair"].replace(" ", "-")
+    lake = f"s3://lakes/two-{name}" if place == "store" else str(tmp_path / "lake")
+    both = [started(lake, str(each)) for each in (pair.in_store if place == "store" else pair.on_disk)]
     texts = [process.communicate(timeout=300)[1] for process in both]
     for process, text in zip(both, texts, strict=True):
         assert process.returncode in (0, 4), text  # 4: an expectation was not met
-    for number, order in enumerate((mine[what], mine[what][::-1])):
-        for each in order:
-            Pipeline(tmp_path / f"order-{number}", [each]).run()
-    expected = [digests(Lake(tmp_path / f"order-{number}")) for number in (0, 1)]
-    for name, found in in_store(lake).items():
+    for table, found in in_store(lake).items():
         # A batch of which both had records to write may be listed from one capture and stored from the other.
-        assert found in [each[name] for each in expected] or name == "log_batches", name
-
-
-@pytest.fixture(scope="module")
-def two_captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return list(diverged(tmp_path_factory.mktemp("diverged"))[:2])
+        assert found in [each[table] for each in pair.expected] or table == "log_batches", table
 
 
 def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:

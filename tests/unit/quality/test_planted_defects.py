@@ -56,8 +56,9 @@ def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: f"{plant.check}: {plant.defect}")
 def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
+    """As it is, its capture breaks nothing: see above."""
+    assert plant.capture in CLEAN
     tables = Tables(lakes.tables(plant.capture))
-    assert outcome(OF[plant.check], tables).broken == 0
     plant.change(tables)
     found = outcome(OF[plant.check], tables)
     assert found.broken > 0

@@ -329,7 +329,7 @@ def test_who_is_asked_for_a_leader() -> None:
     assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
 
 
-@pytest.mark.parametrize("name", ["unclean", "elr", "jbod-4.1.1"])
+@pytest.mark.parametrize("name", ["unclean", "elr"])
 def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> None:
     known = real(name)
     rules = [
