@@ -20,7 +20,7 @@ from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer
-from tests.support.paths import unpacked
+from tests.support.paths import capture, unpacked
 from tests.support.rows import rows_where
 from tests.support.spark_lake import SparkLake
 
@@ -85,6 +85,16 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(spark
     assert all(r["end_offset"] <= at[0] for r in history if r["offset"] < at[0])
     assert [r for r in history if r["offset"] >= 162]
     assert findings(lake, cluster, "snapshot_mismatch") == []
+
+
+def test_diverging_controllers_are_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+    lake, result = load(spark, tmp_path / "lake", capture("diverge"))
+    replay(lake, result.cluster_id, load_settings(), lambda _: None)
+    run_detect(lake, result.cluster_id, load_settings(), lambda _: None)
+    (row,) = findings(lake, result.cluster_id, "controller_divergence")
+    assert (row["start_offset"], row["end_offset"], row["verdict"]) == (46, 52, "proven")
+    assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
+    assert not rows_where(lake, "partition_history", result.cluster_id, where="controller_epoch = 1 and offset >= 46")
 
 
 def test_a_snapshot_that_differs_from_the_replay_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
