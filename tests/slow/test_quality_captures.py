@@ -13,7 +13,7 @@ from quality.check import Limits, checks
 from quality.run import run
 from tests.support.paths import capture
 
-CAPTURES = ("churn", "logs-3.9.1", "logs-session", "logs-unclean", "unclean-4.4.0")
+CAPTURES = ("diverge", "logs-3.9.1", "logs-session", "logs-unclean", "unclean-4.4.0")
 
 
 @pytest.mark.parametrize("name", CAPTURES)

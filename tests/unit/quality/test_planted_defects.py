@@ -16,7 +16,7 @@ from tests.support.paths import capture
 from tests.support.planted import PLANTED
 from tests.support.planting import Plant, Tables, tables_of
 
-CLEAN = ("unclean", "elr", "diverge", "jbod-4.0.2", "logs-4.1.1")  # tests/slow has the others
+CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality_captures.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
 

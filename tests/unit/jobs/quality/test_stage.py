@@ -19,7 +19,7 @@ from jobs.quality.stage import QualityResult, run_quality
 from jobs.report.load import load_report
 from quality.check import Limits, Scope, checks, needs_of
 from quality.run import InMemory, Outcomes, Part, run
-from tests.support.paths import capture
+from tests.support.small_captures import with_rounds
 
 MOST = 60
 FRESH = "log_end_offsets.fresh"
@@ -28,7 +28,7 @@ FRESH = "log_end_offsets.fresh"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("quality") / "lake"
-    pipeline = Pipeline(root, [capture("unclean")])
+    pipeline = Pipeline(root, [with_rounds("unclean", root.parent, 3)])
     pipeline.ingest()
     pipeline.replay()
     pipeline.detect()
