@@ -294,7 +294,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
 
 def facts() -> Iterator[Said]:
     for fault in FAULTS:
-        for group in groups([life(fault, seed) for seed in range(SHARED // 2)]):
+        for group in groups([life(fault, seed) for seed in range(SHARED)]):
             rows = Rows.of(group)
             for finding in detected(group).findings.to_pylist():
                 for statement in finding["reason"]:
