@@ -38,7 +38,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return files
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def sql(spark: SparkSession, lake: Lake) -> Iterator[ReadOnlySql]:
     """After all statements the lake is what it was."""
     before = digest(lake.root.parent)
