@@ -114,7 +114,7 @@ test-airflow-live: setup $(AIRFLOW_VENV)/.ready  ## run the DAGs by Airflow's ow
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	tests/faults/compiler.sh
 	tests/slow/minisign.sh
-	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile --durations 8
+	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 8
 	$(BIN)/python -m pytest tests/alone --durations 8
 
 test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,8 @@ def command(*words: str) -> list[str]:
 
 
 def started(lake: str, *captures: str, stage: str = "run") -> subprocess.Popen[str]:
-    words = command(stage, *captures, "--lake", lake)
+    """Without Spark: what it does with a store is tested above."""
+    words = command(stage, *captures, "--lake", lake, "--engine", "local")
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -283,36 +285,62 @@ def test_a_lake_that_is_not_there(store: s3.Store) -> None:
     assert (len(done.stderr.splitlines()), s3.SECRET in done.stderr, done.stdout) == (1, False, "")
 
 
-@pytest.mark.parametrize("place", ["disk", "store"])
-@pytest.mark.parametrize("what", ["two clusters", "one capture", "two captures of one cluster"])
-def test_two_runs_at_once(
-    runs: tuple[Path, str, list[str]], two_captures: list[Path], tmp_path: Path, place: str, what: str
-) -> None:
-    """Both end well, and the tables are those of one run after the other."""
-    clusters = runs[2] if place == "store" else [controllers("unclean", tmp_path / "captures"), capture(NAME)]
-    mine = {"two clusters": clusters, "one capture": [clusters[1]] * 2, "two captures of one cluster": two_captures}
-    lake = f"s3://lakes/two-{what.replace(' ', '-')}" if place == "store" else str(tmp_path / "lake")
-    both = [started(lake, str(each)) for each in mine[what]]
-    texts = [process.communicate(timeout=300)[1] for process in both]
-    for process, text in zip(both, texts, strict=True):
-        assert process.returncode in (0, 4), text  # 4: an expectation was not met
-    for number, order in enumerate((mine[what], mine[what][::-1])):
-        for each in order:
-            Pipeline(tmp_path / f"order-{number}", [each]).run()
-    expected = [digests(Lake(tmp_path / f"order-{number}")) for number in (0, 1)]
-    for name, found in in_store(lake).items():
-        # A batch of which both had records to write may be listed from one capture and stored from the other.
-        assert found in [each[name] for each in expected] or name == "log_batches", name
+@dataclass(frozen=True)
+class Pair:
+    """Two captures, on disk and in the store, and the tables of one run after the other, in either order."""
+
+    on_disk: list[Path]
+    in_store: list[str]
+    expected: list[dict[str, tuple[int, str]]]
 
 
 @pytest.fixture(scope="module")
-def two_captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return list(diverged(tmp_path_factory.mktemp("diverged"))[:2])
+def pair(
+    request: pytest.FixtureRequest, runs: tuple[Path, str, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Pair:
+    folder = tmp_path_factory.mktemp("pair")
+    if request.param == "two captures of one cluster":
+        on_disk = list(diverged(folder / "diverged")[:2])
+        in_store = [str(each) for each in on_disk]
+    else:
+        on_disk, in_store = [controllers("unclean", folder / "captures"), capture(NAME)], runs[2]
+    if request.param == "one capture":
+        on_disk, in_store = on_disk[1:] * 2, in_store[1:] * 2
+    orders = [on_disk[:1]] if request.param == "one capture" else [on_disk, on_disk[::-1]]
+    for number, order in enumerate(orders):
+        for each in order:
+            Pipeline(folder / f"order-{number}", [each]).run()
+    return Pair(on_disk, in_store, [digests(Lake(folder / f"order-{number}")) for number in range(len(orders))])
+
+
+@pytest.mark.parametrize(
+    ("pair", "place"),
+    [
+        ("two clusters", "disk"),  # their commits to one table: tests/unit/jobs/lake/test_lake.py
+        ("one capture", "store"),  # on disk: tests/alone/test_faults.py, eight at once
+        ("two captures of one cluster", "disk"),
+        ("two captures of one cluster", "store"),
+    ],
+    indirect=["pair"],
+)
+def test_two_runs_at_once(pair: Pair, tmp_path: Path, place: str) -> None:
+    """Both end well, and the tables are those of one run after the other."""
+    lake = f"s3://lakes/{tmp_path.name}" if place == "store" else str(tmp_path / "lake")
+    both = [started(lake, str(each)) for each in (pair.in_store if place == "store" else pair.on_disk)]
+    texts = [process.communicate(timeout=300)[1] for process in both]
+    for process, text in zip(both, texts, strict=True):
+        assert process.returncode in (0, 4), text  # 4: an expectation was not met
+    for table, found in in_store(lake).items():
+        # A batch of which both had records to write may be listed from one capture and stored from the other.
+        assert found in [each[table] for each in pair.expected] or table == "log_batches", table
 
 
 def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:
+    """Of the first cluster alone."""
     disk, _, captures = runs
-    process = started("s3://lakes/killed", *captures)
+    (cluster,) = (c for c in Lake(disk).clusters() if "unclean" in Lake(disk).captures(c))
+    expected = digests(Lake(disk), cluster)
+    process = started("s3://lakes/killed", captures[0])
     committed = "killed/partition_history/_delta_log/00000000000000000001.json"
     while process.poll() is None:
         if store.client.list_objects_v2(Bucket="lakes", Prefix=committed)["KeyCount"]:
@@ -321,9 +349,9 @@ def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.
         time.sleep(0.02)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert in_store("s3://lakes/killed") != digests(Lake(disk))
-    Pipeline("s3://lakes/killed", captures).run()
-    assert in_store("s3://lakes/killed") == digests(Lake(disk))
+    assert in_store("s3://lakes/killed") != expected
+    Pipeline("s3://lakes/killed", captures[:1]).run()
+    assert in_store("s3://lakes/killed") == expected
 
 
 def test_a_table_in_the_store_that_another_hand_changed_is_named(store: s3.Store) -> None:

@@ -28,7 +28,7 @@ from tests.simulator.logs import Log
 from tests.simulator.world import World
 from tests.support.detection import spread
 
-LIVES, CHUNK, ORDERS = 3_000, 125, 4
+LIVES, CHUNK, ORDERS = 1_500, 125, 4
 FAULTS = ("clean stops", "unclean restarts", "cut-off leaders", "min ISR changes", "ELR switched", "reassignments")
 # Who starts by itself is no order. A directory that is lost is no log that is read.
 LEFT_OUT = ("restart", "bounce", "lose_directory")
@@ -171,5 +171,5 @@ def test_no_other_order_loses_less_than_the_plan() -> None:
     assert not worse, "\n".join(worse[:30])
     assert counts["lives"] >= LIVES // 2
     assert counts["led"] > 0.97 * counts["lives"], "where no order gives a leader, the plan does not either"
-    assert min(counts[code] for code in ("turn_off_unclean", "start", "elect", "by hand")) > 100
-    assert counts["lost by others"] > 1_000
+    assert min(counts[code] for code in ("turn_off_unclean", "start", "elect", "by hand")) > 50
+    assert counts["lost by others"] > 500

@@ -12,7 +12,7 @@ from tests.support.detection import spread
 # tests/unit judges lives of the lowest seeds.
 LIVES, SEED = 6_300, 1
 # How many lives of a class have evidence taken away, and how often.
-FEWER, PARTS = SHARED, 3
+FEWER, PARTS = SHARED, 2
 
 # The least share of losses that is proven, and of windows without a loss that is excluded, in percent: a little less
 # than was measured when this was written.

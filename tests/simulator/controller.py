@@ -86,6 +86,8 @@ class Controller:
     brokers: dict[int, Registration] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     records: list[Row] = field(default_factory=list)
+    # How the stop before a registration was taken, by its offset.
+    restarts: dict[int, str] = field(default_factory=dict)
     elr: bool = False
     min_isr: int = 2
     unclean: bool = False
@@ -175,12 +177,13 @@ class Controller:
 
     def register(self, broker: int, incarnation: int, directories: tuple[str, ...], previous_epoch: int) -> bool:
         """False: refused, an older incarnation's session is still valid (DuplicateBrokerRegistration)."""
-        old, changes = self.brokers.get(broker), 0
+        old, changes, is_clean = self.brokers.get(broker), 0, None
         if old is not None:
             valid = not old.fenced and self.now() - old.last_heard_ms <= self.setup.session_timeout_ms
             if (valid or (old.contact and not old.fenced)) and not old.shutting_down:
                 return False
-            if self.elr and previous_epoch != old.epoch:
+            is_clean = previous_epoch == old.epoch if self.elr else None
+            if is_clean is False:
                 for _ in range(self._has("isr", broker) + self._has("elr", broker)):
                     if self.change(unclean_shutdown=broker):
                         self.logs("unclean_shutdown_handled", count=1)
@@ -188,6 +191,8 @@ class Controller:
             elif self.setup.removes_at_registration and self._has("isr", broker):
                 changes += self.change(remove=broker)
         offset = self._offset()
+        if is_clean is not None:
+            self.restarts[offset] = "clean" if is_clean else "unclean"
         epoch = self._batch if self._batch is not None else offset
         who = {"broker_id": broker, "incarnation_id": incarnation_id(broker, incarnation)}
         self.logs("incarnation_registered", **who, broker_epoch=epoch, count=changes)

@@ -37,16 +37,21 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
 def registration_mismatches(lives: Sequence[Life]) -> Iterator[list[dict[str, Any]]]:
     """What the product finds about each life's lines of registrations."""
     lines = [[row for row in each.lines if row["kind"] in REGISTRATION_KINDS] for each in lives]
-    logged = [each for each, own in zip(lives, lines, strict=True) if own]
-    place = {"epoch": 1, **dict.fromkeys(PROVENANCE_NAMES)}
-    feature = {"type": "FEATURE_LEVEL_RECORD", "timestamp_ms": 0}
-    records = [{**place, **record} for each in logged for record in each.session_records()]
-    for offset, on in (level for each in logged for level in each.elr_levels()):
-        data = {"name": ELR_VERSION, "featureLevel": int(on)}
-        records.append({**place, **feature, "offset": offset, "batch_base_offset": offset, "data": data})
-    records.sort(key=lambda record: record["offset"])
-    evidence = session_evidence(history_of(logged), registrations(records))
-    sessions = broker_history(records, evidence, []).select(SESSIONS).to_pylist()
+    sessions = sessions_of([each for each, own in zip(lives, lines, strict=True) if own])
     for each, own in zip(lives, lines, strict=True):
         of_life = [session for session in sessions if session["broker_id"] in each.setup.brokers]
         yield registration_findings(own, of_life, "simulated")
+
+
+def sessions_of(lives: Sequence[Life]) -> list[dict[str, Any]]:
+    """The sessions of all their brokers, as the product finds them in the log."""
+    place = {"epoch": 1, **dict.fromkeys(PROVENANCE_NAMES)}
+    feature = {"type": "FEATURE_LEVEL_RECORD", "timestamp_ms": 0}
+    records = [{**place, **record} for each in lives for record in each.session_records()]
+    for offset, on in (level for each in lives for level in each.elr_levels()):
+        data = {"name": ELR_VERSION, "featureLevel": int(on)}
+        records.append({**place, **feature, "offset": offset, "batch_base_offset": offset, "data": data})
+    records.sort(key=lambda record: record["offset"])
+    evidence = session_evidence(history_of(lives), registrations(records))
+    found: list[dict[str, Any]] = broker_history(records, evidence, []).select(SESSIONS).to_pylist()
+    return found

@@ -14,21 +14,17 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.figures import growth, with_figures
-from bench.inputs import BROKERS, SERVER_LOG, Input, Maker, files_of, write_offsets
+from bench.inputs import BROKERS, Input, files_of, write_offsets
 from bench.memory import Sampler, processes_below
-from bench.pages import as_json, made_up_report
 from bench.prepared import Prepared, prepare
-from bench.spark_run import between
 from bench.stages import STAGES
-from bench.table import markdown, tables
-from evidence.broker_logs.read import read_broker_logs
+from bench.table import tables
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from jobs.cli import app
-from jobs.report.page import render_report
 from replay.arrow.schemas import CHANGES
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
@@ -126,10 +122,6 @@ def test_every_stage_that_needs_no_jvm_runs_on_a_log(tmp_path: Path) -> None:
         assert sum(rows for _, rows in works) > 0
 
 
-def test_floors_are_stages() -> None:
-    assert {stage.floor for stage in STAGES.values() if stage.floor} <= set(STAGES)
-
-
 def test_offsets_are_the_same_for_the_same_seed_and_are_all_read(tmp_path: Path) -> None:
     values = [write_offsets(tmp_path / name, 40, 3, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
     assert values == [2 * 3 * 40 * 3] * 3
@@ -143,24 +135,6 @@ def test_offsets_are_the_same_for_the_same_seed_and_are_all_read(tmp_path: Path)
     assert not [path for path, account in found.accounts.items() if account.damage]
     assert len(set(rows["captured_at_ms"].to_pylist())) == 3
     assert set(rows["broker_id"].to_pylist()) <= set(range(BROKERS))
-
-
-def test_an_input_is_made_once(tmp_path: Path) -> None:
-    maker = Maker(tmp_path, None, scale=0.0001)
-    made = maker.make("offsets")
-    (first, *_) = files_of(made.path)
-    first.write_text("someone's own")
-    assert maker.make("offsets") == made
-    assert first.read_text() == "someone's own"
-    with pytest.raises(SystemExit, match="needs Kafka's classes"):
-        maker.make("p10k")
-
-
-def test_a_page_of_made_up_rows_is_full() -> None:
-    report = made_up_report()
-    page = render_report(report)
-    assert page.count("<svg") >= len(report.timelines)
-    assert as_json(report) > 0
 
 
 def result(of: str, stage: str, seconds: list[float], rows: int = 0) -> dict[str, Any]:
@@ -191,26 +165,6 @@ def test_figures_compare_with_the_floor_and_the_peer_of_the_same_input(tmp_path:
     assert "| decode | p10k | p100k | 2.0 | 10 | 10 |" in lines
 
 
-def test_a_table_has_nothing_for_none() -> None:
-    assert markdown(("a", "b"), [(None, 0)]) == ["| a | b |", "|---|---|", "|  | 0 |"]
-
-
-def test_messages_of_a_run_last_until_the_next_one() -> None:
-    lines = [
-        (2.0, "WARNING: Using incubator modules"),
-        (2.0, "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties"),
-        (2.0, 'Setting Spark log level to "ERROR".'),
-        (3.0, "opening log"),
-        (4.0, "26/11/21 18:00:00 WARN Utils: a line of log4j"),
-        (5.0, "unknown-log: replaying partitions"),
-    ]
-    assert between(lines, 9.0) == [
-        {"message": "before its first message", "seconds": 3.0},
-        {"message": "opening log", "seconds": 2.0},
-        {"message": "replaying partitions", "seconds": 4.0},
-    ]
-
-
 def test_memory_is_that_of_the_whole_tree() -> None:
     """Of a Python process that has started another one."""
     child = "import sys; held = bytearray(64 << 20); print(flush=True); sys.stdin.read()"
@@ -228,13 +182,3 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     assert peaks["jvm"] == 0
     assert peaks["all"] >= peaks["worker"]
     assert processes_below(process.pid) == {}
-
-
-def test_the_server_log_is_read_as_a_brokers_and_holds_events(tmp_path: Path) -> None:
-    made = Maker(tmp_path, None, scale=0.0003).make(SERVER_LOG)
-    with open_capture(made.path) as capture:
-        found = read_broker_logs(capture.name, capture.files)
-    ((lines, events),) = found.counts.values()
-    assert lines == made.records
-    assert 0.03 < events / lines < 0.07
-    assert all(not a.quarantined_bytes + a.trailing_bytes for a in found.accounts.values())

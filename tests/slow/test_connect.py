@@ -93,22 +93,25 @@ def test_any_other_error_ends_the_job(runner: Runner) -> None:
         runner.run(divided, [1, 0], "divide", None)
 
 
-def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(server: str, tmp_path: Path) -> None:
-    over, local = tmp_path / "over", tmp_path / "local"
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of a run without Spark."""
+    lake = tmp_path_factory.mktemp("local") / "lake"
+    subprocess.run([*PROGRAM, *RUN, str(lake), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
+    return lake
+
+
+def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(server: str, local: Path, tmp_path: Path) -> None:
+    over = tmp_path / "over"
     own = {**os.environ, "SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark", "JAVA_HOME": str(tmp_path)}
     done = subprocess.run([*PROGRAM, *RUN, str(over)], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
     assert "tasks:     Spark 4.2.0, Connect" in done.stderr
-    subprocess.run([*PROGRAM, *RUN, str(local), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
     assert digests(Lake(over)) == digests(Lake(local))
     assert Lake(over).read("runs", None, ("engine",))["engine"].to_pylist() == ["Spark 4.2.0, Connect"]
 
 
-def test_a_notebook_on_connect_reads_lakes_and_raw_logs(
-    remote: RemoteSession, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    lake = tmp_path_factory.mktemp("lake") / "lake"
-    subprocess.run([*PROGRAM, *RUN, str(lake), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
-    kraft_forensics.open(remote, str(lake))
+def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, local: Path) -> None:
+    kraft_forensics.open(remote, str(local))
     lost = remote.sql("select topic, partition, loss_min from windows where verdict = 'proven' order by 1, 2").collect()
     assert [tuple(row) for row in lost] == [("audit", 1, 30), ("ledger", 0, 70), ("ledger", 2, 70)]
     register(remote)

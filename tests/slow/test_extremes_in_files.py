@@ -22,7 +22,7 @@ from jobs.queries.flagged_windows import flagged_windows
 from jobs.replay.stage import replay
 from jobs.report.stage import ReportFormat, write_report
 from jobs.verdict.document import document, summarize
-from tests.support.paths import unpacked
+from tests.support.small_captures import with_rounds
 
 EXTREMES = [MAX_INT64, MAX_INT64 - 1, -MAX_INT64 - 1, 1 << 62, MAX_INT32, MAX_INT32 + 1, -MAX_INT32 - 1, 1 << 32]
 EXTREMES += [0, -1, MAX_TIME_MS, MAX_TIME_MS + 1]
@@ -35,12 +35,7 @@ ROUNDS = 3
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The capture with a few of its rounds of copying."""
-    capture = unpacked("logs-unclean", tmp_path_factory.mktemp("extremes"))
-    rounds = sorted((capture / "snapshots").iterdir())
-    for folder in rounds:
-        if folder not in rounds[:: len(rounds) // ROUNDS]:
-            shutil.rmtree(folder)
-    return capture
+    return with_rounds("logs-unclean", tmp_path_factory.mktemp("extremes"), ROUNDS)
 
 
 def changed_batches(data: bytes, chance: float, seed: int) -> bytes:

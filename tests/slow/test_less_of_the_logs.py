@@ -17,7 +17,7 @@ from tests.support.paths import capture
 from tests.support.pure import Decoded, decode, history_of
 
 NAMES = ("logs-4.0.2", "logs-4.1.1", "logs-unclean", "logs-churn", "logs-session")
-SEEDS = 20
+SEEDS = 10
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,18 @@ def test_a_run_that_another_capture_overtakes(
     assert found["log_batches"][0] == one_after_the_other[0]["log_batches"][0]
 
 
+@pytest.fixture(scope="module")
+def alone(captures: Captures, tmp_path_factory: pytest.TempPathFactory) -> Digests:
+    lake = Lake(tmp_path_factory.mktemp("alone") / "lake")
+    run(lake, captures[0])
+    return digests(lake)
+
+
 @pytest.mark.parametrize("at", range(0, COMMITS - 1, 4))
-def test_a_run_that_the_same_capture_overtakes(captures: Captures, tmp_path: Path, at: int) -> None:
-    run(Lake(tmp_path / "alone"), captures[0])
+def test_a_run_that_the_same_capture_overtakes(captures: Captures, alone: Digests, tmp_path: Path, at: int) -> None:
     lake = OvertakenLake(tmp_path / "lake", at, lambda: run(Lake(tmp_path / "lake"), captures[0]))
     run(lake, captures[0])
-    assert digests(lake) == digests(Lake(tmp_path / "alone"))
+    assert digests(lake) == alone
 
 
 def test_an_evidence_table_that_is_ingested_during_a_replay(captures: Captures, tmp_path: Path) -> None:

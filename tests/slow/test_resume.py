@@ -15,7 +15,7 @@ from jobs.ingest.stage import ingest
 from jobs.replay.cluster_state import NEWEST_CHECKPOINT
 from jobs.replay.stage import Replayed, replay
 from tests.spark.conftest import Job
-from tests.spark.test_incremental import facts
+from tests.support.facts import facts
 from tests.support.paths import controllers
 from tests.support.spark_lake import SparkLake
 

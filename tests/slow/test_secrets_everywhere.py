@@ -5,9 +5,11 @@ One ingest runs its tasks in Spark, whose event log is on. The site has a key: d
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,11 +18,85 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.test_secrets import capture, forms, planted
+from tests.support import writer
 from tests.support.paths import ROOT
 
 SECRETS = range(100)
 SECONDS = 500
+CONFIGS = ("ssl.keystore.password", "sasl.jaas.config", "listener.name.x.ssl.key.password", "my.plugin.api.key")
+
+
+def planted(number: int) -> bytes:
+    return f"hunter{number:02d}-planted-secret".encode()
+
+
+def blob(number: int) -> bytes:
+    secret = planted(number)
+    return writer.uvarint(len(secret) + 1) + secret
+
+
+def scram(number: int, version: int = 0) -> bytes:
+    """A UserScramCredentialRecord with three secrets from `number` on."""
+    fields = writer.string("alice") + b"\x01" + blob(number) + blob(number + 1) + blob(number + 2)
+    return writer.frame(11, version, fields + struct.pack(">i", 4096) + writer.tagged())
+
+
+def token(number: int, api_key: int) -> bytes:
+    """A DelegationTokenRecord (10) or RemoveDelegationTokenRecord (26)."""
+    body = writer.string(planted(number).decode()) + writer.tagged()
+    if api_key == 10:
+        times = struct.pack(">qqq", 1, 2, 3)
+        body = writer.string("User:a") + writer.string("User:b") + writer.uvarint(1) + times + body
+    return writer.frame(api_key, 0, body)
+
+
+def password(number: int, name: str, resource_type: int = 4) -> bytes:
+    return writer.config(name, planted(number).decode(), "", resource_type)
+
+
+def json_scram(number: int) -> dict[str, object]:
+    keys = {n: base64.b64encode(planted(number + i)).decode() for i, n in enumerate(("salt", "storedKey", "serverKey"))}
+    data = {"name": "alice", "mechanism": 1, **keys, "iterations": 4096}
+    return {"type": "USER_SCRAM_CREDENTIAL_RECORD", "version": 0, "data": data}
+
+
+def controllers_capture(folder: Path) -> Path:
+    """A capture with every kind of secret, in readable records, records of an unknown version and damaged records; in a
+    segment, a snapshot, the bootstrap file, the text of kafka-dump-log, and properties files."""
+    records = [scram(0), token(3, 10), token(4, 26), scram(5, version=7)]
+    records += [password(10 + i, name) for i, name in enumerate(CONFIGS)]
+    good = writer.log(1)[0] + writer.batch(records, 1)
+    end = 1 + len(records)
+    cut_short = scram(20)[:-9]
+    bad_record = writer.batch([cut_short], end)
+    bad_crc = writer.flip(writer.batch([scram(23), password(26, CONFIGS[0]), token(27, 10)], end + 1), 25)
+    squeezed = writer.flip(writer.batch([scram(30)], end + 4, codec="gzip"), 70)
+    log = folder / "controllers" / "3000" / "__cluster_metadata-0"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.log").write_bytes(
+        good + bad_record + bad_crc + squeezed + writer.batch([writer.no_op()], end + 5)
+    )
+    (log / "00000000000000000009-0000000001.checkpoint").write_bytes(writer.snapshot([scram(33), token(36, 10)]))
+    (log.parent / "bootstrap.checkpoint").write_bytes(writer.snapshot([scram(40)]))
+    properties = f"node.id=3000\nprocess.roles=controller\nsasl.jaas.config={planted(43).decode()}\n"
+    (log.parent / "server.properties").write_text(properties)
+    (log.parent / "meta.properties").write_text("node.id=3000\ncluster.id=secrets\n")
+    line = json.dumps(json_scram(50), separators=(",", ":"))
+    garbled = json.dumps(json_scram(53), separators=(",", ":"))[:-30]
+    config = {"resourceType": 4, "resourceName": "", "name": CONFIGS[1], "value": planted(56).decode()}
+    third = json.dumps({"type": "CONFIG_RECORD", "version": 0, "data": config}, separators=(",", ":"))
+    (folder / "payloads.txt").write_text(f"{line}\n{garbled}\n{third}\n")
+    manifest = f'[configs]\n"ssl.key.password" = "{planted(60).decode()}"\n[[nodes]]\nid = 3001\npath = "x"\n'
+    (folder / "capture.toml").write_text(manifest)
+    return folder
+
+
+def forms(secret: bytes) -> Iterator[bytes]:
+    """A secret as plain bytes, as hex, and as base64 at each of its three alignments."""
+    yield secret
+    yield secret.hex().encode()
+    for shift in range(3):
+        yield base64.b64encode(b"x" * shift + secret)[4 if shift else 0 : -4]
 
 
 def _text(number: int) -> str:
@@ -48,8 +124,8 @@ def _dumped(first: int) -> str:
 
 
 def secrets_capture(folder: Path) -> Path:
-    """A capture with secrets of every kind, those of tests/spark/test_secrets.py included."""
-    capture(folder)
+    """A capture with secrets of every kind, those of controllers included."""
+    controllers_capture(folder)
     broker = folder / "logs" / "broker-1"
     broker.mkdir(parents=True)
     (broker / "server.log").write_text(_dumped(70))
@@ -136,6 +212,16 @@ def test_the_commands_worked(outputs: dict[str, bytes]) -> None:
     assert any(name.startswith("events/") and b"SparkListenerTaskEnd" in data for name, data in outputs.items())
     assert any(name.startswith("verdict") and name.endswith(".json") for name in outputs)
     assert "lake/report.html" in outputs
+    tables = {
+        name: b"\n".join(
+            data for file, data in outputs.items() if file.startswith(f"lake/{name}/") and "parquet" in file
+        )
+        for name in ("metadata_records", "static_configs", "quarantine")
+    }
+    for kind in (b"USER_SCRAM_CREDENTIAL_RECORD", b"DELEGATION_TOKEN_RECORD", b"CONFIG_RECORD", b"[redacted "):
+        assert kind in tables["metadata_records"]
+    assert b"crc_mismatch" in tables["quarantine"]
+    assert b"[redacted " in tables["static_configs"]
 
 
 def test_nothing_has_a_secret(outputs: dict[str, bytes]) -> None:

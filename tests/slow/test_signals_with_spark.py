@@ -20,7 +20,6 @@ MARK = "KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS"  # a setting that is in the en
         (signal.SIGINT, "opening", 1.0),
         (signal.SIGTERM, "opening", 4.5),
         (signal.SIGINT, "decoding", 1.0),
-        (signal.SIGTERM, "replaying", 1.0),
         (signal.SIGINT, "judging", 1.0),
     ],
 )

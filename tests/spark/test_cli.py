@@ -5,13 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +22,6 @@ from jobs.lake.lake import Lake
 from jobs.queries.levels import levels
 from tests.spark.conftest import Job
 from tests.support import writer
-from tests.support.paths import capture
 from tests.support.rows import rows_where
 from tests.support.spark_lake import SparkLake
 
@@ -144,35 +140,6 @@ def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
     found = json.loads((tmp_path / index["clusters"][0]["verdict"]).read_text())
     assert index["valid"] is found["valid"] is False
     assert found["counts"] == {"log_conflict": {"proven": 1}}
-
-
-def test_describe_equals_kafka_topics_of_the_same_moment(job: Job, tmp_path: Path) -> None:
-    """The replay must give the states, including the ELR, that Kafka's own tool printed into the capture."""
-    compared = 0
-    with tarfile.open(capture("unclean")) as tar:
-        printed = [m for m in tar if "kafka-topics" in m.name]
-        texts = {int(Path(m.name).name.split("-")[0]): tar.extractfile(m).read().decode() for m in printed}
-    for at_ms, text in texts.items():
-        moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
-        arguments = ("--at-time", moment, "--cluster", job.clusters["unclean"], "--format", "json")
-        rows = json.loads(cli("describe", "--lake", job.pipeline.root, *arguments).stdout)
-        states = {(r["topic"], r["partition"]): r for r in rows}
-        for line in text.splitlines():
-            match = re.search(
-                r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: (\S+)\tReplicas: (\S*)\tIsr: (\S*)"
-                r"\tElr: (\S*)\tLastKnownElr: (\S*)",
-                line,
-            )
-            if match is None:
-                continue
-            row = states[match[1], int(match[2])]
-            assert row["leader"] == (-1 if match[3] == "none" else int(match[3])), (at_ms, line)
-            assert ",".join(map(str, row["replicas"])) == match[4]
-            assert ",".join(map(str, row["isr"])) == match[5]
-            assert sorted(",".join(map(str, row["elr"]))) == sorted(match[6].replace("N/A", ""))
-            assert ",".join(map(str, row["last_known_elr"])) == match[7].replace("N/A", "")
-            compared += 1
-    assert compared >= 40
 
 
 def test_describe_prints_as_kafka_topics_does(job: Job) -> None:

@@ -13,7 +13,6 @@ from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import Ingested, ingest
 from jobs.replay.stage import replay
-from tests.spark.conftest import Job
 from tests.support.paths import capture
 from tests.support.rows import rows_where
 from tests.support.spark_lake import SparkLake
@@ -109,35 +108,6 @@ def holed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     replay(lake, result.cluster_id, settings, lambda _: None)
     run_detect(lake, result.cluster_id, settings, lambda _: None)
     return lake, result
-
-
-def test_state_after_a_hole_is_unknown_until_the_next_snapshot(job: Job, holed: tuple[SparkLake, Ingested]) -> None:
-    lake, result = holed
-    rows = lake.rows("partition_history", result.cluster_id)
-    assert not [r for r in rows if 59 <= r["offset"] < 79]
-    before = [r for r in rows if r["offset"] < 59]
-    assert before
-    assert all(r["end_offset"] is not None and r["end_offset"] <= 59 for r in before)
-    whole = {
-        (r["topic_id"], r["partition"], r["offset"]): (
-            r["isr"],
-            sorted(r["elr"]),
-            r["leader_epoch"],
-            r["partition_epoch"],
-        )
-        for r in rows_where(job.lake, "partition_history", job.clusters["unclean"], where="offset >= 80")
-    }
-    after_hole = {
-        (r["topic_id"], r["partition"], r["offset"]): (
-            r["isr"],
-            sorted(r["elr"]),
-            r["leader_epoch"],
-            r["partition_epoch"],
-        )
-        for r in rows
-        if r["offset"] >= 80
-    }
-    assert after_hole == whole
 
 
 def test_a_hole_is_a_finding_but_not_a_mismatch(holed: tuple[SparkLake, Ingested]) -> None:

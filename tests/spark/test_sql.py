@@ -40,6 +40,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture
 def sql(spark: SparkSession, lake: Lake) -> Iterator[ReadOnlySql]:
+    """After all statements the lake is what it was."""
     before = digest(lake.root.parent)
     yield ReadOnlySql(lake.root)
     assert digest(lake.root.parent) == before

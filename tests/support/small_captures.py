@@ -28,3 +28,13 @@ def diverged(folder: Path) -> tuple[Path, Path, int]:
         segment.write_bytes(data[: old.position] + new + data[old.end :])
     shutil.copytree(whole / "controllers" / "3001", alone / "controllers" / "3001")
     return whole, alone, old.base_offset
+
+
+def with_rounds(name: str, folder: Path, rounds: int) -> Path:
+    """A capture with a few of its rounds of copying, from its first to its last time."""
+    found = unpacked(name, folder)
+    all_rounds = sorted((found / "snapshots").iterdir())
+    for each in all_rounds:
+        if each not in all_rounds[:: len(all_rounds) // rounds]:
+            shutil.rmtree(each)
+    return found

@@ -18,7 +18,7 @@ from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth
 
 CASES = Path(__file__).parent.parent / "cases"
-LIVES = 24
+LIVES = 12
 
 # What a cluster survives without a loss: processes that are killed, frozen, cut off; but no disk that loses its tail,
 # no unclean election.

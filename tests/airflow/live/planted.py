@@ -12,8 +12,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from tests.slow.test_secrets_everywhere import SECRETS, searchable, secrets_capture
-from tests.spark.test_secrets import forms, planted
+from tests.slow.test_secrets_everywhere import SECRETS, forms, planted, searchable, secrets_capture
 
 
 def _dumped(file: Path) -> bytes:

@@ -16,7 +16,7 @@ from tests.support.paths import capture
 from tests.support.planted import PLANTED
 from tests.support.planting import Plant, Tables, tables_of
 
-CLEAN = ("unclean", "elr", "diverge", "jbod-4.0.2", "logs-4.1.1")  # tests/slow has the others
+CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality_captures.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
 
@@ -56,8 +56,9 @@ def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: f"{plant.check}: {plant.defect}")
 def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
+    """As it is, its capture breaks nothing: see above."""
+    assert plant.capture in CLEAN
     tables = Tables(lakes.tables(plant.capture))
-    assert outcome(OF[plant.check], tables).broken == 0
     plant.change(tables)
     found = outcome(OF[plant.check], tables)
     assert found.broken > 0

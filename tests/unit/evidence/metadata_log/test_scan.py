@@ -115,7 +115,35 @@ def test_bytes_that_may_hold_a_secret_are_not_kept(tmp_path: Path) -> None:
     assert (row["reason"], row["raw"], row["length_bytes"]) == ("not_a_segment", None, len(secret))
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "x.index", f"{0:020d}.log.deleted"])
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_log_of_another_frame_version_is_refused_as_a_whole(version: int, tmp_path: Path) -> None:
+    preview = LOG[0] + writer.batch([writer.frame(2, 0, writer.string("a"), frame_version=version)] * 3, 1)
+    (file,) = captured(tmp_path, {node(1): preview})
+    result, account, row = scanned(file)
+    assert [item for work in work_of(result) for item in decode_range(preview, work, "c")] == []
+    assert ({d.reason for d in account.damage}, row["quarantined_bytes"]) == ({"frame_version"}, len(preview))
+    assert "frame version" in str(row["note"])
+
+
+@pytest.mark.parametrize(("key", "version", "name"), [(99, 0, "UNKNOWN_99"), (5, 40, "PARTITION_CHANGE_RECORD")])
+def test_the_row_of_a_record_that_this_release_does_not_know_has_its_bytes(
+    key: int, version: int, name: str, tmp_path: Path
+) -> None:
+    value = writer.frame(key, version, b"body")
+    data = LOG[0] + writer.batch([value, writer.no_op()], 1)
+    (file,) = captured(tmp_path, {node(1): data})
+    result, account, _ = scanned(file)
+    rows = [row for work in work_of(result) for row in decode_range(data, work, "c") if isinstance(row, dict)]
+    assert (account.damage, [row["offset"] for row in rows]) == ([], [0, 1, 2])
+    assert (rows[1]["type"], rows[1]["version"], rows[1]["partition_change"]) == (name, version, None)
+    assert rows[1]["payload"] == '{"raw":"' + value.hex() + '"}'
+
+
+NOT_READ = [f"{0:020d}.{end}" for end in ("index", "timeindex", "snapshot", "log.deleted", "log.swap", "log.cleaned")]
+NOT_READ += ["notes.txt", f"{CHECKPOINT}.part", f"{CHECKPOINT}.deleted"]
+
+
+@pytest.mark.parametrize("name", NOT_READ)
 def test_a_file_that_is_not_read_is_registered(name: str, tmp_path: Path) -> None:
     (file,) = captured(tmp_path, {name: b"hello"})
     row = file_row("c", file, scan_files([file]).accounts.get(file.path), [])

@@ -209,6 +209,13 @@ def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
     assert "above the limit" in scan.damage[0].message
 
 
+def test_a_batch_of_more_than_8_mib_is_read() -> None:
+    big = writer.batch([writer.topic("a" * 30_000)] * 300)
+    assert len(big) > 8 << 20
+    scan = accounted(big)
+    assert (scan.damage, [b.record_count for b in scan.batches]) == ([], [300])
+
+
 def test_an_empty_file_is_legal() -> None:
     scan = accounted(b"")
     assert (list(scan.batches), scan.damage, scan.note) == ([], [], "empty file: legal for an active segment")

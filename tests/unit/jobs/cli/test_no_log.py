@@ -42,7 +42,8 @@ def test_detect_without_a_log_is_an_error_and_windows_does_not_say_that_all_is_w
 
 def test_describe_says_when_a_point_lies_outside_the_log(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    assert CliRunner().invoke(app, ["run", str(capture("elr")), "--lake", str(lake)]).exit_code == 0
+    for words in (["ingest", str(capture("elr"))], ["replay"]):
+        assert CliRunner().invoke(app, [*words, "--lake", str(lake)]).exit_code == 0
 
     def said(*words: str) -> str:
         result = CliRunner().invoke(app, ["describe", "--lake", str(lake), *words])

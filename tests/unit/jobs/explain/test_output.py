@@ -1,4 +1,4 @@
-"""What people and programs read of `explain`."""
+"""What people and programs read of `explain`, besides what the golden files of tests/unit/test_terminal.py have."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from jobs.console.options import DocumentFormat
 from jobs.explain.finding import Explained
 from jobs.explain.output import print_explained
 from jobs.lake.tables import TABLES
-from jobs.report.words import unlabelled
-from replay.findings.sentences import SENTENCES
-from replay.findings.statements import statement
 
-HEADINGS = {
-    "fact": "What the log and files show",
-    "bound": "What that proves",
-    "assumption": "Assumed, not shown by the evidence",
-    "meaning": "What it means",
-    "prediction": "Predictions (hypothetical: none of this happened)",
-}
 FINDING = dict.fromkeys(TABLES["findings"].schema.names) | {
     "finding_id": "0123456789abcdef",
     "cluster_id": "c",
@@ -67,21 +57,6 @@ def printed(capsys: pytest.CaptureFixture[str], finding: dict[str, Any], *eviden
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_head_has_verdict_offsets_times_and_bounds(capsys: pytest.CaptureFixture[str]) -> None:
-    at = EVIDENCE | {"offset": 107, "captured_at_ms": 1_795_221_576_570}
-    assert printed(capsys, FINDING, at)[:9] == [
-        "hwm_regression of orders-3: proven, critical",
-        "   finding   0123456789abcdef in cluster c",
-        "   from      2026-11-21T00:39:25.233Z, metadata offset 91",
-        "   elected   2026-11-21T00:39:36.570Z, metadata offset 107: broker 1",
-        "   until     at least the end of the log: |ISR| is still below min ISR there",
-        "   lost      acks=all: at least 70, from offset 80 on; no upper bound is known",
-        "             acks=0 or 1: at least 1; at most 90",
-        "   judged by rule hwm_regression, version 2",
-        "",
-    ]
-
-
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
@@ -105,18 +80,6 @@ def test_a_fault_of_the_log_has_no_loss(capsys: pytest.CaptureFixture[str]) -> N
     lines = printed(capsys, fault | {"rule": "offset_flip", "rule_version": 1, "explanation": "why"})
     assert lines[0] == "offset_flip: proven, high"
     assert not [line for line in lines if "acks" in line or "until" in line]
-
-
-def test_statements_stand_under_the_heading_of_their_nature(capsys: pytest.CaptureFixture[str]) -> None:
-    codes = {nature: code for code, (nature, _) in SENTENCES.items()}
-    given = {"brokers": [1], "offset": 5, "leader_epoch": 6, "value": 7, "text": "orders-3"}
-    reason = [statement(code, **given) for code in reversed(codes.values())]
-    lines = printed(capsys, FINDING | {"reason": reason})
-    shown = [line for line in lines if line in HEADINGS.values()]
-    assert shown == [heading for nature, heading in HEADINGS.items() if nature in codes]
-    for said in reason:
-        begin = lines.index(HEADINGS[said["nature"]])
-        assert " ".join(lines[begin + 1 : lines.index("", begin)]).split() == unlabelled(said).split()
 
 
 def test_a_finding_without_evidence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,28 +131,6 @@ def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_evidence_of_one_row_is_one_entry_with_all_its_roles(capsys: pytest.CaptureFixture[str]) -> None:
-    other = EVIDENCE | {"role": "election", "row": None, "value": 12, "record": None, "commands": []}
-    lines = printed(capsys, FINDING, EVIDENCE, EVIDENCE | {"role": "state_before"}, other)
-    assert lines[lines.index("1. window_start, state_before") :] == [
-        "1. window_start, state_before",
-        "   row       partition_history: offset 91, leader -1, isr [], elr [3]; 2026-11-21T00:39:25.233Z",
-        '   record    PARTITION_CHANGE_RECORD {"isr":[]}',
-        "   file      log in capture tuesday",
-        f"   SHA-256   {'f' * 64}",
-        "   position  byte 7508, in the batch that starts at offset 90",
-        "   command   first log",
-        "             second log",
-        "",
-        "2. election",
-        "   row       partition_history: this row is not in the lake",
-        "   value     12",
-        "   file      log in capture tuesday",
-        f"   SHA-256   {'f' * 64}",
-        "   position  byte 7508",
-    ]
-
-
 def test_bytes_are_shown_or_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     shown = [
         {"file": "log", "note": None, "hex": ["line 1", "line 2"], "text": None},
@@ -213,22 +154,6 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert out.count("orders\\u001b[31m\\u202e") >= 6
     assert all(c.isprintable() or c == "\n" for c in out)
-
-
-def test_the_chain_of_causes_comes_before_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    causes = ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]
-    finding = FINDING | {"reason": [statement("fault", offset=5, text="why")]}
-    print_explained(Explained(finding, [], [], causes), DocumentFormat.TABLE)
-    lines = capsys.readouterr().out.splitlines()
-    at = lines.index("How it was lost")
-    assert lines[at + 1 : at + 6] == [
-        "  1. In sync: From then on.",
-        "  2. Went away: Broker 3.",
-        "  3. Shrank the ISR: [3] to [].",
-        "  4. Elected: Broker 1.",
-        "  5. Cut off: At least 70 are gone.",
-    ]
-    assert at < lines.index(HEADINGS[finding["reason"][0]["nature"]])
 
 
 def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,19 +6,15 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replay.arrow.schemas import FINDINGS, sorted_history
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.controller.transitions import Bucket
-from replay.findings.exposures import LAST_REPLICA, LEADERLESS, exposure_findings, stretches
+from replay.findings.exposures import LAST_REPLICA, LEADERLESS, exposure_findings
 from replay.findings.statements import prose
-from replay.partitions.elections import states_of
 from tests.support.detection import cluster_of
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
@@ -34,8 +30,15 @@ def cluster(brokers: BrokerTimeline | None = None, log_end: int | None = None) -
 
 
 def findings(history: pa.Table, **context: Any) -> list[Row]:
+    """They say in prose what they say in data."""
     table = sorted_history(history)
-    return exposure_findings(Bucket(table, cluster(**context))).to_pylist()
+    found: list[Row] = exposure_findings(Bucket(table, cluster(**context))).to_pylist()
+    for finding in found:
+        assert finding["explanation"] == prose(finding["reason"])
+        assert "None" not in finding["explanation"]
+        natures = [(s["nature"], prose([s])) for s in finding["reason"]]
+        assert all((nature == "prediction") == ("Prediction:" in text) for nature, text in natures)
+    return found
 
 
 def only(history: pa.Table, kind: str = LEADERLESS, **context: Any) -> Row:
@@ -206,103 +209,12 @@ def test_partitions_do_not_run_into_each_other() -> None:
     assert len({f["finding_id"] for f in found}) == 3
 
 
-def slow_stretches(rows: list[Row], exposed: list[bool]) -> list[tuple[int, int, int, bool]]:
-    """(first, last, end or -1, hole): row by row."""
-    result = []
-    index = 0
-    while index < len(rows):
-        if not exposed[index]:
-            index += 1
-            continue
-        first = index
-        while index + 1 < len(rows) and exposed[index + 1] and not begins(rows, index + 1):
-            index += 1
-        behind = index + 1
-        same = behind < len(rows) and rows[behind]["partition"] == rows[index]["partition"]
-        known = same and not begins(rows, behind)
-        result.append((first, index, behind if known else -1, same and not known))
-        index += 1
-    return result
-
-
-def begins(rows: list[Row], index: int) -> bool:
-    other = index == 0 or rows[index - 1]["partition"] != rows[index]["partition"]
-    return other or rows[index]["origin"] == "checkpoint"
-
-
-STATES = (
-    "isr=1,2,3 leader=1",
-    "isr=1 elr= leader=1",
-    "isr= elr=1 leader=-1",
-    "isr=2 elr=2,3 leader=2",
-    "isr=2 leader=-1",
-)
-lives = st.lists(st.tuples(st.sampled_from(STATES), st.booleans()), min_size=1, max_size=8)
-
-
-def history_of_lives(partitions: list[list[tuple[str, bool]]]) -> pa.Table:
-    tables = []
-    for number, life in enumerate(partitions):
-        lines = [f"{10 * i} {state}{' checkpoint' * again}" for i, (state, again) in enumerate(life, 1)]
-        lines += ["500 removed"] * (number % 2)
-        tables.append(states(*lines, partition=number))
-    return together(*tables)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(lives, min_size=1, max_size=3))
-def test_stretches_are_those_of_the_obvious_loop(partitions: list[list[tuple[str, bool]]]) -> None:
-    history = history_of_lives(partitions)
-    rows = history.to_pylist()
-    leaderless = [not r["removed"] and r["leader"] < 0 for r in rows]
-    found = stretches(states_of(history), np.array(leaderless))
-    given_rows = zip(*(a.tolist() for a in (found.first, found.last, found.end, found.hole)), strict=True)
-    assert list(given_rows) == slow_stretches(rows, leaderless)
-    check(history, exposure_findings(Bucket(history, cluster())).to_pylist())
-
-
-def check(history: pa.Table, found: list[Row]) -> None:
-    """The findings are the stretches of the obvious loop, and say in prose what they say in data."""
-    rows = history.to_pylist()
-    alone = [not r["removed"] and len(set(r["isr"]) | set(r["elr"])) == 1 and len(r["replicas"]) > 1 for r in rows]
-    kinds = {LEADERLESS: [not r["removed"] and r["leader"] < 0 for r in rows], LAST_REPLICA: alone}
-    expected = [
-        (
-            kind,
-            rows[first]["topic_id"],
-            rows[first]["partition"],
-            rows[first]["offset"],
-            end >= 0 and rows[end]["offset"],
-        )
-        for kind, exposed in kinds.items()
-        for first, _, end, _ in slow_stretches(rows, exposed)
-    ]
-    assert [
-        (f["kind"], f["topic_id"], f["partition"], f["start_offset"], f["end_offset"] is not None and f["end_offset"])
-        for f in found
-    ] == expected
-    for finding in found:
-        assert finding["explanation"] == prose(finding["reason"])
-        assert "None" not in finding["explanation"]
-        natures = {s["code"]: s["nature"] for s in finding["reason"]}
-        assert all(
-            (nature == "prediction") == ("Prediction:" in prose([s]))
-            for s, nature in zip(finding["reason"], natures.values(), strict=True)
-        )
-
-
 @cache
 def real(name: str) -> tuple[pa.Table, pa.Table]:
     history, state = history_of(decode(capture(name)))
     table = sorted_history(history.table)
     context = cluster_of(decode(capture(name)), state)
     return table, exposure_findings(Bucket(table, context))
-
-
-@pytest.mark.parametrize("name", CAPTURES)
-def test_real_clusters_have_the_stretches_of_the_obvious_loop(name: str) -> None:
-    history, found = real(name)
-    check(history, found.to_pylist())
 
 
 # Every cluster was shut down at last: each of its partitions is leaderless when the log ends. What ended before that is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -310,3 +311,11 @@ def test_every_fact_is_so() -> None:
     assert not wrong, "\n".join(wrong[:50])
     of_lives = {code for code, (nature, _) in SENTENCES.items() if nature == FACT} - OF_RULES - RARE
     assert set(seen) == of_lives == set(CHECKS)
+
+
+def test_a_fact_claims_no_cause_no_promise_and_nothing_for_ever() -> None:
+    """What rows do not hold: what a process did or why, what holds from then on, what a log surely has."""
+    texts = [text for nature, text in SENTENCES.values() if nature == FACT]
+    claims = r"\b(certainly|surely|probably|must have|crashed|timed out|from then on|for ever)\b"
+    claims += r"|\bhad stopped (un)?cleanly|without a controlled shutdown"
+    assert [text for text in texts if re.search(claims, text)] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from replay.findings.statements import prose
 from tests.simulator.faults import life
 from tests.simulator.judge import found as found_of
 from tests.simulator.judge import groups, replica_lies
-from tests.support.detection import cluster_of
+from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states
@@ -358,20 +358,11 @@ def test_what_is_proven_of_simulated_lives_is_true() -> None:
 
 @cache
 def real(name: str) -> list[Row]:
-    """With topic ids filled in by name, where one topic has that name."""
     decoded = decode(capture(name))
     history, state = history_of(decoded)
-    ids = defaultdict(set)
-    for row in history.table.select(["topic", "topic_id"]).to_pylist():
-        ids[row["topic"]].add(row["topic_id"])
-    rows = decoded.offsets.to_pylist()
-    for row in rows:
-        if row["topic_id"] is None and len(ids[row["topic"]]) == 1:
-            (row["topic_id"],) = ids[row["topic"]]
-    offsets = pa.Table.from_pylist(rows, schema=decoded.offsets.schema)
     table = sorted_history(history.table)
-    cluster = cluster_of(decoded, state)
-    return truncations(Bucket(table, cluster), offsets).findings.to_pylist()
+    offsets = with_topic_ids(decoded.offsets, table)
+    return truncations(Bucket(table, cluster_of(decoded, state)), offsets).findings.to_pylist()
 
 
 # (topic, partition, broker) -> (lost at least, severity), as it follows from what was done to the clusters.

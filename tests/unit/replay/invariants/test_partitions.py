@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replay.arrow.schemas import sorted_history
 from replay.cluster.brokers import BrokerTimeline
@@ -27,7 +25,6 @@ from replay.invariants.quorum import quorum_violations
 from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
-from tests.support.scalar_invariants import World, scalar_stretches
 from tests.support.scenario import TOPIC_ID, facts_with, ms, running, sessions, states, together
 
 Row = dict[str, Any]
@@ -106,6 +103,7 @@ def broken(*lines: str, known: ClusterFacts | None = None) -> dict[str, tuple[in
         ),
         (["1", "5 isr=2,3", "9 leader=2"], {"leader_in_isr": (5, 9, [1])}),
         (["1", "5 isr=3 elr=1,2 leader=-1"], {}),
+        (["1", "5 isr= elr=1,2,3 leader=-1 lke=0", "9 lke=1"], {"last_known_elr_within_replicas": (5, 9, [0])}),
         (
             ["1", "5 isr= elr=1,2,3 leader=-1 lke=1,2", "9 lke=1"],
             {"last_known_elr_at_most_one": (5, 9, [1, 2])},
@@ -429,83 +427,6 @@ def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
         ("min_isr_layers_disagree", "d", 2, True),
     ]
     assert {r["brokers"][0] for r in found if r["invariant"] == "elr_within_replicas"} == {4}
-
-
-# --- one by one -------------------------------------------------------------------------------------------------------
-
-members = st.lists(st.integers(1, 5), max_size=4, unique=True)
-offsets = st.integers(0, 40)
-
-
-@st.composite
-def lines(draw: st.DrawFn) -> list[str]:
-    """Any states one after the other, whether a controller would write them or not."""
-    found = []
-    for offset in sorted(draw(st.sets(st.integers(10, 30), min_size=1, max_size=7))):
-        shown = {name: draw(members) for name in ("isr", "elr") if draw(st.booleans())}
-        shown |= {"lke": draw(st.lists(st.integers(-1, 5), max_size=2))} if draw(st.booleans()) else {}
-        shown |= {"replicas": draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))} if draw(st.booleans()) else {}
-        words = [f"{name}={','.join(map(str, brokers))}" for name, brokers in shown.items()]
-        words += [draw(st.sampled_from(["", *(f"leader={b}" for b in (-1, -1, 1, 2, 3))]))]
-        words += [draw(st.sampled_from(["", "recovering", "recovered", "min=1", "min=3", "epoch=0", "dirs=d1,d2,d3"]))]
-        words += [draw(st.sampled_from(["", "", "isr= elr= lke= leader=-1", "isr= elr=2,3 lke=1 leader=-1"]))]
-        words += [draw(st.sampled_from(["", "", "", "checkpoint", "assumed", "source=topic", "batch=12"]))]
-        found.append(f"{offset} {' '.join(words)}")
-    return found
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """Brokers that come and go, features and configs that change, ELRs that are cleared."""
-    free = iter(draw(st.permutations(range(1, 36))))
-    events = [f"{next(free)} {draw(st.sampled_from(['register', 'unregister']))} {b}" for b in draw(members) * 2]
-    lines = sorted(
-        (f"{e} inc{n}" if "un" not in e else e for n, e in enumerate(events)), key=lambda e: int(e.split()[0])
-    )
-    lines = [f"{line} batch={draw(st.sampled_from([12, int(line.split()[0])]))}" for line in lines]
-    resources = st.sampled_from([(2, "t"), (4, ""), (4, "1"), (4, "2"), (4, "3000")])
-    configs = [
-        ConfigChange(next(free), kind, resource, MIN_ISR, draw(st.sampled_from([None, "1", "2", "3"])))
-        for kind, resource in draw(st.lists(resources, max_size=5))
-    ]
-    features = st.sampled_from([(METADATA_VERSION, 2), (METADATA_VERSION, 25), (ELR_VERSION, 0), (ELR_VERSION, 1)])
-    levels = [*draw(st.sampled_from([(), LEVELS])), *((next(free), *f) for f in draw(st.lists(features, max_size=2)))]
-    nodes = draw(st.lists(st.sampled_from([3000, 3001, None]), max_size=2))
-    files = st.sampled_from([{"process.roles": "broker"}, {MIN_ISR: "2"}, {}])
-    return World(
-        brokers=sessions(*lines),
-        levels=sorted(levels),
-        cleared=frozenset(draw(st.sets(st.integers(10, 30), max_size=3))),
-        configs=sorted(configs, key=lambda c: c.offset),
-        controllers=sorted(((next(free), node) for node in nodes), key=lambda c: c[0]),
-        static=draw(st.dictionaries(st.sampled_from([1, 2, 3000]), files)),
-        topics={TOPIC_ID: "t"},
-        last_offset=60,
-    )
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(lines(), min_size=1, max_size=3), st.sampled_from([[], ["35 removed"]]), st.integers(10, 30), worlds())
-def test_all_at_once_is_the_same_as_one_by_one(
-    partitions: list[list[str]], removed: list[str], jump: int, world: World
-) -> None:
-    history = together(*(states(*rows, *removed, partition=n) for n, rows in enumerate(partitions)))
-    # One record of some gives its partition epoch anew.
-    epochs = zip(history["offset"].to_pylist(), history["partition_epoch"].to_pylist(), strict=True)
-    history = with_column(history, "partition_epoch", [3 if offset == jump else epoch for offset, epoch in epochs])
-    static, configs = world.static, world.configs
-    known = facts(world.brokers, world.levels, sorted(world.cleared), configs, world.controllers, static)
-    hidden = build_elections(history, states_of(history), facts_with(world.brokers)).filter(
-        pa.compute.field("hidden_unclean")
-    )
-    keys = {(r["topic_id"], r["partition"], r["offset"]) for r in hidden.to_pylist()}
-    expected = scalar_stretches(history.to_pylist(), replace(world, hidden=frozenset(keys)))
-    names = ("invariant", "topic_id", "partition", "start_offset", "end_offset", "rows")
-    rows = violations(history, known)
-    assert sorted(((*(r[n] for n in names), tuple(r["brokers"])) for r in rows), key=str) == expected
-    for row in rows:
-        assert row["evidence_offsets"] == sorted(set(row["evidence_offsets"]))
-        assert row["start_offset"] in row["evidence_offsets"] or len(row["evidence_offsets"]) == 8
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------

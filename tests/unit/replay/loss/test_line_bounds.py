@@ -26,7 +26,6 @@ WON = "b2 leads e2 p3 at=80 hw=80 from=-1/1"
 FROZEN = sessions(*UP, "50 fence 1", "70 unfence 1")
 # It was fenced, and another process registered.
 KILLED = sessions(*UP, "50 fence 1", "90 register 1 j1")
-LEFT = sessions(*UP, "49 shutdown 1", "51 fence 1")
 # Another process registered while it led.
 AGAIN = sessions(*UP, "40 register 1 j1", "41 unfence 1", "50 fence 1")
 

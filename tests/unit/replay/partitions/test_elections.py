@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replay.arrow import schemas
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.partitions.elections import LOST, RISKY, build_elections, states_of
 from replay.partitions.reducer import MIGRATING
 from tests.support.pure import history_of
-from tests.support.scalar_elections import told
 from tests.support.scenario import facts_with, running, sessions, states, together
 from tests.unit.test_oracle import decoded as decoded_capture
 
@@ -447,46 +443,6 @@ def test_two_events_that_would_both_explain_it_are_no_actor() -> None:
     events = sessions(*START, "10 shutdown 1", "12 fence 2 batch=10")
     (row,) = elections("1 isr=1,2,3", "11 isr=3 leader=3 batch=10", brokers=events)
     assert (row["actor"], row["actor_offset"]) == (None, None)
-
-
-brokers_or_none = st.sets(st.integers(1, 4)).map(sorted)
-
-
-@st.composite
-def lines(draw: Any) -> list[str]:
-    """Any states one after the other, whether a controller would write them or not."""
-    found = []
-    for offset in range(10, 10 + draw(st.integers(2, 6))):
-        shown = {name: draw(brokers_or_none) for name in ("isr", "elr", "lke", "adding", "removing")}
-        shown["replicas"] = draw(st.permutations([1, 2, 3, 4]))[: draw(st.integers(1, 4))]
-        words = [f"{name}={','.join(map(str, members))}" for name, members in shown.items()]
-        enabled, source = draw(st.booleans()), draw(st.sampled_from(["topic", "assumed_default"]))
-        words += [f"unclean={str(enabled).lower()}@{source}", f"leader={draw(st.sampled_from([-1, 1, 2, 3, 4]))}"]
-        words += [f"batch={draw(st.sampled_from([10, offset]))}", draw(st.sampled_from(["recovering", "recovered"]))]
-        found.append(f"{offset} {' '.join(words)}")
-    return found
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(lines(), min_size=1, max_size=3))
-def test_all_at_once_is_the_same_as_one_by_one(partitions: list[list[str]]) -> None:
-    history = together(*(states(*rows, partition=n) for n, rows in enumerate(partitions)))
-    rows = history.to_pylist()
-    expected = [
-        (after["partition"], after["offset"], *told(before, after))
-        for before, after in pairwise(rows)
-        if before["partition"] == after["partition"] and before["leader_epoch"] != after["leader_epoch"]
-    ]
-    found = of_table(history, sessions(*START, "10 fence 1", "11 unfence 1 batch=10", "13 shutdown 2 batch=10"))
-    assert [(r["partition"], r["offset"], r["cause"], r["hidden_unclean"]) for r in found] == expected
-    batches = {(r["partition"], r["offset"]): r["batch_base_offset"] for r in rows}
-    for row in found:
-        assert (row["actor"] is None) == (row["actor_offset"] is None)
-        if row["actor"] in ("fence", "unfence", "controlled_shutdown"):
-            assert batches[row["partition"], row["offset"]] == 10
-            assert row["actor_offset"] in (10, 11, 13)
-        elif row["actor"]:
-            assert row["actor_offset"] == row["offset"]
 
 
 def test_no_history_no_elections() -> None:

@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 
 from replay.arrow.ragged import masks, to_matrix
 from replay.arrow.schemas import CHANGES, LIST_COLUMNS, TOPIC_EVENTS
-from replay.cluster.brokers import BrokerTimeline
-from replay.partitions.elections import build_elections, states_of
+from replay.partitions.elections import states_of
 from replay.partitions.reducer import build_history
 from tests.support.random_logs import TOPICS, Row
-from tests.support.scalar_elections import told
 from tests.support.scalar_reducer import reduce_rows
-from tests.support.scenario import facts_with
 from tests.unit.replay.partitions.test_reducer import build, changed, context, created, without_configs
 
 MILLION = 1_000_000
@@ -130,21 +127,6 @@ def wide_logs(draw: st.DrawFn) -> list[Row]:
     return changes
 
 
-def scalar_elections(rows: list[Row]) -> list[tuple[int, int, int, str]]:
-    """(offset, leader before, leader, cause) of every change of the leader epoch, from sets and one row at a time."""
-    result = []
-    before: Row | None = None
-    previous = -1
-    for row in rows:
-        if before is None or before["partition"] != row["partition"]:
-            previous = -1
-        elif row["leader_epoch"] != before["leader_epoch"]:
-            result.append((row["offset"], previous, row["leader"], told(before, row)[0]))
-        previous = row["leader"] if row["leader"] >= 0 else previous
-        before = row
-    return result
-
-
 @settings(max_examples=60, deadline=None)
 @given(wide_logs())
 def test_any_ids_and_any_number_of_replicas(changes: list[Row]) -> None:
@@ -163,7 +145,3 @@ def test_any_ids_and_any_number_of_replicas(changes: list[Row]) -> None:
     assert [bin(m).count("1") for m in by_itself.tolist()] == [
         len(set(row["last_known_elr"]) & set(row["replicas"])) for row in rows
     ]
-
-    elections = build_elections(history.table, states, facts_with(BrokerTimeline())).to_pylist()
-    found = [(e["offset"], e["previous_leader"], e["leader"], e["cause"]) for e in elections]
-    assert found == scalar_elections(rows)

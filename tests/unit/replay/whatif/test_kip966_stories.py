@@ -52,37 +52,6 @@ def test_every_story_is_there() -> None:
     }
 
 
-START = {"replicas": [0, 1], "isr": [0, 1], "leader": 0, "min_insync_replicas": 1, "records": 3}
-
-
-def story(do: str, then: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"delivery": "phase_2", "start": START, "steps": [{"at": "", "do": [do], "then": then or {"isr": [0, 1]}}]}
-
-
-@pytest.mark.parametrize(
-    "line", ["dance", "step 1", "crash 1 finding 2", "produce many 1", "elect sideways", "complete 1 2", "fence x"]
-)
-def test_a_line_that_is_not_understood_fails(line: str) -> None:
-    with pytest.raises(ValueError, match=r"not understood|not a strategy|invalid literal"):
-        told(story(line))
-
-
-def test_a_story_of_another_form_fails() -> None:
-    with pytest.raises(KeyError, match="weather"):
-        told(story("fence 1", {"weather": "fine"}))
-    with pytest.raises(ValueError, match="a step has"):
-        told({**story("fence 1"), "steps": [{"at": "", "do": ["fence 1"]}]})
-    with pytest.raises(ValueError, match="a story has"):
-        told({"delivery": "phase_2", "steps": [1]})
-    with pytest.raises(ValueError, match="a story has"):
-        told({**story("fence 1"), "steps": []})
-
-
-def test_a_wrong_expectation_is_seen() -> None:
-    (_, expected, observed), *_ = told(story("fence 1", {"isr": [0, 1]}))
-    assert (expected, observed) == ({"isr": [0, 1]}, {"isr": [0]})
-
-
 HAPPENING = st.tuples(
     st.sampled_from(["fence", "crash", "back", "catch up", "lag", "produce", "replicate"]), st.integers(0, 3)
 )

@@ -26,7 +26,7 @@ from replay.whatif.policies import POLICIES, designated, policy_of_strategy, rec
 from replay.whatif.scenario import Course, Leaderless, Scenario, loss_with_min_isr
 from replay.whatif.simulation import Run, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
-from tests.support.detection import cluster_of
+from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.pure import history_of
 from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states
 from tests.unit.replay.controller.test_predictions import around
@@ -85,14 +85,7 @@ def real(name: str) -> Simulated:
     first = Bucket(history.table, facts)
     shown = predict_all(first, first.changed_rows)
     restarts = sorted(set(shown.shown_at[shown.trigger == UNCLEAN_RESTART].tolist()))
-    ids = {
-        (r["topic"], r["partition"]): r["topic_id"]
-        for r in first.history.select(["topic", "partition", "topic_id"]).to_pylist()
-    }
-    offsets = [
-        r | {"topic_id": r["topic_id"] or ids.get((r["topic"], r["partition"]))} for r in capture.offsets.to_pylist()
-    ]
-    known = pa.Table.from_pylist(offsets, schema=capture.offsets.schema)
+    known = with_topic_ids(capture.offsets, history.table)
     return Simulated(Bucket(history.table, replace(facts, unclean_restarts=restarts)), known)
 
 
@@ -336,7 +329,7 @@ def test_who_is_asked_for_a_leader() -> None:
     assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
 
 
-@pytest.mark.parametrize("name", ["unclean", "elr", "jbod-4.1.1"])
+@pytest.mark.parametrize("name", ["unclean", "elr"])
 def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> None:
     known = real(name)
     rules = [
