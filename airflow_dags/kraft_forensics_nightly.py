@@ -20,7 +20,7 @@ from kraft_forensics_dags.answers import answer_of
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
 from kraft_forensics_dags.command import log
-from kraft_forensics_dags.hook import failure_callback, on_findings, require_hook
+from kraft_forensics_dags.hook import failure_callback, on_clear, on_findings, require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
 from kraft_forensics_dags.settings import (
@@ -89,6 +89,8 @@ def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
         context["outlet_events"][asset].extra = {"cluster": name, "lake": lake}
     if found["findings"]:
         on_findings(found)
+    elif not found["status"]["new"] and not found["status"]["known"]:
+        on_clear(found)
     return found
 
 

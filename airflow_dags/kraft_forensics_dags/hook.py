@@ -57,3 +57,8 @@ def on_failure(context: Any) -> None:
 def on_findings(answer: dict[str, Any]) -> None:
     """Call the hook for findings at or above `fail_on`. answer: what the task `answer` returns."""
     call_hook("findings", get_current_context(), **answer)
+
+
+def on_clear(answer: dict[str, Any]) -> None:
+    """Call the hook for a cluster whose findings are all acknowledged, or that has none: an alarm can end."""
+    call_hook("clear", get_current_context(), **answer)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from kraft_forensics_dags import hook, webhook
 
 
@@ -70,6 +71,91 @@ def test_the_user_of_a_url_is_sent_as_basic_authentication(server: HTTPServer, m
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", url)
     webhook.post({"event": "findings"})
     assert server.users == ["Basic a2Fma2E6cGFzc0B3b3Jk"]  # type: ignore[attr-defined]
+
+
+# What the services accept, and no field besides. Facts of PagerDuty's Events API v2, Slack's incoming webhooks and
+# Alertmanager's api/v2/openapi.yaml.
+LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
+ALERT = {"labels": LABELS, "annotations": LABELS, "endsAt": {"type": "string", "format": "date-time"}}
+ALERT |= {"generatorURL": {"type": "string", "format": "uri"}}
+LINK = {
+    "type": "object",
+    "required": ["href"],
+    "properties": {"href": {"pattern": "^https://"}, "text": {"type": "string"}},
+}
+PAYLOAD = {
+    "summary": {"type": "string", "maxLength": 1024, "minLength": 1},
+    "source": {"type": "string", "minLength": 1},
+    "severity": {"enum": ["critical", "error", "warning", "info"]},
+    "custom_details": {"type": "object"},
+}
+INCIDENT = {
+    "routing_key": {"const": "R0"},
+    "event_action": {"enum": ["trigger", "acknowledge", "resolve"]},
+    "dedup_key": {"type": "string", "maxLength": 255},
+    "payload": {"type": "object", "required": [*PAYLOAD][:3], "properties": PAYLOAD, "additionalProperties": False},
+    "links": {"type": "array", "items": LINK},
+}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "slack": {"required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}},
+    "pagerduty": {"required": ["routing_key", "event_action", "dedup_key"], "properties": INCIDENT},
+    "alertmanager": {"required": ["labels"], "properties": ALERT},
+}
+ANSWER = {
+    "cluster": "alpha",
+    "valid": False,
+    "text": ["LOST: at least 170 records of a<b.", "x" * 3000],
+    "loss": {"acks_all_min": 170, "acks_all_max": None},
+    "status": {"new": 1, "known": 0, "acknowledged": 0},
+    "report": "https://web.example.com/alpha/report.html",
+    "lake": "/lakes/alpha",
+}
+
+
+def sent(server: HTTPServer, name: str, monkeypatch: pytest.MonkeyPatch, event: str, **details: Any) -> list[Any]:
+    """What one of the webhooks posts of an event: valid for its service."""
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", f"kraft_forensics_dags.webhook:{name}")
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/hook")
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_KEY", "R0")
+    server.events.clear()  # type: ignore[attr-defined]
+    hook.call_hook(event, CONTEXT, **details)
+    bodies = [one for body in server.events for one in (body if isinstance(body, list) else [body])]  # type: ignore[attr-defined]
+    schema = {"type": "object", "additionalProperties": False, **SCHEMAS[name]}
+    for body in bodies:
+        Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(body)
+    return bodies
+
+
+def test_slack_gets_the_sentences_and_a_link(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    (message,) = sent(server, "slack", monkeypatch, "findings", **ANSWER)
+    assert message["text"].startswith("*alpha*\nLOST: at least 170 records of a&lt;b.\nxxx")
+    assert message["text"].endswith("\nhttps://web.example.com/alpha/report.html")
+    (message,) = sent(server, "slack", monkeypatch, "failure", text="last words")
+    assert message["text"] == "*d cluster.run 2*\nlast words"
+    assert sent(server, "slack", monkeypatch, "clear", **ANSWER) == []
+
+
+def test_pagerduty_resolves_what_was_acknowledged(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    (opened,) = sent(server, "pagerduty", monkeypatch, "findings", **ANSWER)
+    assert (opened["payload"]["severity"], opened["links"][0]["href"]) == ("critical", ANSWER["report"])
+    (resolved,) = sent(server, "pagerduty", monkeypatch, "clear", **ANSWER)
+    assert (resolved["event_action"], resolved["dedup_key"]) == ("resolve", opened["dedup_key"])
+    unknown = ANSWER | {"loss": {"acks_all_min": 0, "acks_all_max": None}, "report": "/lakes/alpha/report.html"}
+    (opened,) = sent(server, "pagerduty", monkeypatch, "findings", **unknown)
+    assert (opened["payload"]["severity"], opened["links"]) == ("warning", [])
+    (failed,) = sent(server, "pagerduty", monkeypatch, "failure", text="last words")
+    assert (failed["payload"]["severity"], failed["payload"]["source"]) == ("error", "d")
+    assert failed["dedup_key"] not in (opened["dedup_key"], "")
+
+
+def test_alertmanager_ends_what_it_began(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    (begun,) = sent(server, "alertmanager", monkeypatch, "findings", **ANSWER)
+    assert begun["labels"] == {"alertname": "KraftForensicsFindings", "subject": "alpha", "severity": "critical"}
+    ended = sent(server, "alertmanager", monkeypatch, "clear", **ANSWER)
+    assert begun["labels"] in [alert["labels"] for alert in ended]
+    assert all(alert["endsAt"] < begun["endsAt"] for alert in ended)
+    (failed,) = sent(server, "alertmanager", monkeypatch, "failure", text="last words")
+    assert failed["labels"]["alertname"] == "KraftForensicsFailure"
 
 
 @pytest.mark.parametrize(
