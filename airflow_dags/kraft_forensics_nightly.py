@@ -6,6 +6,7 @@
 * `run` is one application for each cluster: `kraft-forensics run`, into the cluster's own lake.
 * `answer` returns verdict, loss and links, and calls the hook if there are findings at or above `fail_on`.
 * `summary` returns the answers of all clusters in short; it fails if a cluster failed.
+* `watch`, with KRAFT_FORENSICS_DAG_MAX_AGE_HOURS, fails if the captures of a cluster have stopped coming.
 
 `airflow_dags/README.md` describes parameters, settings, backfill and the hook.
 """
@@ -19,7 +20,7 @@ from airflow.sdk import DAG, Param, get_current_context, task, task_group
 from kraft_forensics_dags.answers import answer_of
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
-from kraft_forensics_dags.command import log
+from kraft_forensics_dags.command import log, run_command
 from kraft_forensics_dags.hook import failure_callback, on_clear, on_findings, require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
@@ -105,6 +106,17 @@ def summary(answers: Any) -> list[dict[str, Any]]:
     return found
 
 
+@task(multiple_outputs=False, trigger_rule="all_done")
+def watch(hours: int) -> None:
+    """Fail if the newest record of a cluster's metadata log is older, or the cluster has no lake. A backfill reads old
+    captures, and is not watched."""
+    params = run_params(PARAMS)
+    names = params["clusters"] or folders_of(params["captures"])
+    if names and get_current_context()["dag_run"].run_type != "backfill":
+        lakes = [f"{params['lakes'].rstrip('/')}/{name}" for name in names]
+        run_command("status", *lakes, "--max-age", f"{hours}h")
+
+
 @task_group
 def cluster(name: str, lake: str, arguments: list[str]) -> Any:
     """One cluster's application, and what it says."""
@@ -123,4 +135,7 @@ with DAG(
     default_args=task_defaults() | failure_callback(),
     tags=["kafka", "kraft", "forensics"],
 ) as dag:
-    summary(cluster.expand_kwargs(discover()))
+    answers = cluster.expand_kwargs(discover())
+    summary(answers)
+    if hours := number("MAX_AGE_HOURS", 0):
+        answers >> watch(hours)

@@ -1,1 +1,1 @@
-"""What the three DAGs share. Nothing of the job is imported here, and no Airflow provider unless a setting names it."""
+"""What the DAGs share. Nothing of the job is imported here, and no Airflow provider unless a setting names it."""

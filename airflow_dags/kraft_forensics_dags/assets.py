@@ -22,3 +22,5 @@ TABLES = (
 OF_TABLES = [Asset(f"kraft_forensics/{table}") for table in TABLES]
 # One event for each run in which every cluster ended well, with `clusters` as extra.
 NIGHT = Asset("kraft_forensics/nightly")
+# One event for each whole capture that was collected without a gap, with `cluster` and `capture` as extra.
+CAPTURES = Asset("kraft_forensics/captures")

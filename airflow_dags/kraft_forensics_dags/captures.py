@@ -1,9 +1,10 @@
-"""Which captures a run reads: the clusters' folders, and the dates in the names of their captures."""
+"""Which captures a run reads, and where collected ones go: clusters' folders, and dates in the names of captures."""
 
 from __future__ import annotations
 
 import logging
 import re
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,30 @@ def folders_of(root: str) -> dict[str, str]:
         else:
             log.warning("not a cluster's folder, left out: %r", entry.name)
     return dict(sorted(found.items()))
+
+
+def nodes_of(folder: str) -> dict[str, str]:
+    """cluster -> path of `<cluster>.toml` in a folder on the worker, by name. Other entries are logged and left out.
+    Errors: OSError, without such a folder."""
+    found = {}
+    for entry in Path(folder).iterdir():
+        if entry.suffix == ".toml" and re.fullmatch(CLUSTER_PATTERN, entry.stem) and entry.is_file():
+            found[entry.stem] = str(entry)
+        else:
+            log.warning("not a file <cluster>.toml, left out: %r", entry.name)
+    return dict(sorted(found.items()))
+
+
+def capture_name(cluster: str, moment: datetime, light: bool) -> str:
+    """The name of a collected capture: its time (UTC) first, by which `captures_of` chooses it."""
+    return f"{moment:%Y-%m-%dT%H%M%SZ}-{cluster}{'-light' if light else ''}.tar.gz"
+
+
+def copy_to(file: Path, place: str) -> None:
+    """Copy a file to a URL; a path is where it is already."""
+    if "://" in place:
+        with file.open("rb") as source, folder_at(place).open("wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def moment_of(name: str) -> datetime | None:

@@ -13,7 +13,9 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 from kraft_forensics_dags.params import LEVELS
 
-NIGHTLY, POSTMORTEM, MAINTENANCE = DAGS = [f"kraft_forensics_{n}" for n in ("nightly", "postmortem", "maintenance")]
+NIGHTLY, POSTMORTEM, MAINTENANCE, COLLECT, LIGHT = DAGS = [
+    f"kraft_forensics_{n}" for n in ("nightly", "postmortem", "maintenance", "collect", "collect_light")
+]
 LOGGER = "kraft_forensics.dag"
 
 
@@ -52,6 +54,8 @@ def tasks_of(run: Any) -> dict[str, tuple[str, int]]:
             MAINTENANCE,
             {"discover": {"lake.maintain", "lake.verify"}, "lake.maintain": {"lake.verify"}, "lake.verify": set()},
         ),
+        (COLLECT, {"discover": {"collect"}, "collect": set()}),
+        (LIGHT, {"discover": {"collect"}, "collect": set()}),
     ],
 )
 def test_tasks_and_their_order(airflow_db: None, name: str, following: dict[str, set[str]]) -> None:
@@ -62,7 +66,8 @@ def test_tasks_and_their_order(airflow_db: None, name: str, following: dict[str,
 
 
 def test_runs_do_not_overlap_or_catch_up(airflow_db: None) -> None:
-    for name, cron in ((NIGHTLY, "0 0 * * *"), (MAINTENANCE, "0 0 * * 0")):
+    crons = {NIGHTLY: "0 0 * * *", MAINTENANCE: "0 0 * * 0", COLLECT: "0 23 * * *", LIGHT: "30 * * * *"}
+    for name, cron in crons.items():
         dag = load(name)
         assert (dag.catchup, dag.max_active_runs) == (False, 1)
         assert dag.timetable.expression == cron
@@ -80,7 +85,7 @@ def test_every_task_retries_times_out_and_reports_its_failure(airflow_db: None, 
 def test_parsing_imports_neither_the_job_nor_a_provider_nor_spark(tmp_path: Path) -> None:
     code = (
         "import sys, runpy\n"
-        f"for name in {DAGS!r}: runpy.run_path(sys.argv[1] + '/' + name + '.py')\n"
+        f"for name in {DAGS[:-1]!r}: runpy.run_path(sys.argv[1] + '/' + name + '.py')\n"
         "heavy = ('pyspark', 'jobs', 'pandas', 'pyarrow', 'airflow.providers.apache.spark.operators')\n"
         "print([name for name in sys.modules if name.startswith(heavy)])"
     )
@@ -129,6 +134,8 @@ def test_spark_submit_is_chosen_by_one_setting(airflow_db: None, monkeypatch: py
         ("FAIL_ON", "always", "default values are not valid"),
         ("RETRIES", "often", "KRAFT_FORENSICS_DAG_RETRIES must be a whole number from 0, not 'often'"),
         ("TIMEOUT_MINUTES", "0", "KRAFT_FORENSICS_DAG_TIMEOUT_MINUTES must be a whole number from 1, not '0'"),
+        ("LOG_DAYS", "0", "KRAFT_FORENSICS_DAG_LOG_DAYS must be a whole number from 1, not '0'"),
+        ("MAX_AGE_HOURS", "26h", "KRAFT_FORENSICS_DAG_MAX_AGE_HOURS must be a whole number from 0, not '26h'"),
         ("HOOK", "https://example.com/hook", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'https://"),
         ("HOOK", "alerts.post", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'alerts.post'"),
         ("LAUNCHER", "yarn", "KRAFT_FORENSICS_DAG_LAUNCHER must be one of local, spark-submit, kubernetes"),
@@ -171,6 +178,10 @@ INCIDENT = {"captures": ["/c"], "incident_from": "2026-11-21T00:39:00Z", "incide
         (POSTMORTEM, INCIDENT | {"folder": "-o"}),
         (MAINTENANCE, {"lakes": "--evil"}),
         (MAINTENANCE, {"retention_days": 0}),
+        (COLLECT, {"nodes": "--via"}),
+        (COLLECT, {"captures": ""}),
+        (COLLECT, {"log_days": 0}),
+        (LIGHT, {"nodes": ""}),
     ],
     ids=str,
 )
@@ -208,6 +219,7 @@ def test_a_hook_that_the_worker_does_not_have_fails_before_any_work(
         (NIGHTLY, "discover", {}),
         (POSTMORTEM, "prepare", INCIDENT),
         (MAINTENANCE, "discover", {}),
+        (COLLECT, "discover", {}),
     ):
         run = load(name).test(run_conf=conf)
         states = tasks_of(run)
