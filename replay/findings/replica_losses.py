@@ -199,7 +199,8 @@ class _Partition:
         """Whether the row's election may have made the replica truncate its log below what it had.
 
         That takes another broker as leader, in an epoch that the replica is not known to have followed, whose log is
-        not known to reach as far. Any other epoch may have come before a snapshot's epoch.
+        not known to reach as far with the records of the leader before: a broker that led on unnoticed has others
+        there (KIP-101). Any other epoch may have come before a snapshot's epoch.
         """
         if row["origin"] == "checkpoint":
             return bool(not row["removed"] and row["leader_epoch"] > followed)
@@ -207,7 +208,16 @@ class _Partition:
             return False
         entries = self.evidence.entries.get(row["leader_epoch"], [])
         starts = [e.start_offset for e in entries if e.broker_id == row["leader"] and e.exact]
-        return not starts or bool(min(starts) < drop.high)
+        return not starts or bool(min(starts) < drop.high) or not self._continues(row)
+
+    def _continues(self, row: Row) -> bool:
+        """Whether the log of the row's leader is known to have records of the leader before, or is that leader's."""
+        led = [r for r in self.opened.values() if r["leader"] >= 0 and r["leader_epoch"] < row["leader_epoch"]]
+        if not led:
+            return False
+        before = max(led, key=lambda r: r["leader_epoch"])
+        holders = {e.broker_id for e in self.evidence.entries.get(before["leader_epoch"], [])}
+        return row["leader"] in {before["leader"], *holders}
 
     def _followed(self, drop: Drop) -> int:
         """The highest leader epoch that the replica's log had reached at the first reading: its
@@ -282,8 +292,9 @@ class _Partition:
         its log lost its end, a follower that has more is cut back to it, in the same leader epoch
         (AbstractFetcherThread.fetchOffsetAndTruncate, 3.9)."""
         end_ms, found = self._end_ms(drop, span), []
-        opened = max((i for i in self.opened if i <= max(span.first, 0)), default=0)
-        begins = [i for i in range(opened, span.last + 1) if i == opened or i in self.opened]
+        known = [i for i, row in enumerate(self.rows) if i in self.opened or row["origin"] == "checkpoint"]
+        since_row = max((i for i in known if i <= max(span.first, 0)), default=0)
+        begins = [since_row, *(i for i in known if since_row < i <= span.last)]
         for begin, after in zip(begins, [*begins[1:], None], strict=True):
             row = self.rows[begin]
             if row["leader"] not in (-1, drop.broker):

@@ -106,6 +106,8 @@ class Life:
         bases |= {r["offset"]: r["batch_base_offset"] for r in self.world.controller.records}
         inside = [b for o, b in bases.items() if b < end <= o]
         end = min(inside, default=end)
+        if end >= self.end_offset:
+            return None  # no record shows that anything is missing, and no snapshot follows
         inside = [b for o, b in bases.items() if b <= begin < o]
         return min(inside, default=begin), end
 
