@@ -32,12 +32,12 @@ FLOORS = {
     "lost checkpoint files": (18.0, 31.8),
     "skewed clocks": (24.6, 36.0),
     "missing rows": (21.1, 35.2),
-    "missing log": (26.3, 10.5),
+    "missing log": (29.9, 12.9),
     "late metadata": (32.9, 27.6),
     "moved replicas": (26.5, 26.2),
     "lone leaders": (17.9, 17.8),
     "coordinators": (8.0, 12.0),
-    "everything": (9.9, 19.1),
+    "everything": (9.3, 20.2),
 }
 
 
