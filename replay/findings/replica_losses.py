@@ -100,6 +100,8 @@ class _Partition:
         self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
         # By row number, in order: the rows that are known to have opened their leader epoch.
         self.opened = {i: r for i, r in enumerate(rows) if not r["removed"] and self._opens(i)}
+        # And those that a snapshot shows: their epoch may have begun unseen.
+        self.epochs = [i for i, r in enumerate(rows) if i in self.opened or r["origin"] == "checkpoint"]
         # Filled by `findings`.
         self.unexplained: list[Drop] = []
 
@@ -189,10 +191,7 @@ class _Partition:
 
     def _explained(self, drop: Drop, span: _Span) -> _Explained:
         followed = self._followed(drop)
-        epochs = [
-            i for i, r in enumerate(self.rows[: span.last + 1]) if i in self.opened or r["origin"] == "checkpoint"
-        ]
-        rows = [i for i in epochs if self._may_truncate(self.rows[i], drop, followed)]
+        rows = [i for i in self.epochs if i <= span.last and self._may_truncate(self.rows[i], drop, followed)]
         return _Explained([i for i in rows if i <= span.first], [i for i in rows if i > span.first])
 
     def _may_truncate(self, row: Row, drop: Drop, followed: int) -> bool:
@@ -292,9 +291,8 @@ class _Partition:
         its log lost its end, a follower that has more is cut back to it, in the same leader epoch
         (AbstractFetcherThread.fetchOffsetAndTruncate, 3.9)."""
         end_ms, found = self._end_ms(drop, span), []
-        known = [i for i, row in enumerate(self.rows) if i in self.opened or row["origin"] == "checkpoint"]
-        since_row = max((i for i in known if i <= max(span.first, 0)), default=0)
-        begins = [since_row, *(i for i in known if since_row < i <= span.last)]
+        current = max((i for i in self.epochs if i <= max(span.first, 0)), default=0)
+        begins = [current, *(i for i in self.epochs if current < i <= span.last)]
         for begin, after in zip(begins, [*begins[1:], None], strict=True):
             row = self.rows[begin]
             if row["leader"] not in (-1, drop.broker):
