@@ -30,7 +30,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
 from jobs.provenance.made_from import digest_of
 from jobs.provenance.runs import Run
-from jobs.quality.stage import QualityResult, prepare, run_quality
+from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
@@ -40,6 +40,7 @@ from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
+from quality.process import prepare
 
 Row = dict[str, Any]
 
@@ -139,9 +140,7 @@ class Pipeline:
         done, is_known = [], self._all_known()
         with ThreadPoolExecutor(1) as pool:
             if not is_known:
-                pool.submit(copy_context().run, start_early, self._most_rows(), self.settings)
-            if is_checked and not is_known:
-                prepare()
+                pool.submit(copy_context().run, self._start_early, is_checked)
             for source in self.captures:
                 began = time.monotonic()
                 done.append(found := ingest(self.lake, source, self.settings, describe))
@@ -152,6 +151,11 @@ class Pipeline:
                 self._stage_ended(found.cluster_id)
                 advance()
         return done
+
+    def _start_early(self, is_checked: bool) -> None:
+        start_early(self._most_rows(), self.settings)
+        if is_checked:
+            prepare()  # it is needed later than Spark, and there are few cores
 
     def _stage_ended(self, cluster: str) -> None:
         release()

@@ -6,10 +6,8 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,6 +24,7 @@ from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLA
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
 from jobs.quality.source import source_of
 from quality.check import Check, Limits, checks, fingerprint
+from quality.process import prepare, run_suites
 from quality.run import Outcome, run
 from quality.trend import MAX_RUNS, page
 
@@ -56,12 +55,6 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
     return undisturbed(lambda: _checked(lake, cluster, settings, progress))
 
 
-def prepare() -> None:
-    """Begin to import Great Expectations, which takes seconds, beside other work. The process ends after the import: a
-    daemon thread that is inside C++ code then would abort it."""
-    Thread(target=import_module, args=["quality.checkpoint"]).start()
-
-
 def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
@@ -73,9 +66,6 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
         run_id = uuid4().hex[:16]
         prepare()
         found = run(checks(), source_of(lake, cluster, checks(), settings), _limits(settings))
-        # Great Expectations takes seconds to import, so import it only when it is needed.
-        from quality.checkpoint import run_suites
-
         with TemporaryDirectory() as folder:
             met = run_suites(checks(), found, warns, Path(folder))
             rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in checks()]

@@ -1,0 +1,46 @@
+"""Great Expectations in a process of its own gives the same as here, and its end is an error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+_PROGRAM = """
+import os, signal, sys
+from pathlib import Path
+from quality import process
+from quality.check import checks
+from quality.run import Outcome
+
+check, docs = checks()[0], Path(sys.argv[1])
+found = {check.full_name: Outcome(checked=3, broken=1, sample=["a key"])}
+ask = lambda: process.run_suites([check], found, {check.full_name: False}, docs)
+print(list(ask().values()), sorted(page.name for page in docs.glob("*.html")), "great_expectations" in sys.modules)
+(docs / "expectations").rename(docs / "given")
+(docs / "expectations").write_text("no folder")
+try:
+    ask()
+except OSError as error:
+    print(type(error).__name__)
+os.kill(process._process().pid, signal.SIGKILL)
+try:
+    ask()
+except ChildProcessError as error:
+    print(error)
+(docs / "expectations").unlink()
+print(list(ask().values()))
+"""
+
+
+def test_a_process_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "[False] ['index.html'] False",
+        "FileExistsError",
+        "the process of Great Expectations ended with exit status -9",
+        "[False]",
+    ], done.stderr
