@@ -90,17 +90,18 @@ def masks(replicas: Array, members: Array) -> Array:
     replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks, or Python integers
     (dtype object) if any row has more than 64 replicas. A member that is not a replica sets no bit.
     """
-    kind = np.dtype(object) if replicas.shape[1] > WORD_BITS else np.dtype(np.uint64)
-    result = np.zeros(len(replicas), dtype=kind)
-    for j in range(replicas.shape[1]):
-        column = replicas[:, j]
-        hit = (members == column[:, None]).any(axis=1) & (column != PAD)
-        bit = np.zeros(len(replicas), dtype=kind)
-        bit[hit] = 1 << j
-        result |= bit
+    hit = np.zeros(replicas.shape, dtype=bool)
+    for column in members.T:
+        hit |= replicas == column[:, None]
+    return _bits(hit & (replicas != PAD))
+
+
+def mask_of(replicas: Array, member: Array | int) -> Array:
+    """The masks for a single member: of all rows, or one per row, e.g. the leader."""
+    return _bits((replicas == np.reshape(member, (-1, 1))) & (replicas != PAD))
+
+
+def _bits(hit: Array) -> Array:
+    kind = np.dtype(object) if hit.shape[1] > WORD_BITS else np.dtype(np.uint64)
+    result: Array = hit.astype(kind) @ np.array([1 << j for j in range(hit.shape[1])], dtype=kind)
     return result
-
-
-def mask_of(replicas: Array, member: Array) -> Array:
-    """The masks for a single member per row, e.g. the leader."""
-    return masks(replicas, member.reshape(-1, 1))

@@ -5,7 +5,7 @@ protocol, where the high watermark did not advance, what else in the lake contra
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from replay.loss.premises import (
     may_have_restarted,
     membership,
 )
-from replay.loss.verdict import Election
+from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
 from replay.offsets.evidence import (
@@ -57,7 +57,7 @@ NO_CONTRADICTIONS = Contradictions()
 
 @dataclass(frozen=True, slots=True)
 class ElectionFacts:
-    """An election to judge, and what its judgement needs.
+    """A judged election, and what else is known of it.
 
     row: of the election in the history. last_epoch: leader epoch of the last leader before it, -1 if there was none.
     leaderless_ms: since when nobody led; None if somebody led up to the election. memberships: of every replica, right
@@ -71,8 +71,7 @@ class ElectionFacts:
     row: int
     election: Election
     evidence: Evidence
-    floor: Bound
-    log_end_min: Bound
+    judgement: Judgement
     previous_leader: int
     last_epoch: int
     leaderless_ms: int | None
@@ -86,10 +85,10 @@ class ElectionFacts:
 
 
 def partition_elections(
-    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: list[int]
-) -> list[ElectionFacts]:
-    """The elections of one partition, ready to judge. against: what else in the lake contradicts an election. rows: the
-    elections to judge."""
+    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: Mapping[int, bool]
+) -> Iterator[ElectionFacts]:
+    """The elections of one partition that matter. against: what else in the lake contradicts an election. rows: the
+    elections to judge, and whether one exposed the partition; any other matters only if its judgement says why."""
     return _Partition(terms, evidence, against).elections(rows)
 
 
@@ -103,13 +102,20 @@ class _Partition:
         self.evidence = evidence if terms.sound else index_rows([])
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
-    def elections(self, rows: list[int]) -> list[ElectionFacts]:
+    def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         steps = [self._step(row) for row in step_rows]
         floor_before = dict(zip(step_rows, floors(steps, self._reports(steps)), strict=True))
-        return [self._election_facts(row, floor_before[row]) for row in rows]
+        for row, is_exposed in rows.items():
+            term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
+            log_end_min, doubts = self._shared_log(row)
+            election = self._election(row, term, winner, doubts)
+            judgement = judge(election, self.evidence, floor_before[row], log_end_min, self.clock)
+            # The high watermark that made it suspicious may be of a log that was lost long before.
+            if is_exposed or judgement.is_contradicted or judgement.rests_on_old_log_ends:
+                yield self._election_facts(row, election, judgement)
 
     def _reports(self, steps: Sequence[Step]) -> list[Report]:
         created = None
@@ -165,27 +171,23 @@ class _Partition:
     def _lines(self) -> EpochsShown:
         return EpochsShown(self.evidence.epoch_rows)
 
-    def _election_facts(self, row: int, floor: Bound) -> ElectionFacts:
-        facts, states = self.facts, self.states
+    def _election_facts(self, row: int, election: Election, judgement: Judgement) -> ElectionFacts:
+        facts, states, term = self.facts, self.states, self.terms.last_term(row)
         led = int(facts.led[row - 1])
         leaderless = None if led == row - 1 else int(facts.timestamp_ms[max(led + 1, facts.stretch[row])])
-        term = self.terms.last_term(row)
-        winner, replicas = int(states.leader[row]), members_of(states.replicas[row])
+        replicas = members_of(states.replicas[row])
         # Kafka elects a last known leader that is no replica any more, after a cancelled reassignment.
-        concerned = {*replicas, winner}
-        memberships = {broker: membership(self.terms, broker, row) for broker in concerned}
+        concerned = {*replicas, election.leader}
         undisturbed = {broker for broker in replicas if term is None or self.terms.has_its_log(broker, term, row)}
-        log_end_min, doubts = self._shared_log(row)
         return ElectionFacts(
             row=row,
-            election=self._election(row, term, memberships[winner], doubts),
+            election=election,
             evidence=self.evidence,
-            floor=floor,
-            log_end_min=log_end_min,
+            judgement=judgement,
             previous_leader=int(facts.previous_leader[row]),
             last_epoch=int(states.leader_epoch[led]) if led >= 0 else -1,
             leaderless_ms=leaderless,
-            memberships=memberships,
+            memberships={broker: membership(self.terms, broker, row) for broker in concerned},
             sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
             undisturbed=frozenset(undisturbed),
             first_words=(words := self.reader.first_words(row)),
@@ -197,7 +199,7 @@ class _Partition:
     def _fetched(self, term: LeaderTerm, row: int, brokers: Iterable[int]) -> frozenset[int]:
         rows = np.arange(term.first, min(term.end, row))
         replicas, isr = self.states.replicas[rows], self.states.isr[rows]
-        return frozenset(b for b in brokers if (mask_of(replicas, np.full(len(rows), b)) & isr).any())
+        return frozenset(b for b in brokers if (mask_of(replicas, b) & isr).any())
 
     def _was_alone(self, term: LeaderTerm, row: int) -> bool:
         rows = np.arange(term.first, min(term.end, row))

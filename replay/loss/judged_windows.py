@@ -22,7 +22,7 @@ from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import sessions_of
-from replay.loss.verdict import Judgement, judge
+from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of, keys_of
@@ -82,15 +82,14 @@ def judged_windows(
     windows = build_windows(states, suspicious)
     if most is not None:
         _check_topics(history, windows.election, most)
-    elections = _election_facts(history, states, facts, offsets, windows.election, cluster, against, events)
-    state = _states_around(history, [windows.start, windows.election - 1, windows.election, windows.end])
-    rows = zip(*(a.tolist() for a in (windows.start, windows.election, windows.end, windows.exposed)), strict=True)
-    for start, election, end, exposed in rows:
-        around = (state[start], state[election - 1], state[election], state[end] if end >= 0 else None)
-        window = _judged_window(elections[election], start, around, cluster)
-        # The high watermark that made it suspicious may be of a log that was lost long before.
-        if exposed or window.judgement.is_contradicted or window.judgement.rests_on_old_log_ends:
-            yield window
+    exposed = dict(zip(windows.election.tolist(), windows.exposed.tolist(), strict=True))
+    elections = _election_facts(history, states, facts, offsets, exposed, cluster, against, events)
+    kept = np.isin(windows.election, list(elections))
+    start, election, end = (rows[kept] for rows in (windows.start, windows.election, windows.end))
+    state = _states_around(history, [start, election - 1, election, end])
+    for first, row, last in zip(start.tolist(), election.tolist(), end.tolist(), strict=True):
+        around = (state[first], state[row - 1], state[row], state[last] if last >= 0 else None)
+        yield _judged_window(elections[row], first, around, cluster)
 
 
 def check_count(bucket: Bucket, most: int) -> None:
@@ -162,14 +161,16 @@ def _election_facts(
     states: States,
     facts: StateFacts,
     offsets: pa.Table,
-    rows: Array,
+    exposed: Mapping[int, bool],
     cluster: ClusterFacts,
     against: Contradictions,
     events: pa.Table | None,
 ) -> dict[int, ElectionFacts]:
-    """The elections to judge by row of the history. Uses only evidence of the judged partitions."""
-    if not len(rows):
+    """The elections that matter by row of the history. exposed: those to judge, in order, see `partition_elections`.
+    Uses only evidence of the judged partitions."""
+    if not exposed:
         return {}
+    rows = np.fromiter(exposed, np.int64, len(exposed))
     judged = np.unique(states.key[rows])
     evidence = evidence_of(history, states, offsets, judged)
     lines = lines_of(history, states, events, judged)
@@ -186,7 +187,7 @@ def _election_facts(
         known = sessions.extended(found.scrapes, cluster.clock)
         span = first, end
         terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, recorded, of_partition)
-        for election in partition_elections(terms, found, against, group.tolist()):
+        for election in partition_elections(terms, found, against, {row: exposed[row] for row in group.tolist()}):
             result[election.row] = election
     return result
 
@@ -215,7 +216,6 @@ def _judged_window(
         last_seen={r.broker_id: r for r in replicas},
         recorded=after["leader"],
     )
-    judgement = judge(facts.election, facts.evidence, facts.floor, facts.log_end_min, cluster.clock)
     return JudgedWindow(
         election_facts=facts,
         start_row=start_row,
@@ -223,7 +223,7 @@ def _judged_window(
         before=before,
         after=after,
         end=end,
-        judgement=judgement,
+        judgement=facts.judgement,
         situation=situation,
         steady=frozenset(
             b for b, at_ms in since.items() if b in facts.undisturbed and _steady(facts, b, at_ms, cluster)
@@ -231,7 +231,7 @@ def _judged_window(
         still=frozenset(r.broker_id for r in replicas if _still(facts, r, cluster)),
         clock=cluster.clock,
         assumed_timeout_ms=cluster.session_timeout_ms if cluster.session_timeout_source != "static" else None,
-        likely=likely(facts, judgement),
+        likely=likely(facts, facts.judgement),
     )
 
 

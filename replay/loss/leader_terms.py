@@ -272,7 +272,7 @@ class LeaderTerms:
         """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
         if broker not in self._serving:
             rows = np.arange(self.first, self.end)
-            bits = mask_of(self.states.replicas[rows], np.full(len(rows), broker)) & self.states.isr[rows]
+            bits = mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]
             joins = (bits[1:] != 0) & (bits[:-1] == 0) & ~self.facts.anchored[rows[1:]]
             leader = self.states.leader[rows[1:]]
             joined = rows[1:][joins & (leader >= 0) & (leader != broker)].tolist()
@@ -347,7 +347,7 @@ class LeaderTerms:
             return True
         # Another leader took it in: it has fetched from that one.
         between = np.arange(earlier.end, row)
-        bits = mask_of(self.states.replicas[between], np.full(len(between), leader)) & self.states.isr[between]
+        bits = mask_of(self.states.replicas[between], leader) & self.states.isr[between]
         joined = (bits[1:] != 0) & (bits[:-1] == 0) & (self.states.leader[between][1:] >= 0)
         return bool(joined.any())
 
@@ -429,7 +429,7 @@ class LeaderTerms:
         if broker not in self._absences:
             inside = slice(self.first, self.end)
             states, facts = self.states, self.facts
-            bit = mask_of(states.replicas[inside], np.full(self.end - self.first, broker))
+            bit = mask_of(states.replicas[inside], broker)
             held = (bit & states.isr[inside]) != 0
             held |= ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside]
             absent = last_true(~held)
@@ -445,7 +445,7 @@ class LeaderTerms:
     def was_replica(self, broker: int, first: int, end: int) -> bool:
         """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
         replicas = self.states.replicas[first:end]
-        return bool((mask_of(replicas, np.full(len(replicas), broker)) != 0).all())
+        return bool((mask_of(replicas, broker) != 0).all())
 
     def stood_still(self, since: int, first: int, end: int) -> bool:
         """Whether the high watermark could not advance in rows [first, end): nobody led, or |ISR| < min ISR by every
@@ -462,7 +462,7 @@ class LeaderTerms:
 
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the row's ISR."""
-        bit = mask_of(self.states.replicas[row : row + 1], np.array([broker]))
+        bit = mask_of(self.states.replicas[row : row + 1], broker)
         return bool(bit[0] & self.states.isr[row])
 
     def settled(self, row: Row) -> int | None:
@@ -496,7 +496,7 @@ class LeaderTerms:
             return self._unsettled[broker]
         inside, states = slice(self.first, self.end), self.states
         replicas = states.replicas[inside]
-        in_sync = (mask_of(replicas, np.full(len(replicas), broker)) & states.isr[inside]) != 0
+        in_sync = (mask_of(replicas, broker) & states.isr[inside]) != 0
         index = np.arange(len(replicas))
         out = np.where(in_sync & (states.leader[inside] >= 0), -1, index)
         out = np.where(self.facts.anchored[inside], np.maximum(out, index - 1), out)

@@ -237,9 +237,7 @@ class LineReader:
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)
             leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
-            in_isr = (
-                mask_of(self.states.replicas[inside], np.full(len(leader), winner)) & self.states.isr[inside]
-            ) != 0
+            in_isr = (mask_of(self.states.replicas[inside], winner) & self.states.isr[inside]) != 0
             agreed = leader == winner
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
             rows = np.where(agreed, np.arange(len(leader)), 0)
@@ -294,7 +292,7 @@ class LineReader:
         No process of the leader may have followed the new one before, and it must have acted as leader: else the leader
         before it would have gone on.
         """
-        replica = mask_of(self.states.replicas[term.end : at + 1], np.full(at + 1 - term.end, line.broker))
+        replica = mask_of(self.states.replicas[term.end : at + 1], line.broker)
         if not replica.all():
             return None  # it was no replica for a while: its log was deleted
         last_epoch, came_from = int(self.states.leader_epoch[term.end - 1]), line.came_from
