@@ -1,7 +1,7 @@
 """The commands. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
-Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 5 the lake is of
-a newer release, 130 Ctrl-C, 143 SIGTERM.
+Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on (`ahead`: not safe), 4 quality failed, 5 the
+lake is of a newer release, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ COMMANDS = {
         alarm_commands.acknowledge,
         question_commands.describe,
         question_commands.whatif,
+        question_commands.ahead,
         question_commands.sql,
     ),
     "One stage at a time": (
