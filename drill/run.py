@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from drill.ahead import play_ahead
 from drill.chance import play_chance, play_outage
 from drill.client import client
 from drill.disks import small_disks
@@ -74,7 +75,9 @@ def _play(
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
-            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_outage)
+            drill = Drill(
+                scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_ahead, play_outage
+            )
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
                 drill.create(topic)
@@ -151,6 +154,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
+        **({"ahead": drill.predicted} if drill.predicted else {}),
         "journal": drill.journal,
     }
 

@@ -90,6 +90,7 @@ class Step(_Strict):
     clear: bool | None = None
     outage: int | None = Field(default=None, ge=1, le=4)
     random: int | None = Field(default=None, ge=1, le=60)
+    ahead: int | None = Field(default=None, ge=1, le=60)
 
     count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
@@ -125,8 +126,8 @@ class Step(_Strict):
         return self._actions()[0]
 
 
-# The fields of a step up to `random`; those after it are the actions' words.
-ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("random") + 1]
+# The fields of a step up to `ahead`; those after it are the actions' words.
+ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("ahead") + 1]
 
 
 class Expected(_Strict):
