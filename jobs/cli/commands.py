@@ -25,6 +25,7 @@ from jobs.cli import (
     question_commands,
     stage_commands,
     tool_commands,
+    watch_commands,
 )
 from jobs.cli.examples import epilog
 from jobs.cli.log_options import with_log_options
@@ -37,6 +38,7 @@ from jobs.console.version import tool_version
 # The groups of `--help`, in its order.
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
+    "Live": (watch_commands.watch, question_commands.ahead),
     "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
     "Results": (
         stage_commands.report,
@@ -45,7 +47,6 @@ COMMANDS = {
         alarm_commands.acknowledge,
         question_commands.describe,
         question_commands.whatif,
-        question_commands.ahead,
         question_commands.sql,
     ),
     "One stage at a time": (
