@@ -165,6 +165,8 @@ def _of_broker(rows: Sequence[Row]) -> Iterator[Row]:
 def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
     """(partitions with an open window, alarms of the states from live.position on)."""
     history, states = bucket.history, bucket.states
+    if not len(history):
+        return live.opened, []
     new = bucket.offset >= live.position
     names = [history["topic_id"], history["partition"]]
     opened, alarms = set(live.opened), []
@@ -177,7 +179,7 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
     safe = ((states.leader >= 0) & (states.isr_size >= in_sync) & ~exposed) | states.removed
     begin = np.flatnonzero(run_starts(states.key))
     end = np.append(begin[1:], len(states.key))
-    any_exposed = np.add.reduceat(exposed, begin) > 0 if len(begin) else np.empty(0, bool)
+    any_exposed = np.add.reduceat(exposed, begin) > 0
     for number, (first, after) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
         place = (names[0][first].as_py(), names[1][first].as_py())
         if not any_exposed[number] and place not in opened:
