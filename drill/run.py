@@ -25,8 +25,9 @@ from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
-from drill.score import OF_PLAN, Score, Wrong, score
+from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, score
 from drill.steps import Drill
+from drill.watched import FAULTS, compared, read_anew, watching
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
@@ -58,6 +59,14 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     if followed:
         scored.wrong += followed.wrong
     plan = {"plan": followed.as_json()} if followed else {}
+    scored.wrong += [
+        Wrong(AHEAD_WRONG, "-", f"{row['step']}: {text}") for row in drill.predicted for text in row["wrong"]
+    ]
+    if scenario.watch:
+        plan["watch"] = compared(out, drill.watch_kills)
+        scored.wrong += [
+            Wrong(WATCH_WRONG, "-", f"{name}: {plan['watch'][name]}") for name in FAULTS if plan["watch"][name]
+        ]
     result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
@@ -85,7 +94,8 @@ def _play(
             wait_for(
                 "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
             )
-            drill.play(scenario.steps)
+            with watching(drill) if scenario.watch else contextlib.nullcontext():
+                drill.play(scenario.steps)
             followed = follow(drill, folder, out / "lake-plan") if scenario.plan else None
             drill.heal()
             drill.describe()
@@ -94,6 +104,9 @@ def _play(
             drill.capture()
             if followed:
                 follow_carelessly(drill, followed)
+            if scenario.watch:
+                nodes.end()
+                read_anew(drill)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
     return drill, followed
@@ -113,7 +126,7 @@ def score_again(folder: Path) -> Row:
     for made in (*LAKES, WITHOUT_LOGS):
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
-    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAN]
+    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAY]
     result |= {**scored.as_json(), "commit": _commit()}
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return dict(result)

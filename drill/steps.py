@@ -54,7 +54,7 @@ class Drill:
     """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
     between which it was asked. journal: (time, what was done). chance: plays so many faults by chance; outage: ends so
     many brokers by chance; ahead: takes so many steps by chance, which `ahead` predicts (predicted: each with what was
-    wrong)."""
+    wrong). watch_kills: how often the watch beside it was killed."""
 
     scenario: Scenario
     cluster: Cluster
@@ -70,6 +70,7 @@ class Drill:
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
     predicted: list[Row] = field(default_factory=list)
+    watch_kills: int = 0
 
     def note(self, text: str) -> None:
         self.journal.append((int(time.time() * 1000), text))
