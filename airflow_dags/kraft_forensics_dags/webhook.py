@@ -93,6 +93,8 @@ def _lines(event: Event) -> list[str]:
 def _severity(event: Event) -> str:
     if event["event"] == "failure":
         return "error"
+    if event["event"] == "alarm":
+        return _OF_FINDINGS[0 if event["kind"] == "unclean_election" else 1]
     return _OF_FINDINGS[0 if event["loss"]["acks_all_min"] else 1]
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.console.log import WARNING
 from jobs.console.options import DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, utc
+from jobs.console.output import printable, show_message, utc
 
 
 def watch(
@@ -45,7 +46,10 @@ def _teller(form: DocumentFormat, hook: Callable[[dict[str, Any]], object] | Non
         text = _line(alarm)
         typer.echo(json.dumps(alarm) if form is DocumentFormat.JSON else printable(text))
         if hook is not None:
-            hook({"event": "alarm", "cluster": alarm["cluster_id"], "text": text, **alarm})
+            try:
+                hook({**alarm, "event": "alarm", "cluster": alarm["cluster_id"], "text": text})
+            except Exception as error:  # noqa: BLE001 whatever the hook's module raises: the watch goes on
+                show_message(f"the hook failed: {type(error).__name__}: {error}", WARNING)
 
     return tell
 

@@ -39,7 +39,8 @@ class WatchError(KraftForensicsError):
 class Kept:
     """What a restart needs. batch: of the stream, the last one that was processed; generation: how often the stream was
     begun anew. waiting: rows of an open transaction. ends: folder -> (epoch, offset) of its log's last record. voters:
-    how many there are; 0: not known. plan: the order of starts that was told last. told: the alarms that were told."""
+    how many there are; 0: not known. plan: the order of starts that was told last. unsettled: some rows are uncommitted
+    so far."""
 
     live: Live
     generation: int = 0
@@ -48,18 +49,18 @@ class Kept:
     ends: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     voters: int = 0
     plan: tuple[int, ...] = ()
+    unsettled: bool = False
 
 
 class Follower:
     """folder: of the watch. reread: returns all rows of the log before an offset, for a log that was cut off. tell: is
-    called for each alarm once its row is written; if the process dies in between, it is called again."""
+    called for each alarm, before its row is written; only if the process dies within that, it is called again."""
 
     def __init__(self, folder: Path, live: Live, reread: Callable[[int], pa.Table], tell: Tell) -> None:
         self.folder, self.begun, self.reread, self.tell = folder, live, reread, tell
         self._file, self._told = folder / "kept.pickle", folder / "told.jsonl"
         self.kept = self._read() or Kept(live)
         self.tables = WatchTables(folder, "watch")
-        self._tell_untold()
 
     def _read(self) -> Kept | None:
         try:
@@ -77,6 +78,7 @@ class Follower:
             file.flush()
             os.fsync(file.fileno())
         new.replace(self._file)
+        self._told.unlink(missing_ok=True)
         self.kept = kept
 
     @property
@@ -84,7 +86,10 @@ class Follower:
         return self.folder / f"checkpoint-{self.kept.generation}"
 
     def begin_anew(self) -> None:
-        """A file was cut off: the stream reads all files again. What was read before is known by its offset."""
+        """A file was cut off: the stream reads all files again. What was read before is known by its offset; a batch
+        that was written, and not noted, comes in other batches."""
+        for name in (STATES, ALARMS):
+            self.tables.delete(name, self.kept.live.position)
         self._write(replace(self.kept, generation=self.kept.generation + 1, batch=-1))
 
     def process(self, rows: pa.Table, batch: int) -> None:
@@ -117,14 +122,17 @@ class Follower:
             marks = pa.array([_commit_state(o, committed) for o in piece.states["offset"].to_pylist()], pa.string())
             self.tables.append(STATES, piece.states.append_column("commit_state", marks), number)
         if written:
-            self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=_schema()), number)
             self._tell(written)
-        self._write(Kept(live, kept.generation, batch, waiting, ends, voters, plan))
+            self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=_schema()), number)
+        if kept.unsettled and committed is not None:
+            self.tables.settle(committed)
+        unsettled = committed is not None and committed < live.position
+        self._write(Kept(live, kept.generation, batch, waiting, ends, voters, plan, unsettled))
 
     def _back_to(self, offset: int, epoch: int) -> tuple[Live, list[Row]]:
         """(the state before an offset, the alarms from there on): a later epoch replaced what was read, which was never
         committed. Source: KIP-595, truncation of a follower's log."""
-        self.tables.delete_states(offset, epoch)
+        self.tables.delete(STATES, offset, epoch)
         of_alarms = self.tables.rows(ALARMS, pc.field("offset") >= offset)
         gone = {a["alarm_id"] for a in of_alarms if a["status"] == WITHDRAWN}
         stood = [a for a in of_alarms if a["alarm_id"] not in gone and a["controller_epoch"] < epoch]
@@ -150,23 +158,15 @@ class Follower:
         at["timestamp_ms"] = last.get("timestamp_ms") or max((e[2] for e in live.epochs), default=None)
         return plan, [alarm(PLAN_CHANGED, at, text if plan else "no broker needs to be started any more")]
 
-    def _tell_untold(self) -> None:
-        """Alarms that were written before the process died, and not told."""
-        told = {(r["alarm_id"], r["status"]) for r in self._lines()}
-        if told:
-            self._tell([a for a in self.tables.rows(ALARMS) if (a["alarm_id"], a["status"]) not in told])
-
-    def _lines(self) -> list[Row]:
-        try:
-            return [json.loads(line) for line in self._told.read_text().splitlines()]
-        except FileNotFoundError:
-            return []
-
     def _tell(self, alarms: Sequence[Row]) -> None:
+        """Tell of a batch's alarms, except those that were told before the process died in this batch."""
+        lines = self._told.read_text().splitlines() if self._told.exists() else []
         with self._told.open("a") as file:
             for each in alarms:
+                if (line := json.dumps([each["alarm_id"], each["status"]])) in lines:
+                    continue
                 self.tell({"cluster_id": self.kept.live.cluster_id, **each})
-                file.write(json.dumps({name: each[name] for name in ("alarm_id", "status")}) + "\n")
+                file.write(f"{line}\n")
                 file.flush()
                 os.fsync(file.fileno())
 

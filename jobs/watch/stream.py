@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from evidence import kinds
+from evidence.errors import KraftForensicsError
 from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT
 from evidence.text_files import read_properties
 from jobs.config.settings import SparkSettings
@@ -64,8 +65,14 @@ def watch(folders: Sequence[Path], into: Path, settings: SparkSettings, tell: Te
 def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower, every_s: float, once: bool) -> bool:
     """Run the query until it ends; False if a file was cut off."""
 
+    failed: list[KraftForensicsError] = []
+
     def process(batch: DataFrame, number: int) -> None:
-        follower.process(batch.toArrow(), number)
+        try:
+            follower.process(batch.toArrow(), number)
+        except KraftForensicsError as error:  # Spark makes text of it
+            failed.append(error)
+            raise
 
     places = json.dumps([str(folder) for folder in folders])
     stream = session.readStream.format("kraft").option("paths", places).load()
@@ -75,6 +82,8 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
     try:
         query.awaitTermination()
     except PySparkException as error:
+        if failed:
+            raise failed[0] from None
         if CutFile.__name__ in str(error):
             return False
         raise

@@ -24,13 +24,15 @@ SCHEMAS = {
     STATES: pa.schema(
         [
             *(field for field in PARTITION_HISTORY if field.name not in _NOT_KEPT),
-            column("commit_state", pa.string(), "when it was written: committed, uncommitted, or unknown"),
+            column(
+                "commit_state", pa.string(), "committed, uncommitted (so far), or unknown: too few logs are followed"
+            ),
         ]
     ),
     ALARMS: pa.schema(
         [
             *ALARM_COLUMNS,
-            column("commit_state", pa.string(), "of the record, when the alarm was raised"),
+            column("commit_state", pa.string(), "of its record, as in partition_states"),
             column("status", pa.string(), "stands, or withdrawn: its record was never committed, and was cut off"),
             column("seen_ms", pa.int64(), "when this program wrote it, by the clock of its machine"),
         ]
@@ -51,7 +53,8 @@ class WatchTables:
         path, app = str(self.folder / name), f"{self.app}/{name}"
         schema = SCHEMAS[name]
         table = _table(path)
-        if table is not None and (table.transaction_version(app) or -1) >= batch:
+        last = None if table is None else table.transaction_version(app)
+        if last is not None and last >= batch:
             return
         properties = CommitProperties(app_transactions=[Transaction(app, batch)])
         plain = pa.schema([pa.field(f.name, f.type) for f in schema])
@@ -64,11 +67,18 @@ class WatchTables:
             table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
             table.cleanup_metadata()
 
-    def delete_states(self, offset: int, epoch: int) -> None:
-        """Delete the states from an offset on that an epoch before `epoch` wrote. Once or several times is the same."""
-        table = _table(str(self.folder / STATES))
-        if table is not None:
-            table.delete(f"offset >= {offset} AND controller_epoch < {epoch}")
+    def delete(self, name: str, offset: int, epoch: int | None = None) -> None:
+        """Delete the rows from an offset on; epoch: only what an epoch before it wrote. Once or several times is the
+        same, and so it is with `settle`."""
+        if (table := _table(str(self.folder / name))) is not None:
+            table.delete(f"offset >= {offset}" + ("" if epoch is None else f" AND controller_epoch < {epoch}"))
+
+    def settle(self, committed: int) -> None:
+        """Mark what is committed by now. committed: offset up to which (exclusive) the log is."""
+        for name in SCHEMAS:
+            if (table := _table(str(self.folder / name))) is not None:
+                where = f"commit_state = '{UNCOMMITTED}' AND offset < {committed}"
+                table.update(predicate=where, new_values={"commit_state": COMMITTED})
 
     def rows(self, name: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
         """The rows that match."""

@@ -109,12 +109,14 @@ def test_a_watch_that_dies_anywhere_gives_the_same(tmp_path: Path) -> None:
         left_alone.process(batch, number)
     killed = follower(tmp_path / "killed", ELR, told)
     for number, batch in enumerate(batches):
-        kept = (tmp_path / "killed" / "kept.pickle").read_bytes() if number else None
+        file = tmp_path / "killed" / "kept.pickle"
+        kept = file.read_bytes() if file.exists() else None
         killed.process(batch, number)
-        if kept is not None:  # as if it had died after the tables were written, and before its state was
-            (tmp_path / "killed" / "kept.pickle").write_bytes(kept)
-            killed = follower(tmp_path / "killed", ELR, told)
-            killed.process(batch, number)
+        file.unlink()  # as if it had died after the tables were written, and before its state was
+        if kept is not None:
+            file.write_bytes(kept)
+        killed = follower(tmp_path / "killed", ELR, told)
+        killed.process(batch, number)
         killed = follower(tmp_path / "killed", ELR, told)
         killed.process(batch, number)  # Spark gives a batch again if it did not note that it was done
 
