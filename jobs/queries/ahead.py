@@ -101,11 +101,7 @@ def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, se
         raise AheadError(f"{lake.root}: no state of a partition. Run `kraft-forensics replay` first.")
     _check(steps, now, facts)
     answer = Answer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
-    answer.notes = [
-        f"broker {s.broker} {'may lead already' if s.kind == START else 'has stopped already'}: '{s}' changes nothing"
-        for s in steps
-        if s.kind in (START, STOP) and (s.broker in now.active) == (s.kind == START)
-    ]
+    answer.notes = list(_idle(steps, now.active))
     quorum = (lake.rows("quorum_history", cluster, ("offset", "leader_id", "voters")) or [{}])[-1]
     voters = frozenset(quorum.get("voters") or ())
     timelines = configs.min_isr, configs.unclean
@@ -133,6 +129,15 @@ def _check(steps: Sequence[Step], now: Now, facts: ClusterFacts) -> None:
         if step.kind != SET and step.broker not in brokers:
             known = ", ".join(map(str, sorted(brokers)))
             raise AheadError(f"no broker {step.broker} is registered; the metadata log knows {known or 'none'}")
+
+
+def _idle(steps: Sequence[Step], active: frozenset[int]) -> Iterator[str]:
+    """A sentence about each stop and start that changes nothing."""
+    for step in (s for s in steps if s.kind in (STOP, START)):
+        if (step.broker in active) == (step.kind == START):
+            known = "may lead already" if step.kind == START else "has stopped already"
+            yield f"broker {step.broker} {known}: '{step}' changes nothing"
+        active = active | {step.broker} if step.kind == START else active - {step.broker}
 
 
 def _played(

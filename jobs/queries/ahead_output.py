@@ -24,7 +24,8 @@ def print_answer(answer: Answer, form: DocumentFormat) -> None:
         print(json.dumps(plain({"safe": answer.safe, **asdict(answer), "rows": rows}), ensure_ascii=False))
         return
     if answer.rows:
-        shown = [_shown(row) for row in _worst_first(answer.rows)[:_MOST]]
+        worst = sorted(_worst_first(answer.rows)[:_MOST], key=lambda row: answer.steps.index(row["step"]))
+        shown = [_shown(row) for row in worst]
         names = [name for name in shown[0] if name != "if" or any(row["if"] for row in shown)]
         title = f"predicted from the state at metadata offset {answer.offset} of cluster {printable(answer.cluster_id)}"
         print_table(names, shown, title, _DROP)
