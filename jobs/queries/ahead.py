@@ -115,6 +115,8 @@ def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, se
         answer.order, answer.stuck = restart_order(nows, brokers, quorum.get("leader_id") or -1, timelines)
     _bound(lake, cluster, bucket, now, answer)
     answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
+    if voters & {s.broker for s in steps if s.kind == STOP} or (restart_all and voters & set(answer.order or ())):
+        answer.unknown["quorum"] = "whether the other controllers run: a broker that stops is one of them"
     return answer
 
 

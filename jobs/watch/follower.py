@@ -28,6 +28,7 @@ from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 _FORMAT = 1
+_TIDY_EVERY = 50  # batches
 _BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
@@ -126,6 +127,8 @@ class Follower:
             self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=_schema()), number)
         if kept.unsettled and committed is not None:
             self.tables.settle(committed)
+        if batch % _TIDY_EVERY == _TIDY_EVERY - 1:
+            self.tables.tidy()
         unsettled = committed is not None and committed < live.position
         self._write(Kept(live, kept.generation, batch, waiting, ends, voters, plan, unsettled))
 

@@ -38,8 +38,6 @@ SCHEMAS = {
         ]
     ),
 }
-# Files of so many batches become one.
-_COMPACTED_EVERY = 50
 
 
 class WatchTables:
@@ -61,11 +59,15 @@ class WatchTables:
         mode = "append" if table is not None else "overwrite"
         if len(rows) or table is None:
             write_deltalake(path, rows.select(plain.names).cast(plain), mode=mode, commit_properties=properties)
-        if batch % _COMPACTED_EVERY == _COMPACTED_EVERY - 1 and (table := _table(path)) is not None:
-            table.optimize.compact()
-            table.create_checkpoint()
-            table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
-            table.cleanup_metadata()
+
+    def tidy(self) -> None:
+        """Make one file of many, and delete those that nobody needs any more: of more than an hour ago."""
+        for name in SCHEMAS:
+            if (table := _table(str(self.folder / name))) is not None:
+                table.optimize.compact()
+                table.create_checkpoint()
+                table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
+                table.cleanup_metadata()
 
     def delete(self, name: str, offset: int, epoch: int | None = None) -> None:
         """Delete the rows from an offset on; epoch: only what an epoch before it wrote. Once or several times is the

@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.queries.ahead import AheadError, _condition, _merged, parse_elect, parse_set
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
+from jobs.queries.ahead import AheadError, _condition, _merged, ahead, parse_elect, parse_set
+from replay.arrow import schemas
 from replay.controller.profiles import PROFILES
-from replay.whatif.ahead import AHEAD, Branch
+from replay.whatif.ahead import AHEAD, START, STOP, Branch, Step
 from tests.support.paths import capture
 
 
@@ -72,6 +76,25 @@ def test_steps_one_after_another_by_rules_that_are_open(lakes: Path) -> None:
         ("stop 2", "led", -1, None),
     ]
     assert answer["notes"] == []
+
+
+def test_without_a_majority_of_the_controllers_nothing_more_is_predicted(lakes: Path) -> None:
+    """The brokers of this capture are not voters; its quorum is changed to have some."""
+    lake = Lake(lakes / "unclean-4.4.0")
+    (cluster,) = lake.clusters()
+    rows = lake.read("quorum_history", cluster, schemas.QUORUM_HISTORY.names)
+    voters = pa.array([[1, 2, 3]] * len(rows), schemas.QUORUM_HISTORY.field("voters").type)
+    changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", voters)
+    steps = [Step(START, 3), Step(STOP, 3), Step(STOP, 2), Step(START, 2)]
+    about = lake.made("quorum_history", cluster)
+    lake.put("quorum_history", cluster, changed)
+    answer = ahead(lake, cluster, steps, False, load_settings())
+    lake.put("quorum_history", cluster, rows, about)
+
+    assert "after 'stop 2' no majority of the controllers [1, 2, 3] runs" in answer.unknown["no_controller"]
+    assert "quorum" in answer.unknown
+    assert not answer.safe
+    assert {r["step"] for r in answer.rows} <= {"start 3", "stop 3"}
 
 
 def test_the_table(lakes: Path) -> None:

@@ -154,6 +154,17 @@ def test_folders_that_cannot_be_followed_are_refused(tmp_path: Path) -> None:
         identity([folders(CHURN)[0].parent, folders(ELR)[0].parent])
 
 
+def test_tables_that_are_tidied_have_the_same_rows(tmp_path: Path) -> None:
+    followed = follower(tmp_path, ELR, [])
+    for number, batch in enumerate(rows_of_batches(ELR, 4)):
+        followed.process(batch, number)
+    before = written(tmp_path)
+    followed.tables.tidy()
+
+    assert written(tmp_path) == before
+    assert len(list((tmp_path / STATES / "_delta_log").glob("*.checkpoint.parquet"))) == 1
+
+
 def test_a_gap_is_an_error(tmp_path: Path) -> None:
     followed = follower(tmp_path, ELR, [])
     first, second, third = rows_of_batches(ELR, 3)
