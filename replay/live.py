@@ -76,20 +76,27 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a piece of the log made. states: PARTITION_HISTORY rows of the piece. alarms: ALARMS rows."""
+    """What a piece of the log made. states: PARTITION_HISTORY rows of the piece. alarms: ALARMS rows. end_ms: timestamp
+    of its last record."""
 
     states: pa.Table
     alarms: list[Row]
     facts: ClusterFacts
+    end_ms: int
 
 
 def advance(
-    live: Live, changes: pa.Table, records: Sequence[Row], epochs: Sequence[tuple[int, int, int]], end: int
+    live: Live,
+    changes: pa.Table,
+    records: Sequence[Row],
+    epochs: Sequence[tuple[int, int, int]],
+    end: int,
+    end_ms: int,
 ) -> tuple[Live, Piece]:
     """Move on to offset `end` (exclusive). No transaction may be open there.
 
     changes: schemas.CHANGES of the records from live.position on; those of a snapshot have the offset before its end.
-    records: the cluster-wide ones. epochs: those that begin in the piece.
+    records: the cluster-wide ones. epochs: those that begin in the piece. end_ms: timestamp of the last record.
     """
     logged, begun = [*live.records, *records], (*live.epochs, *epochs)
     state = _resolved(live, logged, begun, end)
@@ -108,7 +115,8 @@ def advance(
     base = pa.concat_tables([live.base.filter(pc.invert(is_touched)), last.select(PARTITION_HISTORY.names)])
     kept = tuple(still_counting(logged, begun))
     moved = replace(live, position=end, base=base.combine_chunks(), records=kept, epochs=begun[-1000:], opened=opened)
-    return moved, Piece(new, sorted(alarms, key=lambda a: (a["offset"], a["kind"], a["topic"], a["partition"])), facts)
+    alarms.sort(key=lambda a: (a["offset"], a["kind"], a["topic"], a["partition"]))
+    return moved, Piece(new, alarms, facts, end_ms)
 
 
 def _resolved(live: Live, logged: Sequence[Row], epochs: Sequence[tuple[int, int, int]], end: int) -> ClusterState:

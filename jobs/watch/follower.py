@@ -155,10 +155,10 @@ class Follower:
         if plan == known:
             return plan, []
         count = sum(each.count for each in waiting)
-        text = f"start brokers in the order {', '.join(map(str, plan))}: {count} partitions have no leader"
-        last = piece.alarms[-1] if piece.alarms else {}
-        at = {"offset": live.position - 1, "controller_epoch": live.epoch_at(live.position - 1)}
-        at["timestamp_ms"] = last.get("timestamp_ms") or max((e[2] for e in live.epochs), default=None)
+        lack = "1 partition has" if count == 1 else f"{count} partitions have"
+        text = f"start brokers in the order {', '.join(map(str, plan))}: {lack} no leader"
+        last = live.position - 1
+        at = {"offset": last, "controller_epoch": live.epoch_at(last), "timestamp_ms": piece.end_ms}
         return plan, [alarm(PLAN_CHANGED, at, text if plan else "no broker needs to be started any more")]
 
     def _tell(self, alarms: Sequence[Row]) -> None:
@@ -193,7 +193,7 @@ def step(live: Live, rows: pa.Table, origin: str = "log") -> tuple[Live, Piece |
     of_cluster = rows.filter(pc.is_in(rows["type"], pa.array(sorted(CLUSTER_TYPES))))
     records = [{**row, "data": json.loads(row["payload"])} for row in of_cluster.to_pylist()]
     changes = changes_from(rows.filter(rows["partition_change"].is_valid()), origin).cast(CHANGES)
-    live, piece = advance(live, changes, records, begun, int(offsets[-1]) + 1)
+    live, piece = advance(live, changes, records, begun, int(offsets[-1]) + 1, rows["timestamp_ms"][-1].as_py())
     return live, piece, waiting
 
 
