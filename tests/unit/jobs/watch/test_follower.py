@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import Follower, WatchError, step, surviving_rows
 from jobs.watch.stream import begin, identity, rows_before
@@ -67,6 +68,30 @@ def test_the_states_are_those_of_a_replay(capture: Path) -> None:
     states, _ = played(capture, range(0, 100_000, 37))
 
     assert states == _sorted(history_of(decode(capture))[0].table.select(_COMPARED).to_pylist())
+
+
+def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
+    (source,) = (folder for folder in folders(CHURN) if folder.parent.name == "3000")
+    snapshot = max(source.glob("0*-0*.checkpoint"))
+    (end, _) = (int(part) for part in snapshot.stem.split("-"))
+    data = (source / f"{0:020d}.log").read_bytes()
+    first = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / snapshot.name).write_bytes(snapshot.read_bytes())
+    segment = folder / f"{first.base_offset:020d}.log"
+    segment.write_bytes(data[first.position :])
+    live = begin([folder], *identity([folders(CHURN)[0]]))
+    live, piece, _ = step(live, surviving_rows(read_rows([str(segment)])))
+    states, _ = played(CHURN, [])
+
+    assert piece is not None
+    assert live.position > end > 0
+    found = _sorted(piece.states.select(_COMPARED).to_pylist())
+    assert found == [row for row in states if row["offset"] >= end]
+    (folder / snapshot.name).unlink()
+    with pytest.raises(WatchError, match="no snapshot from which to go on"):
+        begin([folder], "c", {})
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=40))
