@@ -25,7 +25,6 @@ from jobs.cli import (
     question_commands,
     stage_commands,
     tool_commands,
-    watch_commands,
 )
 from jobs.cli.examples import epilog
 from jobs.cli.log_options import with_log_options
@@ -38,7 +37,7 @@ from jobs.console.version import tool_version
 # The groups of `--help`, in its order.
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
-    "Live": (watch_commands.watch, question_commands.ahead),
+    "Live": (alarm_commands.watch, question_commands.ahead),
     "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
     "Results": (
         stage_commands.report,

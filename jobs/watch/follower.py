@@ -28,7 +28,7 @@ from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 _FORMAT = 1
-_TIDY_EVERY = 50  # batches
+_TIDY_EVERY = 300  # batches
 _BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
