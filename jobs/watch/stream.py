@@ -93,26 +93,35 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
 
 
 def identity(folders: Sequence[Path]) -> tuple[str, dict[int, dict[str, str]]]:
-    """(cluster id, node id -> server.properties) of what lies in the folders, and up to three folders above each log.
-    Errors: WatchError."""
+    """(cluster id, node id -> server.properties) by the nearest files at each log, at most three folders above. Errors:
+    WatchError."""
     clusters: set[str] = set()
     static: dict[int, dict[str, str]] = {}
+    nodes: dict[str, Path] = {}
     for folder in folders:
         if not folder.is_dir():
             raise WatchError(f"{folder}: no folder. Give one that has the files of __cluster_metadata-0.")
         logs = {file.parent for file in _logs(folder, METADATA_SEGMENT)}
         if not logs:
             raise WatchError(f"{folder}: no segment of a metadata log in it. It is in the folder __cluster_metadata-0.")
-        for near in {above for log in logs for above in (log, *list(log.parents)[:3])}:
-            for name in ("meta.properties", "server.properties", "config/server.properties"):
-                if (file := near / name).is_file():
-                    found = read_properties(file.read_bytes())
-                    clusters |= {found["cluster.id"]} if "cluster.id" in found else set()
-                    if name != "meta.properties" and found.get("node.id", "").isdecimal():
-                        static[int(found["node.id"])] = found
-    if len(clusters) > 1:
-        raise WatchError(f"the folders are of several clusters: {', '.join(sorted(clusters))}. Watch them apart.")
+        for log in sorted(logs):
+            meta, server = (_nearest(log, name) for name in ("meta.properties", "server.properties"))
+            clusters |= {meta["cluster.id"]} if "cluster.id" in meta else set()
+            if len(clusters) > 1:
+                names = ", ".join(sorted(clusters))
+                raise WatchError(f"the folders are of several clusters: {names}. Watch them apart.")
+            node = meta.get("node.id")
+            if node is not None and nodes.setdefault(node, log) != log:
+                raise WatchError(f"{log}: of node {node}, as {nodes[node]}. Give one log of each node.")
+            if server.get("node.id", "").isdecimal():
+                static[int(server["node.id"])] = server
     return next(iter(clusters), "unknown"), static
+
+
+def _nearest(log: Path, name: str) -> dict[str, str]:
+    """The properties file of that name that is nearest to a log; nothing without one."""
+    files = (above / part / name for above in (log, *list(log.parents)[:3]) for part in ("", "config"))
+    return next((read_properties(file.read_bytes()) for file in files if file.is_file()), {})
 
 
 def begin(folders: Sequence[Path], cluster: str, static: dict[int, dict[str, str]]) -> Live:

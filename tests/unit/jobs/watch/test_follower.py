@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Sequence
 from functools import cache
@@ -175,6 +176,9 @@ def test_folders_that_cannot_be_followed_are_refused(tmp_path: Path) -> None:
         identity([tmp_path])
     with pytest.raises(WatchError, match="no folder"):
         identity([tmp_path / "missing"])
+    shutil.copytree(folders(ELR)[0].parent, tmp_path / "copy")
+    with pytest.raises(WatchError, match="Give one log of each node"):
+        identity([folders(ELR)[0], tmp_path / "copy"])
     with pytest.raises(WatchError, match="several clusters"):
         identity([folders(CHURN)[0].parent, folders(ELR)[0].parent])
 
