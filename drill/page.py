@@ -39,6 +39,7 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
     if not result["lost"]:
         yield "Nothing that was acknowledged with acks=all."
     yield from _plan(result["plan"]) if "plan" in result else ()
+    yield from _told(result["watch"]) if "watch" in result else ()
     yield "\n## What the verdicts are\n"
     yield from _table(
         ("partition", "election at", "new leader", "verdict", "lost at least", "at most", "from offset"),
@@ -65,6 +66,22 @@ def _plan(plan: Mapping[str, Any]) -> Iterator[str]:
         ("order", f"lost of {plan['held']} records", "partitions without a leader"),
         ([name, _losses(end["lost"]), ", ".join(end["leaderless"]) or "none"] for name, end in ends if end),
     )
+
+
+def _told(watch: Mapping[str, Any]) -> Iterator[str]:
+    """watch: what drill.watched.compared returns."""
+    yield "\n## What `watch` told\n"
+    rows = (
+        [
+            f"{datetime.fromtimestamp(a['timestamp_ms'] / 1000, UTC):%H:%M:%S}",
+            f"{(a['seen_ms'] - a['timestamp_ms']) / 1000:.1f}",
+            a["kind"],
+            "" if a["topic"] is None else f"{a['topic']}-{a['partition']}",
+            a["text"],
+        ]
+        for a in watch["told"]
+    )
+    yield from _table(("at", "delay (s)", "alarm", "partition", "what"), rows)
 
 
 def _losses(lost: Mapping[str, int]) -> str:
@@ -146,6 +163,52 @@ def _ends(plans: Results) -> tuple[int, ...]:
     return len(plans), held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
 
 
+def ahead_table(results: Results) -> str:
+    """A line for each release on which steps were predicted, and one for all. Empty without any."""
+    asked = [r for r in results if "ahead" in r]
+    if not asked:
+        return ""
+    releases = sorted({r["release"] for r in asked}, key=version)
+    groups = [*((name, [r for r in asked if r["release"] == name]) for name in releases), ("all", asked)]
+    rows = [[name, *map(str, _predicted([row for r in of for row in r["ahead"]]))] for name, of in groups]
+    heads = (
+        "Kafka",
+        "steps",
+        "right",
+        "that change something",
+        "not safe",
+        "elected uncleanly, as said",
+        "lost records",
+    )
+    return "\n".join(["### Steps predicted with `ahead`", "", *_table(heads, rows)])
+
+
+def _predicted(steps: Results) -> tuple[int | str, ...]:
+    right = [not step["wrong"] for step in steps]
+    unclean = [step for step in steps if step["unclean"]]
+    lost = max((sum(step["lost"].values()) for step in unclean), default=0)
+    unsafe = sum(not step["safe"] for step in steps)
+    return len(steps), _share(sum(right), len(steps)), sum(s["changed"] > 0 for s in steps), unsafe, len(unclean), lost
+
+
+def watch_table(results: Results) -> str:
+    """A line for each drill under `watch`. Empty without any."""
+    figures: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        "alarms": lambda w: w["alarms"],
+        "withdrawn": lambda w: w["withdrawn"],
+        "kills of the watch": lambda w: w["kills"],
+        "missed, false or twice": lambda w: w["missed"] + w["false"] + w["twice"],
+        "states": lambda w: w["states"],
+        "differ": lambda w: w["states_differ"] + w["history_lacks"],
+        "median delay": lambda w: f"{w['median_delay_ms'] / 1000:.1f} s",
+        "longest": lambda w: f"{w['longest_delay_ms'] / 1000:.1f} s",
+    }
+    watched = [r for r in results if "watch" in r]
+    rows = [[r["release"], str(r["seed"]), *(str(of(r["watch"])) for of in figures.values())] for r in watched]
+    heads = ("Kafka", "seed", *figures)
+    return "\n".join(["### Drills under `watch`", "", *_table(heads, rows)]) if rows else ""
+
+
 def evidence_tables(results: Results) -> str:
     """Of drills by chance, by the evidence that they had: how much was decided and proven, and what open windows
     lack. The last capture is after the incident; results from before drills noted their number count nowhere."""
@@ -206,7 +269,10 @@ def renew(file: Path, results: Results) -> None:
     _, end, tail = rest.partition(_END)
     if not begin or not end:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
-    made = (make(results) for make in (league, evidence_tables, scenarios_table, commits, plans_table))
+    made = (
+        make(results)
+        for make in (league, evidence_tables, scenarios_table, commits, plans_table, ahead_table, watch_table)
+    )
     tables = "\n\n".join(filter(None, made))
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")
 

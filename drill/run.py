@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from drill.ahead import play_ahead
 from drill.chance import play_chance, play_outage
 from drill.client import client
 from drill.disks import small_disks
@@ -24,8 +25,9 @@ from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.scenario import Scenario
-from drill.score import OF_PLAN, Score, Wrong, score
+from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, score
 from drill.steps import Drill
+from drill.watched import FAULTS, compared, read_anew, watching
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
@@ -57,6 +59,14 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     if followed:
         scored.wrong += followed.wrong
     plan = {"plan": followed.as_json()} if followed else {}
+    scored.wrong += [
+        Wrong(AHEAD_WRONG, "-", f"{row['step']}: {text}") for row in drill.predicted for text in row["wrong"]
+    ]
+    if scenario.watch:
+        plan["watch"] = compared(out, drill.watch_kills)
+        scored.wrong += [
+            Wrong(WATCH_WRONG, "-", f"{name}: {plan['watch'][name]}") for name in FAULTS if plan["watch"][name]
+        ]
     result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
@@ -74,7 +84,9 @@ def _play(
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
-            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_outage)
+            drill = Drill(
+                scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_ahead, play_outage
+            )
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
                 drill.create(topic)
@@ -82,7 +94,8 @@ def _play(
             wait_for(
                 "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
             )
-            drill.play(scenario.steps)
+            with watching(drill) if scenario.watch else contextlib.nullcontext():
+                drill.play(scenario.steps)
             followed = follow(drill, folder, out / "lake-plan") if scenario.plan else None
             drill.heal()
             drill.describe()
@@ -91,6 +104,9 @@ def _play(
             drill.capture()
             if followed:
                 follow_carelessly(drill, followed)
+            if scenario.watch:
+                nodes.end()
+                read_anew(drill)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
     return drill, followed
@@ -110,7 +126,7 @@ def score_again(folder: Path) -> Row:
     for made in (*LAKES, WITHOUT_LOGS):
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
-    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAN]
+    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAY]
     result |= {**scored.as_json(), "commit": _commit()}
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return dict(result)
@@ -151,6 +167,7 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
+        **({"ahead": drill.predicted} if drill.predicted else {}),
         "journal": drill.journal,
     }
 

@@ -90,6 +90,7 @@ class Step(_Strict):
     clear: bool | None = None
     outage: int | None = Field(default=None, ge=1, le=4)
     random: int | None = Field(default=None, ge=1, le=60)
+    ahead: int | None = Field(default=None, ge=1, le=60)
 
     count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
@@ -125,8 +126,8 @@ class Step(_Strict):
         return self._actions()[0]
 
 
-# The fields of a step up to `random`; those after it are the actions' words.
-ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("random") + 1]
+# The fields of a step up to `ahead`; those after it are the actions' words.
+ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("ahead") + 1]
 
 
 class Expected(_Strict):
@@ -141,7 +142,8 @@ class Scenario(_Strict):
     """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
-    plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow)."""
+    plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
+    whether a `watch` runs beside it (drill.watched)."""
 
     name: str
     title: str
@@ -153,6 +155,7 @@ class Scenario(_Strict):
     log_dirs: int = Field(default=1, ge=1, le=4)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     plan: bool = False
+    watch: bool = False
     topics: dict[str, Topic]
     steps: list[Step]
     expected: Expected = Expected()

@@ -19,8 +19,10 @@ Row = dict[str, Any]
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
-OF_PLAN = (PLAN_LOST, PLAN_LEADERLESS)
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAN)
+AHEAD_WRONG, WATCH_WRONG = "wrong prediction", "wrong watch"
+# Known only while it was played: a new score keeps them.
+OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG)
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAY)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")

@@ -17,6 +17,8 @@ _LONG = ("journal", "windows")
 def append(scores: Path, result: Mapping[str, Any]) -> None:
     """Add a drill's line. result: what drill.run.play_and_score returns."""
     kept = {name: value for name, value in result.items() if name not in _LONG}
+    if "watch" in kept:
+        kept["watch"] = {name: value for name, value in kept["watch"].items() if name != "told"}
     with scores.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(kept) + "\n")
 

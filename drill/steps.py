@@ -53,7 +53,8 @@ def _has_ended(node: Node) -> bool:
 class Drill:
     """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
     between which it was asked. journal: (time, what was done). chance: plays so many faults by chance; outage: ends so
-    many brokers by chance."""
+    many brokers by chance; ahead: takes so many steps by chance, which `ahead` predicts (predicted: each with what was
+    wrong). watch_kills: how often the watch beside it was killed."""
 
     scenario: Scenario
     cluster: Cluster
@@ -63,10 +64,13 @@ class Drill:
     out: Path
     say: Callable[[str], None]
     chance: Callable[[Drill, int], None]
+    ahead: Callable[[Drill, int], None]
     outage: Callable[[Drill, int], None]
     captures: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
+    predicted: list[Row] = field(default_factory=list)
+    watch_kills: int = 0
 
     def note(self, text: str) -> None:
         self.journal.append((int(time.time() * 1000), text))
@@ -307,6 +311,12 @@ class Drill:
 
     def capture(self) -> None:
         path = self.out / f"capture-{len(self.captures) + 1}"
+        self.capture_to(path)
+        self.captures.append(path)
+        self.note(f"capture {path.name}")
+
+    def capture_to(self, path: Path) -> None:
+        """A capture of all nodes in a new folder."""
         targets = [Target(id=node.id, at="local:", path=str(node.home)) for node in self.cluster.nodes.values()]
         collect(targets, Wishes(), path, int(time.time() * 1000), lambda line: None)
         # All nodes share this machine; the drill says what their own machines' boot ids and uptimes would have been.
@@ -317,8 +327,6 @@ class Drill:
             told["uptime_s"] = int(told["captured_at"] / 1000 - node.booted_s)
         (path / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         (path / "SHA256SUMS").unlink()
-        self.captures.append(path)
-        self.note(f"capture {path.name}")
 
     def clear(self) -> None:
         """Nobody is frozen, cut off or without space, and all controllers run."""
@@ -368,4 +376,5 @@ _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "clear": lambda drill, _: drill.clear(),
     "outage": lambda drill, count: drill.outage(drill, count),
     "random": lambda drill, count: drill.chance(drill, count),
+    "ahead": lambda drill, count: drill.ahead(drill, count),
 }

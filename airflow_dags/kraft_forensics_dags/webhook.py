@@ -67,7 +67,9 @@ def pagerduty(event: Event) -> None:
 def alertmanager(event: Event) -> None:
     """POST to Alertmanager (URL: .../api/v2/alerts): the labels alertname, subject and severity; `clear` ends them."""
     now, is_clear = datetime.now(UTC), event["event"] == "clear"
-    name = "KraftForensicsFailure" if event["event"] == "failure" else "KraftForensicsFindings"
+    name = {"failure": "KraftForensicsFailure", "alarm": "KraftForensicsAlarm"}.get(
+        event["event"], "KraftForensicsFindings"
+    )
     alert: Event = {"endsAt": (now if is_clear else now + _LASTS).isoformat()}
     if not is_clear:
         alert["annotations"] = {"summary": _lines(event)[0], "description": "\n".join(_lines(event))}
@@ -93,6 +95,8 @@ def _lines(event: Event) -> list[str]:
 def _severity(event: Event) -> str:
     if event["event"] == "failure":
         return "error"
+    if event["event"] == "alarm":
+        return _OF_FINDINGS[0 if event["kind"] == "unclean_election" else 1]
     return _OF_FINDINGS[0 if event["loss"]["acks_all_min"] else 1]
 
 

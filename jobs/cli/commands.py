@@ -1,7 +1,7 @@
 """The commands. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
-Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on, 4 quality failed, 5 the lake is of
-a newer release, 130 Ctrl-C, 143 SIGTERM.
+Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on (`ahead`: not safe), 4 quality failed, 5 the
+lake is of a newer release, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from jobs.console.version import tool_version
 # The groups of `--help`, in its order.
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
+    "Live": (alarm_commands.watch, question_commands.ahead),
     "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
     "Results": (
         stage_commands.report,

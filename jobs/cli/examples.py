@@ -67,6 +67,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics whatif --lake lake --strategy balanced",
         "kraft-forensics whatif --lake lake --min-isr 2 --no-unclean --topic orders",
     ),
+    "ahead": (
+        "kraft-forensics ahead --stop 3 --lake lake",
+        "kraft-forensics ahead --set min.insync.replicas=1 --topic orders --lake lake",
+        "kraft-forensics ahead --restart-all --lake lake --format json",
+    ),
+    "watch": (
+        "kraft-forensics watch /var/lib/kafka/__cluster_metadata-0 --into watch",
+        "kraft-forensics watch copies/3000 copies/3001 copies/3002 --hook kraft_forensics_dags.webhook:slack",
+    ),
     "sql": (
         "kraft-forensics sql \"select * from findings where verdict = 'proven'\" --lake lake",
         "kraft-forensics sql 'select * from loss_by_topic' --lake lake",

@@ -94,10 +94,10 @@ def read_changes(
     for rows in read_bucket(storage, parts[RECORDS], _COLUMNS, bucket, TABLES[RECORDS].topics):
         rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
         rows = rows.filter(pc.greater_equal(rows["offset"], from_offset)) if from_offset >= 0 else rows
-        found.append(_changes(_surviving(rows, state), "log"))
+        found.append(changes_from(_surviving(rows, state), "log"))
     columns = (*_COLUMNS, "snapshot_end_offset", "snapshot_epoch")
     for rows in read_bucket(storage, parts[SNAPSHOTS], columns, bucket, TABLES[SNAPSHOTS].topics):
-        found += [_changes(base, "checkpoint") for base in _bases(rows, state, from_offset)]
+        found += [changes_from(base, "checkpoint") for base in _bases(rows, state, from_offset)]
     return pa.concat_tables(found)
 
 
@@ -142,7 +142,7 @@ def _bases(rows: pa.Table, state: ClusterState, from_offset: int) -> Iterator[pa
         yield base
 
 
-def _changes(records: pa.Table, origin: str) -> pa.Table:
+def changes_from(records: pa.Table, origin: str) -> pa.Table:
     """Records with a partition_change as schemas.CHANGES rows."""
     change = records["partition_change"]
     columns = {field.name: pc.struct_field(change, field.name) for field in change.type}

@@ -140,6 +140,13 @@ def register(session: SparkSession) -> None:
     session.dataSource.register(_FilteredKraftDataSource)
 
 
+def read_rows(places: Sequence[str], **given: str) -> pa.Table:
+    """The rows of some places without Spark; given: options of the source. Files are read one after the other."""
+    options = _options({**given, "paths": json.dumps([*places])}, spark_schema(_SCHEMA))
+    splits = (split for file in _files(options) for split in _splits(file, options))
+    return pa.Table.from_batches((batch for split in splits for batch in _read(split, options)), _SCHEMA)
+
+
 def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     known = {name.lower(): name for name in ("path", "paths", *_OPTIONS)}
     if unknown := sorted(name for name in given if name.lower() not in known):

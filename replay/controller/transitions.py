@@ -165,9 +165,10 @@ class Bucket:
     def _recovery(self, rows: Array) -> Array:
         return np.where(self.states.recovering[rows], RECOVERING, RECOVERED)
 
-    def cases_at(self, rows: Array) -> Cases:
-        """The states that some rows made, with the configs, features and brokers right after them."""
-        after = self.offset[rows] + 1
+    def cases_at(self, rows: Array, at: Array | None = None) -> Cases:
+        """The states that some rows made, with the configs, features and brokers right after them, or right before
+        later offsets (at)."""
+        after = self.offset[rows] + 1 if at is None else at
         return self._cases(rows, self.directory_codes_at(rows), self.configs(rows, after), after)
 
     def brokers_known(self, transitions: Transitions) -> Array:

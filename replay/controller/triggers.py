@@ -28,6 +28,11 @@ UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
 ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
 REASSIGNMENT, CANCELLED_REASSIGNMENT = "reassignment", "cancelled_reassignment"
 DIRECTORY_ASSIGNMENT, OFFLINE_DIRECTORY_ASSIGNMENT = "directory_assignment", "offline_directory_assignment"
+# What of_broker takes.
+OF_BROKERS = (
+    *(events.FENCE, events.CONTROLLED_SHUTDOWN, events.UNFENCE, events.UNREGISTER),
+    *(UNCLEAN_RESTART, CLEAN_RESTART),
+)
 SHOWN_BY_ITSELF, SHOWN_BY_FOLLOWING, SHOWN_BY_PRECEDING = range(3)
 
 
@@ -184,6 +189,19 @@ def restarted(cases: Cases, broker: Array) -> Cases:
 def added(cases: Cases, broker: Array) -> Cases:
     """Each case's broker may lead from now on."""
     return replace(cases, acceptable=join(cases.acceptable, broker[:, None]))
+
+
+def of_broker(trigger: str, cases: Cases, broker: Array) -> tuple[Cases, Array]:
+    """(input of PartitionChangeBuilder, mask of the partitions that are concerned) for an event of each case's broker:
+    a fence, controlled shutdown, restart, unfence or unregistration."""
+    in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
+    if trigger == UNCLEAN_RESTART:
+        # Without ELR the controller treats every restart alike.
+        inputs = where_cases(cases.elr_enabled, restarted(cases, broker), removed(cases, broker))
+        return inputs, in_isr | (in_elr & cases.elr_enabled)
+    if trigger == events.UNFENCE:
+        return added(cases, broker), cases.leader < 0
+    return removed(cases, broker), in_isr | in_elr if trigger == events.UNREGISTER else in_isr
 
 
 def with_election(cases: Cases, election: int) -> Cases:

@@ -36,20 +36,18 @@ from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
     ALTER_PARTITION,
     CANCELLED_REASSIGNMENT,
-    CLEAN_RESTART,
     DIRECTORY_ASSIGNMENT,
+    OF_BROKERS,
     PREFERRED_ELECTION,
     REASSIGNMENT,
     UNCLEAN_ELECTION,
-    UNCLEAN_RESTART,
     Recorded,
-    added,
     altered,
     cancelled,
     joined,
+    of_broker,
     reassigned,
     removed,
-    restarted,
     take,
     where_cases,
     with_election,
@@ -229,21 +227,12 @@ class _Simulation:
         """(input of PartitionChangeBuilder, mask of the partitions that the trigger concerns)."""
         usual = replace(cases, election=np.where(self.allowed[steps], ELECT_UNCLEAN, ELECT_ONLINE))
         broker, led = self.steps.broker[steps], cases.leader >= 0
-        in_isr, in_elr = has(cases.isr, broker), has(cases.elr, broker)
         everyone = np.ones(len(steps), dtype=bool)
-        if trigger == UNCLEAN_RESTART:
-            # Without ELR the controller treats every restart alike.
-            inputs = where_cases(cases.elr_enabled, restarted(usual, broker), removed(usual, broker))
-            return inputs, in_isr | (in_elr & cases.elr_enabled)
-        if trigger in (events.FENCE, events.CONTROLLED_SHUTDOWN, CLEAN_RESTART):
-            return removed(usual, broker), in_isr
-        if trigger == events.UNREGISTER:
-            return removed(usual, broker), in_isr | in_elr
+        if trigger in OF_BROKERS:
+            return of_broker(trigger, usual, broker)
         if trigger == events.DIRECTORY_OFFLINE:
             lost = is_in(cases.replicas, broker[:, None]) & ~self._online(cases, steps)
-            return removed(usual, broker), in_isr & lost.any(axis=1)
-        if trigger == events.UNFENCE:
-            return added(usual, broker), ~led
+            return removed(usual, broker), has(cases.isr, broker) & lost.any(axis=1)
         if trigger == PREFERRED_ELECTION:
             return with_election(cases, ELECT_PREFERRED), led
         if trigger == UNCLEAN_ELECTION:

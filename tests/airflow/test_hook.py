@@ -158,6 +158,16 @@ def test_alertmanager_ends_what_it_began(server: HTTPServer, monkeypatch: pytest
     assert failed["labels"]["alertname"] == "KraftForensicsFailure"
 
 
+@pytest.mark.parametrize("name", ["slack", "pagerduty", "alertmanager"])
+def test_an_alarm_of_a_watch_is_sent_as_it_is(server: HTTPServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    alarm = {"cluster": "alpha", "lake": "watch", "kind": "unclean_election", "text": "broker 2 was elected"}
+    (message,) = sent(server, name, monkeypatch, "alarm", **alarm)
+    assert "broker 2 was elected" in str(message)
+    assert "critical" in str(message) or name == "slack"
+    (other,) = sent(server, name, monkeypatch, "alarm", **alarm | {"kind": "one_left"})
+    assert "warning" in str(other) or name == "slack"
+
+
 @pytest.mark.parametrize(
     "url",
     [

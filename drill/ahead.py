@@ -1,0 +1,200 @@
+"""Steps by chance that `ahead` predicts before they are taken, compared with what Kafka's controller then writes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from drill.client import ClientError
+from drill.nodes import BROKERS, CLUSTER_ID, wait_for
+from drill.scenario import Step as Played
+from drill.steps import Drill, name_of
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
+from jobs.queries.ahead import Answer, ahead
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
+from replay.controller.profiles import profile_of
+from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, Step
+
+Row = dict[str, Any]
+_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "end_offset", "removed")
+# Beyond a session until a broker is fenced, and until the controller has written what follows from a step.
+_FENCED_S, _WRITTEN_S, _SETTLE_S = 2.0, 1.0, 30.0
+# unclean.leader.election.interval.ms of a drill, and a little more.
+_SWEPT_S = 7.0
+
+
+def play_ahead(drill: Drill, count: int) -> None:
+    """Take so many steps. Each is asked about first; wrong predictions are in drill.predicted."""
+    unclean_stops: set[int] = set()
+    flagged: dict[str, int | None] = {}
+    while len(drill.predicted) < count:
+        _churn(drill, unclean_stops)
+        _wait_until_in_sync(drill)
+        lake = _lake(drill)
+        states = _states(lake)
+        step = _choose(drill, states)
+        answer = ahead(lake, CLUSTER_ID, [step], False, load_settings())
+        drill.note(f"ahead {step}: {'safe' if answer.safe else 'not safe'}")
+        _take(drill, step)
+        then = _states(_lake(drill))
+        rows = _rows_that_hold(answer, drill.cluster.jars.name, unclean_stops)
+        wrong = list(_differences(step, states, then, rows))
+        if step.kind == START:
+            unclean_stops.discard(step.broker)
+        for name, row in rows.items():
+            if UNCLEAN in row["effects"]:
+                flagged[name] = row["loss_max"]
+        lost = _lost(drill) if step.kind != STOP else {}
+        wrong += [
+            f"{name} lost {n} records, which nothing predicted" for name, n in lost.items() if name not in flagged
+        ]
+        for name, most in flagged.items():
+            if most is not None and lost.get(name, 0) > most:
+                wrong.append(f"{name} lost {lost[name]} records, not at most {most}")
+        for text in wrong:
+            drill.note(f"ahead was wrong: {text}")
+        drill.predicted.append(
+            {
+                "step": str(step),
+                "safe": answer.safe,
+                "open": any(row["condition"] for row in answer.rows),
+                "changed": len(rows),
+                "unclean": sum(UNCLEAN in row["effects"] for row in rows.values()),
+                "lost": lost,
+                "wrong": wrong,
+            }
+        )
+
+
+def _lake(drill: Drill) -> Lake:
+    """A lake of what all nodes have now; that of the step before is removed."""
+    from jobs.pipeline import Pipeline
+
+    for folder in (capture := drill.out / "now", root := drill.out / "lake-now"):
+        shutil.rmtree(folder, ignore_errors=True)
+    drill.capture_to(capture)
+    pipeline = Pipeline(str(root), [str(capture)], engine_name="local")
+    pipeline.ingest()
+    pipeline.replay()
+    return Lake(Path(root))
+
+
+def _states(lake: Lake) -> dict[str, Row]:
+    rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
+    return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
+
+
+def _up(drill: Drill) -> list[int]:
+    return [broker for broker in BROKERS if drill.cluster.nodes[broker].runs]
+
+
+def _churn(drill: Drill, unclean_stops: set[int]) -> None:
+    """Records, and sometimes a broker that is killed."""
+    led = [name_of(row) for row in drill.partitions() if row["leader"] > 0]
+    enough = [name for name in led if drill.rng.random() < 0.5]
+    try:
+        if enough:
+            drill.play([Played(produce=enough, count=5)])
+    except ClientError as error:
+        drill.note(f"refused: {error}")
+    if len(_up(drill)) > 2 and drill.rng.random() < 0.25:
+        broker = drill.rng.choice(_up(drill))
+        drill.play([Played(kill=[broker])])
+        unclean_stops.add(broker)
+        time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+
+
+def _wait_until_in_sync(drill: Drill) -> None:
+    up = set(_up(drill))
+
+    def settled() -> bool:
+        rows = drill.partitions()
+        return bool(rows) and all(set(r["isr"]) == up & set(r["replicas"]) for r in rows if r["leader"] >= 0)
+
+    wait_for("the replicas that run are in sync", settled, _SETTLE_S)
+
+
+def _choose(drill: Drill, states: Mapping[str, Row]) -> Step:
+    rng, up = drill.rng, _up(drill)
+    down = [broker for broker in BROKERS if broker not in up]
+    topic = rng.choice(sorted(drill.scenario.topics))
+    dead = [row for row in states.values() if row["leader"] < 0]
+    row = rng.choice(dead if dead and rng.random() < 0.7 else list(states.values()))
+    able = [broker for broker in row["replicas"] if broker in up] or row["replicas"]
+    elected = able[0] if row["leader"] < 0 else row["replicas"][0]
+    choices: list[tuple[int, Callable[[], Step]]] = [
+        (5 if len(up) > 1 else 0, lambda: Step(STOP, rng.choice(up))),
+        (5 if down else 0, lambda: Step(START, rng.choice(down))),
+        (2, lambda: Step(SET, topic=topic, key=MIN_ISR, value=str(rng.choice((1, 2, 3))))),
+        (1, lambda: Step(SET, topic=topic, key=UNCLEAN_LEADER_ELECTION, value=rng.choice(("true", "false")))),
+        (3, lambda: Step(ELECT, elected, row["topic"], row["partition"])),
+    ]
+    (make,) = rng.choices([make for _, make in choices], [weight for weight, _ in choices])
+    return make()
+
+
+def _take(drill: Drill, step: Step) -> None:
+    wait_s = _WRITTEN_S
+    if step.kind == STOP:
+        drill.play([Played(stop=[step.broker])])
+    elif step.kind == START:
+        drill.play([Played(start=[step.broker])])
+    elif step.kind == SET:
+        drill.play([Played(set=f"{step.key}={step.value}", topic=step.topic)])
+        wait_s = _SWEPT_S if step.key == UNCLEAN_LEADER_ELECTION else _WRITTEN_S
+    else:
+        name = f"{step.topic}-{step.partition}"
+        leaderless = drill.state(name)["leader"] < 0
+        try:
+            drill.play([Played(elect=[name], type="UNCLEAN" if leaderless else "PREFERRED")])
+        except ClientError as error:  # what it refuses changes nothing
+            drill.note(f"refused: {error}")
+    time.sleep(wait_s)
+
+
+def _rows_that_hold(answer: Answer, release: str, unclean_stops: set[int]) -> dict[str, Row]:
+    """The predictions by partition under the condition that is true: the drill knows the release and who was killed."""
+    profile = profile_of(release)
+    assert profile is not None
+    kept = {}
+    for row in answer.rows:
+        words = (row["condition"] or "").split(", ")
+        rules = [word for word in words if word.startswith("the rules of")]
+        ways = [word for word in words if word.startswith("broker ")]
+        true = [f"broker {b} stopped uncleanly" for b in unclean_stops]
+        if rules and rules != [f"the rules of {profile.name}"]:
+            continue
+        if all(
+            (way in true) if way.endswith("uncleanly") else way.replace("cleanly", "uncleanly") not in true
+            for way in ways
+        ):
+            kept[name_of(row)] = row
+    return kept
+
+
+def _differences(
+    step: Step, states: Mapping[str, Row], then: Mapping[str, Row], rows: Mapping[str, Row]
+) -> Sequence[str]:
+    """What of the states after a step is not as predicted: leaders; ISR and ELR, too, where no replica comes back."""
+    found = []
+    for name, state in then.items():
+        wanted = rows.get(name, states[name])
+        names = ("leader",) if step.kind == START else ("leader", "isr", "elr")
+        seen, said = ({n: _plain(of[n]) for n in names} for of in (state, wanted))
+        if seen != said:
+            found.append(f"{name} has {seen}, predicted was {said}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, list) else value
+
+
+def _lost(drill: Drill) -> dict[str, int]:
+    """By partition, all records acknowledged with acks=all that are lost so far."""
+    drill.read_topics(drill.scenario.topics)
+    return {drill.ledger.name(place): len(records) for place, records in drill.ledger.lost().items()}

@@ -1,0 +1,112 @@
+"""A `watch` beside a drill: it follows the three controllers' own logs, is killed at random and started again.
+
+In the end its tables are compared with those of a watch that reads the same logs in one go, and with a run's
+partition_history.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from drill.errors import DrillError
+from drill.nodes import CLUSTER_ID, CONTROLLERS, until_this_ends
+from drill.steps import Drill
+from jobs.lake.lake import Lake
+from jobs.watch.tables import ALARMS, STATES, WatchTables
+from replay.live import PLAN_CHANGED
+
+Row = dict[str, Any]
+# What must be 0.
+FAULTS = ("missed", "false", "twice", "states_differ", "history_lacks")
+WATCHED, ANEW = "watch", "watch-anew"
+_LEAST_S, _MOST_S, _DOWN_S, _END_S, _ONCE_S = 60.0, 120.0, 5.0, 60.0, 180.0
+_COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
+
+
+@contextlib.contextmanager
+def watching(drill: Drill) -> Iterator[None]:
+    """Watch while something is played. Errors: DrillError if the watch ends by itself."""
+    done, problems = threading.Event(), list[str]()
+    pauses = [drill.rng.uniform(_LEAST_S, _MOST_S) for _ in range(100)]
+    thread = threading.Thread(target=_keep, args=(drill, done, pauses, problems))
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    if problems:
+        raise DrillError(f"watch ended by itself: {problems[0]}")
+
+
+def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float], problems: list[str]) -> None:
+    log = drill.out / "watch.log"
+    for pause_s in pauses:
+        with log.open("ab") as out:
+            process = subprocess.Popen(_command(drill, WATCHED), stdout=out, stderr=out, start_new_session=True)
+        ended = done.wait(pause_s)
+        if process.poll() is not None:
+            problems.append(log.read_text(errors="replace").strip().splitlines()[-1])
+            return
+        process.send_signal(signal.SIGTERM if ended else signal.SIGKILL)
+        process.wait(_END_S)
+        if ended:
+            return
+        drill.note("kill the watch")
+        drill.watch_kills += 1
+        done.wait(_DOWN_S)
+
+
+def _command(drill: Drill, into: str, *more: str) -> list[str]:
+    logs = [str(drill.cluster.nodes[node].home / "data" / "__cluster_metadata-0") for node in CONTROLLERS]
+    words = ["-m", "jobs.cli", "watch", *logs, "--into", str(drill.out / into), "--format", "json", *more]
+    return [*until_this_ends(), sys.executable, *words]
+
+
+def read_anew(drill: Drill) -> None:
+    """Once all nodes have ended: let the watch catch up, and another one read everything in one go. Errors:
+    DrillError."""
+    for into in (WATCHED, ANEW):
+        done = subprocess.run(_command(drill, into, "--once"), capture_output=True, text=True, timeout=_ONCE_S)
+        if done.returncode:
+            raise DrillError(f"watch --once: {done.stderr.strip().splitlines()[-1]}")
+
+
+def compared(out: Path, kills: int) -> Row:
+    """What the watch told, and how it differs from one that read everything in one go, and from the run."""
+    watched, anew = (WatchTables(out / name, "") for name in (WATCHED, ANEW))
+    alarms = sorted(watched.rows(ALARMS), key=lambda a: a["seen_ms"])
+    ids = [
+        {(a["alarm_id"], a["kind"]) for a in of if a["kind"] != PLAN_CHANGED and a["status"] == "stands"}
+        for of in (alarms, anew.rows(ALARMS))
+    ]
+    gone = {(a["alarm_id"], a["kind"]) for a in alarms if a["status"] == "withdrawn"}
+    states = [_states(tables.rows(STATES)) for tables in (watched, anew)]
+    history = _states(Lake(out / "lake").rows("partition_history", CLUSTER_ID, _COMPARED))
+    delays = [a["seen_ms"] - a["timestamp_ms"] for a in alarms if a["timestamp_ms"] is not None]
+    return {
+        "kills": kills,
+        "alarms": len(alarms),
+        "withdrawn": len(gone),
+        "missed": len(ids[1] - ids[0]),
+        "false": len(ids[0] - ids[1] - gone),
+        "twice": len(alarms) - len({(a["alarm_id"], a["status"]) for a in alarms}),
+        "states": len(states[0]),
+        "states_differ": len(set(states[0]) ^ set(states[1])) + abs(len(states[0]) - len(states[1])),
+        "history_lacks": len(set(history) - set(states[0])),
+        "median_delay_ms": round(median(delays)) if delays else None,
+        "longest_delay_ms": max(delays, default=None),
+        "told": [{n: a[n] for n in ("seen_ms", "timestamp_ms", "kind", "topic", "partition", "text")} for a in alarms],
+    }
+
+
+def _states(rows: Sequence[Row]) -> list[str]:
+    return [repr([row[name] for name in _COMPARED]) for row in rows]

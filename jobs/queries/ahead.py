@@ -1,0 +1,255 @@
+"""`ahead`: what steps that are not taken yet would do, from a lake's newest state (replay/whatif/ahead.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
+from jobs.config.settings import Settings
+from jobs.console.output import utc
+from jobs.detect.inputs import judging_inputs
+from jobs.lake.lake import Lake
+from replay.arrow import schemas
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, is_usable
+from replay.cluster.facts import ClusterFacts
+from replay.controller.transitions import Bucket
+from replay.offsets.partition_rows import evidence_of
+from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
+from replay.whatif.ahead import (
+    ELECT,
+    NO_CONTROLLER,
+    SET,
+    START,
+    STOP,
+    UNCLEAN,
+    Branch,
+    Now,
+    Step,
+    after,
+    branches,
+    is_safe,
+    loss_bound,
+    newest,
+    restart_order,
+    rows_of,
+    stopped_cleanly,
+)
+
+Row = dict[str, Any]
+_STATE = pc.field("end_offset").is_null() & ~pc.field("removed")
+
+
+class AheadError(KraftForensicsError):
+    """A step that cannot be asked about."""
+
+
+@dataclass
+class Answer:
+    """rows: replay.whatif.ahead.AHEAD. offset, timestamp_ms: of the metadata log's newest record, after which nothing
+    is known. order: of a rolling restart, None if it was not asked for; stuck: broker -> what its stop would do.
+    unknown: code -> what the evidence does not say. notes: about steps that change nothing."""
+
+    cluster_id: str
+    offset: int
+    timestamp_ms: int | None
+    steps: list[str]
+    rows: list[Row] = field(default_factory=list)
+    order: list[int] | None = None
+    stuck: dict[int, list[Row]] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def safe(self) -> bool:
+        return not self.stuck and NO_CONTROLLER not in self.unknown and all(is_safe(r["effects"]) for r in self.rows)
+
+
+def parse_set(text: str, topic: str | None) -> Step:
+    """`min.insync.replicas=1`. Errors: AheadError."""
+    key, _, value = (part.strip() for part in text.partition("="))
+    if key not in (MIN_ISR, UNCLEAN_LEADER_ELECTION):
+        raise AheadError(f"--set {text!r}: only {MIN_ISR} and {UNCLEAN_LEADER_ELECTION} change who may lead")
+    value = value.lower()
+    if not (value in ("true", "false") if key != MIN_ISR else is_usable(key, value) and int(value) > 0):
+        raise AheadError(f"--set {text!r}: {value!r} is no value of {key}")
+    return Step(SET, topic=topic, key=key, value=value)
+
+
+def parse_elect(text: str) -> Step:
+    """`topic-0=2`. Errors: AheadError."""
+    found = re.fullmatch(r"(.+)-(\d+)=(\d+)", text)
+    if not found:
+        raise AheadError(f"--elect {text!r}: expected PARTITION=BROKER, e.g. orders-0=2")
+    return Step(ELECT, int(found[3]), found[1], int(found[2]))
+
+
+def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, settings: Settings) -> Answer:
+    """What the steps would do, in order. restart_all: also find an order to restart all brokers. Errors: AheadError for
+    a broker, topic or partition that the newest state lacks, or without a state."""
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    state, facts = judging_inputs(lake, cluster, settings, clocks)
+    bucket = Bucket(lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, _STATE), facts)
+    now, configs = newest(bucket), facts.known_configs()
+    if not len(now.names):
+        raise AheadError(f"{lake.root}: no state of a partition. Run `kraft-forensics replay` first.")
+    _check(steps, now, facts)
+    answer = Answer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
+    answer.notes = list(_idle(steps, now.active))
+    quorum = (lake.rows("quorum_history", cluster, ("offset", "leader_id", "voters")) or [{}])[-1]
+    voters = frozenset(quorum.get("voters") or ())
+    timelines = configs.min_isr, configs.unclean
+    possible = branches(bucket, steps)
+    found = {branch: list(_played(now, steps, branch, possible, voters, timelines, answer)) for branch in possible}
+    answer.rows = _merged(found, answer.steps)
+    if restart_all:
+        brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
+        given = branches(bucket, [Step(START, broker) for broker in brokers if broker not in now.active])
+        nows = [(now, branch) for branch in given]
+        answer.order, answer.stuck = restart_order(nows, brokers, quorum.get("leader_id") or -1, timelines)
+    _bound(lake, cluster, bucket, now, answer)
+    answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
+    if voters & {s.broker for s in steps if s.kind == STOP} or (restart_all and voters & set(answer.order or ())):
+        answer.unknown["quorum"] = "whether the other controllers run: a broker that stops is one of them"
+    return answer
+
+
+def _check(steps: Sequence[Step], now: Now, facts: ClusterFacts) -> None:
+    places = set(zip(now.names["topic"].to_pylist(), now.names["partition"].to_pylist(), strict=True))
+    topics, brokers = {topic for topic, _ in places}, set(facts.brokers.states)
+    for step in steps:
+        if step.kind == ELECT and (step.topic, step.partition) not in places:
+            raise AheadError(f"no partition {step.topic}-{step.partition} in the newest state")
+        if step.kind == SET and step.topic is not None and step.topic not in topics:
+            raise AheadError(f"no topic {step.topic!r} in the newest state")
+        if step.kind != SET and step.broker not in brokers:
+            known = ", ".join(map(str, sorted(brokers)))
+            raise AheadError(f"no broker {step.broker} is registered; the metadata log knows {known or 'none'}")
+
+
+def _idle(steps: Sequence[Step], active: frozenset[int]) -> Iterator[str]:
+    """A sentence about each stop and start that changes nothing."""
+    for step in (s for s in steps if s.kind in (STOP, START)):
+        if (step.broker in active) == (step.kind == START):
+            known = "may lead already" if step.kind == START else "has stopped already"
+            yield f"broker {step.broker} {known}: '{step}' changes nothing"
+        active = active | {step.broker} if step.kind == START else active - {step.broker}
+
+
+def _played(
+    now: Now,
+    steps: Sequence[Step],
+    branch: Branch,
+    possible: Sequence[Branch],
+    voters: frozenset[int],
+    configs: Any,
+    answer: Answer,
+) -> Iterator[Row]:
+    stopped: set[int] = set()
+    for step in steps:
+        stopped = (stopped | {step.broker} if step.kind == STOP else stopped - {step.broker}) & voters
+        if voters and len(stopped) > (len(voters) - 1) // 2:
+            answer.unknown[NO_CONTROLLER] = (
+                f"after '{step}' no majority of the controllers {sorted(voters)} runs: nobody is elected, and nothing "
+                "of the steps after it is predicted"
+            )
+            return
+        then = after(now, step, branch, configs)
+        yield from rows_of(now, then, step, _condition(branch, possible))
+        now = then
+
+
+def _condition(branch: Branch, possible: Sequence[Branch]) -> str | None:
+    """What distinguishes a branch from the other possible ones."""
+    words = []
+    if len({b.profile.name for b in possible}) > 1:
+        words.append(f"the rules of {branch.profile.name}")
+    for broker in sorted(frozenset().union(*(b.unclean for b in possible))):
+        words.append(f"broker {broker} stopped {'uncleanly' if broker in branch.unclean else 'cleanly'}")
+    return ", ".join(words) or None
+
+
+def _merged(found: dict[Branch, list[Row]], steps: Sequence[str]) -> list[Row]:
+    """The rows of all branches; those that every branch has, once and without a condition."""
+
+    def key(row: Row) -> str:
+        return repr({**row, "condition": None})
+
+    shared = set.intersection(*({key(row) for row in rows} for rows in found.values())) if found else set()
+    rows: dict[str, Row] = {}
+    for row in (r for of in found.values() for r in of):
+        own = {**row, "condition": None} if key(row) in shared else row
+        rows[repr(own)] = own
+    places = [(steps.index(r["step"]), r["topic"], r["partition"], r["condition"] or "") for r in rows.values()]
+    return [row for _, row in sorted(zip(places, rows.values(), strict=True), key=lambda pair: pair[0])]
+
+
+def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: Answer) -> None:
+    """Set loss_max of elections from outside ISR and ELR where log ends bound it."""
+    wanted = [r for r in answer.rows if UNCLEAN in r["effects"] and r["recorded_leader"] < 0]
+    if not wanted:
+        return
+    topics = pc.field("topic").isin(sorted({r["topic"] for r in wanted}))
+    lifetimes = lifetimes_of(lake.read("partition_history", cluster, LIFETIME_COLUMNS, topics))
+    offsets = with_topic_ids(lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, topics), lifetimes)
+    numbers = {
+        place: i
+        for i, place in enumerate(
+            zip(now.names["topic_id"].to_pylist(), now.names["partition"].to_pylist(), strict=True)
+        )
+    }
+    evidence = evidence_of(bucket.history, bucket.states, offsets, np.unique(bucket.states.key))
+    for row in wanted:
+        at = numbers[row["topic_id"], row["partition"]]
+        known = now.cases.last_known_elr[at]
+        holder = int(known[0])
+        if now.cases.leader[at] >= 0 or not stopped_cleanly(bucket.facts.brokers.states.get(holder, [])):
+            continue
+        since_ms = now.names["timestamp_ms"][at].as_py()
+        row["loss_max"] = loss_bound(
+            evidence[int(bucket.states.key[at])], holder, row["leader"], since_ms, bucket.facts.clock
+        )
+
+
+def _unknown(answer: Answer, bucket: Bucket, steps: Sequence[Step], restart_all: bool) -> Iterator[tuple[str, str]]:
+    """(code, sentence) of what the evidence cannot say and the answer depends on."""
+    at = f"metadata offset {answer.offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
+    yield "after_log_end", f"the newest state is that of {at}: what happened after that is not in it"
+    yield (
+        "unreported_stop",
+        "a broker that stopped or hangs counts as alive until its session ends "
+        f"({bucket.facts.session_timeout_ms} ms, {bucket.facts.session_timeout_source}) and the controller fences it",
+    )
+    yield (
+        "follower_lag",
+        "a follower that has stopped fetching counts as in sync until its leader reports it (replica.lag.time.max.ms)",
+    )
+    names = bucket.profiles.at(answer.offset)
+    if len(names) > 1:
+        yield "release", f"the controller's release is not known: it may have the rules of {', '.join(names)}"
+    if not bucket.configs(
+        np.arange(len(bucket.history)), np.full(len(bucket.history), answer.offset + 1)
+    ).min_isr_known.all():
+        yield (
+            MIN_ISR,
+            "min.insync.replicas of some topics is assumed to be Kafka's default: no controller's file was captured",
+        )
+    if any(step.kind == START for step in steps) or restart_all:
+        yield "restart", "whether a broker that comes back still has the end of its logs: it may have stopped uncleanly"
+    if any(UNCLEAN in r["effects"] and r["loss_max"] is None for r in answer.rows):
+        yield "log_ends", "log ends that bound what an election from outside ISR and ELR loses"
+
+
+def effect_counts(answer: Answer) -> dict[str, int]:
+    """Effect -> how many partitions have it, in any branch and step."""
+    found = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
+    counts: dict[str, int] = {}
+    for effect, *_ in sorted(found):
+        counts[effect] = counts.get(effect, 0) + 1
+    return counts

@@ -1,0 +1,279 @@
+"""Each batch of the stream -> new states and alarms, and what is kept for the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.errors import KraftForensicsError
+from jobs.incident.plan import WANTED, states_that_wait
+from jobs.replay.buckets import changes_from
+from jobs.watch.tables import ALARMS, COMMITTED, STANDS, STATES, UNCOMMITTED, UNKNOWN, WITHDRAWN, WatchTables
+from replay.arrow.schemas import CHANGES
+from replay.cluster.state import CLUSTER_TYPES
+from replay.incident.start_order import start_order
+from replay.live import ALARMS as ALARM_COLUMNS
+from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
+
+Row = dict[str, Any]
+Tell = Callable[[Row], None]
+_FORMAT = 1
+_TIDY_EVERY = 300  # batches
+_BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
+
+
+class WatchError(KraftForensicsError):
+    """What is followed cannot be followed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a restart needs. batch: of the stream, the last one that was processed; generation: how often the stream was
+    begun anew. waiting: rows of an open transaction. ends: folder -> (epoch, offset) of its log's last record. voters:
+    how many there are; 0: not known. plan: the order of starts that was told last. unsettled: some rows are uncommitted
+    so far."""
+
+    live: Live
+    generation: int = 0
+    batch: int = -1
+    waiting: pa.Table | None = None
+    ends: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    voters: int = 0
+    plan: tuple[int, ...] = ()
+    unsettled: bool = False
+
+
+class Follower:
+    """folder: of the watch. reread: returns all rows of the log before an offset, for a log that was cut off. tell: is
+    called for each alarm, before its row is written; only if the process dies within that, it is called again."""
+
+    def __init__(self, folder: Path, live: Live, reread: Callable[[int], pa.Table], tell: Tell) -> None:
+        self.folder, self.begun, self.reread, self.tell = folder, live, reread, tell
+        self._file, self._told = folder / "kept.pickle", folder / "told.jsonl"
+        self.kept = self._read() or Kept(live)
+        self.tables = WatchTables(folder, "watch")
+
+    def _read(self) -> Kept | None:
+        try:
+            form, kept = pickle.loads(self._file.read_bytes())
+        except FileNotFoundError:
+            return None
+        if form != _FORMAT:
+            raise WatchError(f"{self._file}: of another release. Give --into another folder, or remove this one.")
+        return kept if isinstance(kept, Kept) else None
+
+    def _write(self, kept: Kept) -> None:
+        new = self._file.with_suffix(".new")
+        with new.open("wb") as file:
+            pickle.dump((_FORMAT, kept), file, protocol=pickle.HIGHEST_PROTOCOL)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._file)
+        self._told.unlink(missing_ok=True)
+        self.kept = kept
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / f"checkpoint-{self.kept.generation}"
+
+    def begin_anew(self) -> None:
+        """A file was cut off: the stream reads all files again. What was read before is known by its offset; a batch
+        that was written, and not noted, comes in other batches."""
+        for name in (STATES, ALARMS):
+            self.tables.delete(name, self.kept.live.position)
+        self._write(replace(self.kept, generation=self.kept.generation + 1, batch=-1))
+
+    def process(self, rows: pa.Table, batch: int) -> None:
+        """One batch of the stream: rows of `kraft`, of every folder that is followed."""
+        kept = self.kept
+        if batch <= kept.batch:
+            return  # the process died after this batch and before Spark had noted that
+        damaged = rows.filter(rows["_corrupt_record"].is_valid())
+        for text in damaged["_corrupt_record"].to_pylist():
+            raise WatchError(f"{text}. A log that cannot be read cannot be followed.")
+        rows = rows.filter(rows["snapshot_end_offset"].is_null())
+        ends = {**kept.ends, **_ends(rows)}
+        rows = rows if kept.waiting is None else pa.concat_tables([kept.waiting, rows])
+        rows, cut = _new_rows(rows, kept.live)
+        number = (kept.generation << 32) + batch
+        live, withdrawn = kept.live, list[Row]()
+        if cut is not None:
+            live, withdrawn = self._back_to(*cut)
+        voters = _voters(rows) or kept.voters
+        live, piece, waiting = step(live, rows)
+        committed = _committed(live, ends, voters)
+        plan, alarms = self._plan(live, piece, kept.plan)
+        now_ms = time.time_ns() // 1_000_000
+        written = [
+            {**a, "commit_state": _commit_state(a["offset"], committed), "status": STANDS, "seen_ms": now_ms}
+            for a in [*(piece.alarms if piece else ()), *alarms]
+        ]
+        written += [{**a, "status": WITHDRAWN, "seen_ms": now_ms} for a in withdrawn]
+        if piece is not None:
+            marks = pa.array([_commit_state(o, committed) for o in piece.states["offset"].to_pylist()], pa.string())
+            self.tables.append(STATES, piece.states.append_column("commit_state", marks), number)
+        if written:
+            self._tell(written)
+            self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=_schema()), number)
+        if kept.unsettled and committed is not None:
+            self.tables.settle(committed)
+        if batch % _TIDY_EVERY == _TIDY_EVERY - 1:
+            self.tables.tidy()
+        unsettled = committed is not None and committed < live.position
+        self._write(Kept(live, kept.generation, batch, waiting, ends, voters, plan, unsettled))
+
+    def _back_to(self, offset: int, epoch: int) -> tuple[Live, list[Row]]:
+        """(the state before an offset, the alarms from there on): a later epoch replaced what was read, which was never
+        committed. Source: KIP-595, truncation of a follower's log."""
+        self.tables.delete(STATES, offset, epoch)
+        of_alarms = self.tables.rows(ALARMS, pc.field("offset") >= offset)
+        gone = {a["alarm_id"] for a in of_alarms if a["status"] == WITHDRAWN}
+        stood = [a for a in of_alarms if a["alarm_id"] not in gone and a["controller_epoch"] < epoch]
+        if self.begun.position > offset:
+            raise WatchError(f"the log was cut off at offset {offset}, before the oldest one that is left of it")
+        live, _, _ = step(self.begun, self.reread(offset))
+        return live, stood
+
+    def _plan(self, live: Live, piece: Piece | None, known: tuple[int, ...]) -> tuple[tuple[int, ...], list[Row]]:
+        """(brokers in the order in which to start them, an alarm if that has changed)."""
+        waiting, _, _ = states_that_wait([live.base.filter(WANTED)])
+        if piece is None:
+            return known, []
+        active = {s.broker_id for s in piece.facts.brokers.latest() if s.active}
+        down = {b for each in waiting for b in each.replicas} - active
+        plan = start_order(waiting, down)
+        if plan == known:
+            return plan, []
+        count = sum(each.count for each in waiting)
+        lack = "1 partition has" if count == 1 else f"{count} partitions have"
+        text = f"start brokers in the order {', '.join(map(str, plan))}: {lack} no leader"
+        last = live.position - 1
+        at = {"offset": last, "controller_epoch": live.epoch_at(last), "timestamp_ms": piece.end_ms}
+        return plan, [alarm(PLAN_CHANGED, at, text if plan else "no broker needs to be started any more")]
+
+    def _tell(self, alarms: Sequence[Row]) -> None:
+        """Tell of a batch's alarms, except those that were told before the process died in this batch."""
+        lines = self._told.read_text().splitlines() if self._told.exists() else []
+        with self._told.open("a") as file:
+            for each in alarms:
+                if (line := json.dumps([each["alarm_id"], each["status"]])) in lines:
+                    continue
+                self.tell({"cluster_id": self.kept.live.cluster_id, **each})
+                file.write(f"{line}\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def step(live: Live, rows: pa.Table, origin: str = "log") -> tuple[Live, Piece | None, pa.Table | None]:
+    """(the state after the rows, what they made, rows of an open transaction). rows: new ones, in order."""
+    waiting = None
+    kinds = rows["type"].to_pylist()
+    opened = max((n for n, kind in enumerate(kinds) if kind == _BEGIN), default=-1)
+    if opened >= 0 and not set(kinds[opened:]) & set(_ENDS):
+        rows, waiting = rows.slice(0, opened), rows.slice(opened)
+    if not len(rows):
+        return live, None, waiting
+    rows = _with_provenance(rows)
+    offsets, epochs = (rows[name].to_numpy() for name in ("offset", "epoch"))
+    known = live.epochs[-1][0] if live.epochs else -1
+    first = np.unique(epochs, return_index=True)[1]
+    begun = [
+        (int(epochs[n]), int(offsets[n]), rows["timestamp_ms"][int(n)].as_py()) for n in first if epochs[n] > known
+    ]
+    of_cluster = rows.filter(pc.is_in(rows["type"], pa.array(sorted(CLUSTER_TYPES))))
+    records = [{**row, "data": json.loads(row["payload"])} for row in of_cluster.to_pylist()]
+    changes = changes_from(rows.filter(rows["partition_change"].is_valid()), origin).cast(CHANGES)
+    live, piece = advance(live, changes, records, begun, int(offsets[-1]) + 1, rows["timestamp_ms"][-1].as_py())
+    return live, piece, waiting
+
+
+def _with_provenance(rows: pa.Table) -> pa.Table:
+    """Columns that a stream's rows lack: there is no capture."""
+    for name in ("capture", "sha256"):
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.array([""] * len(rows), pa.string()))
+    return rows
+
+
+def _new_rows(rows: pa.Table, live: Live) -> tuple[pa.Table, tuple[int, int] | None]:
+    """(the rows from live.position on, as `surviving_rows`; where a later epoch replaced what was read, if it did:
+    (offset, epoch))."""
+    rows = surviving_rows(rows)
+    if not len(rows):
+        return rows, None
+    offset, epoch = (rows[name].to_numpy() for name in ("offset", "epoch"))
+    starts = np.array([e[1] for e in live.epochs], dtype=np.int64)
+    numbers = np.array([-1, *(e[0] for e in live.epochs)])
+    read = numbers[np.searchsorted(starts, offset, side="right")]
+    old = offset < live.position
+    replaced = np.flatnonzero(old & (read >= 0) & (epoch > read))
+    if len(replaced):
+        at = int(replaced[0])
+        return rows.slice(at), (int(offset[at]), int(epoch[at]))
+    found = rows.filter(pa.array(~old & (epoch >= numbers[-1])))
+    if len(found) and live.position and found["offset"][0].as_py() > live.position:
+        raise WatchError(
+            f"the log goes on at offset {found['offset'][0].as_py()}, and was read up to {live.position}: the segments "
+            "in between were deleted meanwhile. Give --into another folder to begin anew."
+        )
+    return found, None
+
+
+def surviving_rows(rows: pa.Table) -> pa.Table:
+    """Rows of several logs in order: each offset once, without branches that a later epoch replaced."""
+    if not len(rows):
+        return rows
+    rows = rows.take(pc.sort_indices(rows, [("offset", "ascending"), ("epoch", "descending")]))
+    offset, epoch = (rows[name].to_numpy() for name in ("offset", "epoch"))
+    first = np.append(True, offset[1:] != offset[:-1])
+    return rows.filter(pa.array(first & (epoch >= np.maximum.accumulate(epoch))))
+
+
+def _ends(rows: pa.Table) -> dict[str, tuple[int, int]]:
+    """Folder -> (epoch, offset) of the last record of the rows that are its."""
+    found: dict[str, tuple[int, int]] = {}
+    if len(rows):
+        last = rows.group_by("path").aggregate([("offset", "max"), ("epoch", "max")])
+        for row in last.to_pylist():
+            folder = str(Path(row["path"]).parent)
+            found[folder] = max(found.get(folder, (-1, -1)), (row["epoch_max"], row["offset_max"]))
+    return found
+
+
+def _voters(rows: pa.Table) -> int:
+    """How many voters the newest record names; 0 if none does."""
+    kinds = pc.is_in(rows["type"], pa.array(["LEADER_CHANGE", "KRAFT_VOTERS"]))
+    named = [json.loads(text).get("voters") or [] for text in rows.filter(kinds)["payload"].to_pylist()]
+    return next((len(voters) for voters in reversed(named) if voters), 0)
+
+
+def _committed(live: Live, ends: Mapping[str, tuple[int, int]], voters: int) -> int | None:
+    """The offset up to which (exclusive) a majority of the voters' logs that are followed has the log; None if fewer
+    are followed. Sources: KIP-595; a record commits those before it only if it is of the newest epoch."""
+    majority = voters // 2 + 1
+    if not voters or len(ends) < majority:
+        return None
+    same = sorted((offset + 1 for epoch, offset in ends.values() if live.epoch_at(offset) == epoch), reverse=True)
+    if len(same) < majority:
+        return None
+    point = same[majority - 1]
+    return point if live.epochs and live.epoch_at(point - 1) == live.epochs[-1][0] else None
+
+
+def _commit_state(offset: int, committed: int | None) -> str:
+    return UNKNOWN if committed is None else COMMITTED if offset < committed else UNCOMMITTED
+
+
+def _schema() -> pa.Schema:
+    more = ("commit_state", pa.string()), ("status", pa.string()), ("seen_ms", pa.int64())
+    return pa.schema([*ALARM_COLUMNS, *(pa.field(*each) for each in more)])

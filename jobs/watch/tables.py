@@ -1,0 +1,97 @@
+"""The two Delta tables of a watch, in its folder: partition_states and alarms. Each batch of the stream is committed
+once: a commit names the stream and the batch (Delta's transaction identifiers), and one that is there is not repeated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from evidence.tables import column
+from replay.arrow.schemas import PARTITION_HISTORY
+from replay.live import ALARMS as ALARM_COLUMNS
+
+STATES, ALARMS = "partition_states", "alarms"
+COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
+STANDS, WITHDRAWN = "stands", "withdrawn"
+_NOT_KEPT = ("end_offset", "end_timestamp_ms", "capture", "path", "sha256", "position")
+SCHEMAS = {
+    STATES: pa.schema(
+        [
+            *(field for field in PARTITION_HISTORY if field.name not in _NOT_KEPT),
+            column(
+                "commit_state", pa.string(), "committed, uncommitted (so far), or unknown: too few logs are followed"
+            ),
+        ]
+    ),
+    ALARMS: pa.schema(
+        [
+            *ALARM_COLUMNS,
+            column("commit_state", pa.string(), "of its record, as in partition_states"),
+            column("status", pa.string(), "stands, or withdrawn: its record was never committed, and was cut off"),
+            column("seen_ms", pa.int64(), "when this program wrote it, by the clock of its machine"),
+        ]
+    ),
+}
+
+
+class WatchTables:
+    """folder: of the watch. app: names the stream in commits."""
+
+    def __init__(self, folder: Path, app: str) -> None:
+        self.folder, self.app = folder, app
+
+    def append(self, name: str, rows: pa.Table, batch: int) -> None:
+        """Commit a batch's rows, unless that was done."""
+        path, app = str(self.folder / name), f"{self.app}/{name}"
+        schema = SCHEMAS[name]
+        table = _table(path)
+        last = None if table is None else table.transaction_version(app)
+        if last is not None and last >= batch:
+            return
+        properties = CommitProperties(app_transactions=[Transaction(app, batch)])
+        plain = pa.schema([pa.field(f.name, f.type) for f in schema])
+        mode = "append" if table is not None else "overwrite"
+        if len(rows) or table is None:
+            write_deltalake(path, rows.select(plain.names).cast(plain), mode=mode, commit_properties=properties)
+
+    def tidy(self) -> None:
+        """Make one file of many, and delete those that nobody needs any more: of more than an hour ago."""
+        for name in SCHEMAS:
+            if (table := _table(str(self.folder / name))) is not None:
+                table.optimize.compact()
+                table.create_checkpoint()
+                table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
+                table.cleanup_metadata()
+
+    def delete(self, name: str, offset: int, epoch: int | None = None) -> None:
+        """Delete the rows from an offset on; epoch: only what an epoch before it wrote. Once or several times is the
+        same, and so it is with `settle`."""
+        if (table := _table(str(self.folder / name))) is not None:
+            table.delete(f"offset >= {offset}" + ("" if epoch is None else f" AND controller_epoch < {epoch}"))
+
+    def settle(self, committed: int) -> None:
+        """Mark what is committed by now. committed: offset up to which (exclusive) the log is."""
+        for name in SCHEMAS:
+            if (table := _table(str(self.folder / name))) is not None:
+                where = f"commit_state = '{UNCOMMITTED}' AND offset < {committed}"
+                table.update(predicate=where, new_values={"commit_state": COMMITTED})
+
+    def rows(self, name: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+        """The rows that match."""
+        table = _table(str(self.folder / name))
+        found = table.to_pyarrow_dataset().to_table(filter=where) if table is not None else SCHEMAS[name].empty_table()
+        rows: list[dict[str, Any]] = found.to_pylist()
+        return rows
+
+
+def _table(path: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(path)
+    except TableNotFoundError:
+        return None

@@ -1,0 +1,360 @@
+"""What a step that is not taken yet would do: from the newest state, under the rules of the release that runs.
+
+Predictions, never facts. Each step becomes the controller's events (replay/controller/triggers.py), which the same
+rules answer that conformance tests hold against Kafka's own classes. Sources: Kafka's ReplicationControlManager
+(handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleBrokerUnfenced, electLeaders,
+maybeElectUncleanLeaders), ConfigurationControlManager (a changed min.insync.replicas clears ELRs), 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replay.arrow.ragged import INT64_MAX, Array, members_of
+from replay.arrow.schemas import PARTITION, column
+from replay.arrow.sets import empty, has, is_in, join, keep, same_set, size, where
+from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
+from replay.cluster.brokers import BrokerState
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline
+from replay.cluster.facts import Clock
+from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
+    RECOVERED,
+    RECOVERING,
+    Cases,
+    predict,
+)
+from replay.controller.predictions import lists_after, state_after
+from replay.controller.profiles import PROFILES, Profile
+from replay.controller.transitions import Bucket
+from replay.controller.triggers import CLEAN_RESTART, UNCLEAN_RESTART, of_broker, with_election
+from replay.offsets.evidence import Evidence, last_seen_with_epoch
+
+Row = dict[str, Any]
+
+STOP, START, SET, ELECT = "stop", "start", "set", "elect"
+LEADERLESS, UNCLEAN, LAST_COPY = "leaderless", "unclean_election", "last_copy"
+RECOVERY_LOST, UNDER_MIN_ISR, NOT_ELECTED = "recovery_lost", "under_min_isr", "not_elected"
+ONE_LEFT, NO_CONTROLLER = "one_left", "no_controller"
+# Effect -> what it means. All but ONE_LEFT make a step unsafe.
+EFFECTS = {
+    LEADERLESS: "loses its leader; a window opens",
+    UNCLEAN: "gets a leader from outside ISR and ELR; acknowledged records may be lost",
+    LAST_COPY: "no member of ISR or ELR is alive any more",
+    RECOVERY_LOST: "no broker can be elected by rule any more: its last known leader is forgotten",
+    UNDER_MIN_ISR: "has fewer members in its ISR than min.insync.replicas: acks=all is refused",
+    NOT_ELECTED: "is not led by the broker that was asked for",
+    ONE_LEFT: "is one failure from loss",
+}
+OPENS_WINDOW = (LEADERLESS, UNCLEAN)
+AHEAD = pa.schema(
+    [
+        column("step", pa.string(), "the step that does it"),
+        column("condition", pa.string(), "predicted only if this holds; null = in any case"),
+        *PARTITION,
+        column("recorded_leader", pa.int32(), "leader before the step; -1 = none"),
+        column("leader", pa.int32(), "leader after it; -1 = none"),
+        column("isr", pa.list_(pa.int32()), "ISR after it"),
+        column("elr", pa.list_(pa.int32()), "ELR after it"),
+        column("effects", pa.list_(pa.string()), "what is worse after it; empty = nothing"),
+        column("loss_max", pa.int64(), "acknowledged offsets that the step itself loses at most; null = no bound"),
+    ]
+)
+_END = INT64_MAX - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """kind: STOP or START a broker, SET key to value (of a topic or of all), ELECT a broker for a partition."""
+
+    kind: str
+    broker: int = -1
+    topic: str | None = None
+    partition: int = -1
+    key: str = ""
+    value: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == SET:
+            return f"set {self.key}={self.value}" + (f" of {self.topic}" if self.topic else "")
+        return (
+            f"elect {self.topic}-{self.partition}={self.broker}" if self.kind == ELECT else f"{self.kind} {self.broker}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What the evidence leaves open: the rules that run, and the brokers that come back after an unclean stop."""
+
+    profile: Profile
+    unclean: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """All partitions at one moment, one element each.
+
+    names: (topic_id, topic, partition), with timestamp_ms of the state. online: the replicas whose directory is online.
+    active: brokers that are registered, unfenced and not shutting down.
+    allowed: unclean.leader.election.enable. most_min_isr: the controller's cap of min.insync.replicas.
+    """
+
+    names: pa.Table
+    cases: Cases
+    online: Array
+    active: frozenset[int]
+    allowed: Array
+    most_min_isr: Array
+
+    @property
+    def topic(self) -> Array:
+        return np.array(self.names["topic"].to_pylist(), dtype=object)
+
+    @property
+    def copies(self) -> Array:
+        """How many members of ISR and ELR are active, of each partition."""
+        held = join(self.cases.isr, self.cases.elr)
+        return size(keep(held, np.isin(held, list(self.active))))
+
+    @property
+    def under_min_isr(self) -> Array:
+        wanted = np.minimum(self.cases.min_isr, size(self.cases.replicas))
+        under: Array = size(self.cases.isr) < wanted
+        return under
+
+
+def newest(bucket: Bucket) -> Now:
+    """The newest known state of every partition that is not removed; settings and brokers as at the log's end."""
+    last = np.append(bucket.states.begins[1:], True) if len(bucket.history) else np.empty(0, bool)
+    last &= bucket.history["end_offset"].is_null().to_numpy() & ~bucket.states.removed
+    rows = np.flatnonzero(last)
+    at = np.full(len(rows), _END)
+    cases, configs = bucket.cases_at(rows, at), bucket.configs(rows, at)
+    available = bucket.availability
+    states = available.states(cases.replicas, at)
+    everyone = replace(available, active=np.ones(len(available.active), dtype=bool))
+    online = keep(cases.replicas, everyone.acceptable(cases.replicas, cases.directories, states))
+    active = frozenset(state.broker_id for state in bucket.facts.brokers.latest() if state.active)
+    names = bucket.history.select([*(f.name for f in PARTITION), "timestamp_ms"]).take(pa.array(rows))
+    return Now(names, cases, online, active, configs.unclean, configs.most_min_isr)
+
+
+def stopped_cleanly(states: Sequence[BrokerState]) -> bool:
+    """Whether the last session of a broker that is not active ended with a controlled shutdown. It may have been
+    killed during that."""
+    return bool(states) and not states[-1].active and states[-1].in_controlled_shutdown
+
+
+def branches(bucket: Bucket, steps: Sequence[Step]) -> list[Branch]:
+    """Every possible release, with each broker that starts back after a clean or an unclean stop if both may be."""
+    stopped = {s.broker for s in steps if s.kind == STOP}
+    brokers = bucket.facts.brokers.states
+    doubtful = sorted(
+        {s.broker for s in steps if s.kind == START and s.broker not in stopped}
+        - {broker for broker, states in brokers.items() if stopped_cleanly(states)}
+    )
+    ways = [
+        frozenset(b for b, is_unclean in zip(doubtful, way, strict=True) if is_unclean)
+        for way in product((False, True), repeat=len(doubtful))
+    ]
+    return [Branch(PROFILES[name], way) for name in bucket.profiles.at(_END) for way in ways]
+
+
+def after(now: Now, step: Step, branch: Branch, configs: tuple[ConfigTimeline, ConfigTimeline]) -> Now:
+    """The state when the controller has answered a step. configs: min.insync.replicas and
+    unclean.leader.election.enable."""
+    profile = branch.profile
+    if step.kind == STOP:
+        if step.broker not in now.active:
+            return now
+        gone = replace(now, active=now.active - {step.broker})
+        return _event(gone, CONTROLLED_SHUTDOWN, step.broker, profile)
+    if step.kind == START:
+        if step.broker in now.active:
+            return now
+        restart = UNCLEAN_RESTART if step.broker in branch.unclean else CLEAN_RESTART
+        back = _event(now, restart, step.broker, profile)
+        return _event(replace(back, active=now.active | {step.broker}), UNFENCE, step.broker, profile)
+    if step.kind == ELECT:
+        mine = (now.topic == step.topic) & (now.names["partition"].to_numpy() == step.partition)
+        cases, led = _cases(now), now.cases.leader >= 0
+        first = mine & led & (cases.replicas[:, 0] == step.broker)
+        now = _apply(now, with_election(cases, ELECT_PREFERRED), first, profile)
+        return _apply(now, with_election(cases, ELECT_UNCLEAN), mine & ~led, profile)
+    return _set(now, step, profile, *configs)
+
+
+def _set(now: Now, step: Step, profile: Profile, min_isr: ConfigTimeline, unclean: ConfigTimeline) -> Now:
+    timeline = min_isr if step.key == MIN_ISR else unclean
+    own = {topic: values[-1] for topic, (_, values) in timeline.topics.items() if values[-1] is not None}
+    if step.topic is None:
+        is_hidden = timeline.cluster.values[-1][1] == "broker"
+        mine = ~np.isin(now.topic, list(own)) & (not is_hidden)
+    else:
+        mine = now.topic == step.topic
+    if step.key == UNCLEAN_LEADER_ELECTION:
+        now = replace(now, allowed=np.where(mine, step.value == "true", now.allowed))
+        # Each unclean.leader.election.interval.ms the controller looks at partitions without a leader.
+        cases = _cases(now)
+        return _apply(now, with_election(cases, ELECT_UNCLEAN), (cases.leader < 0) & now.allowed & mine, profile)
+    cases, value = now.cases, np.minimum(now.most_min_isr, int(step.value))
+    # A topic's value that stays the same makes no record; the default of all brokers always does.
+    written = step.topic is None or own.get(step.topic) != step.value
+    cleared = (mine | (step.topic is None)) & cases.elr_enabled & written
+    lists = {
+        name: where(cleared, empty(getattr(cases, name)), getattr(cases, name)) for name in ("elr", "last_known_elr")
+    }
+    return replace(now, cases=replace(cases, min_isr=np.where(mine, value, cases.min_isr), **lists))
+
+
+def in_sync(now: Now, profile: Profile) -> Now:
+    """The state once every active replica has caught up and its leader has reported that."""
+    cases = _cases(now)
+    isr = join(cases.isr, keep(cases.replicas, is_in(cases.replicas, cases.acceptable)))
+    inputs = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
+    return _apply(now, inputs, cases.leader >= 0, profile)
+
+
+def _cases(now: Now) -> Cases:
+    """The partitions as input of PartitionChangeBuilder that requests nothing."""
+    cases = now.cases
+    may_lead = is_in(cases.replicas, now.online) & np.isin(cases.replicas, list(now.active))
+    return replace(
+        cases,
+        election=np.where(now.allowed, ELECT_UNCLEAN, ELECT_ONLINE),
+        acceptable=keep(cases.replicas, may_lead),
+        target_isr=cases.isr,
+        target_replicas=cases.replicas,
+        target_removing=cases.removing,
+        target_adding=cases.adding,
+        target_recovery=cases.recovery,
+    )
+
+
+def _event(now: Now, trigger: str, broker: int, profile: Profile) -> Now:
+    return _apply(now, *of_broker(trigger, _cases(now), np.full(len(now.names), broker)), profile)
+
+
+def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
+    """The partitions after the controller's answer where they are concerned."""
+    if not concerned.any():
+        return now
+    changes = predict(inputs, profile)
+    state, lists = state_after(inputs, changes), lists_after(inputs, changes)
+    kept = {name: where(concerned, after, getattr(now.cases, name)) for name, after in lists.items()}
+    for name in ("leader", "recovery"):
+        kept[name] = np.where(concerned, getattr(state, name), getattr(now.cases, name))
+    return replace(now, cases=replace(now.cases, **kept))
+
+
+def effects(before: Now, then: Now, step: Step | None = None) -> list[list[str]]:
+    """What is worse for each partition after a step: keys of EFFECTS."""
+    was, now = before.cases, then.cases
+    moved = (now.leader >= 0) & (now.leader != was.leader)
+    marked = (now.recovery == RECOVERING) & (was.recovery != RECOVERING)
+    clean = (has(was.isr, now.leader) | has(was.elr, now.leader)) & ~marked
+    waits = (now.leader < 0) & (size(was.last_known_elr) > 0) & (size(now.last_known_elr) == 0)
+    asked = (then.topic == step.topic) & (then.names["partition"].to_numpy() == step.partition) if step else moved
+    found = {
+        LEADERLESS: (was.leader >= 0) & (now.leader < 0),
+        UNCLEAN: moved & ~clean,
+        LAST_COPY: (before.copies > 0) & (then.copies == 0),
+        RECOVERY_LOST: waits & (was.leader < 0),
+        UNDER_MIN_ISR: then.under_min_isr & ~before.under_min_isr,
+        NOT_ELECTED: asked & (now.leader != step.broker) if step and step.kind == ELECT else np.zeros(len(moved), bool),
+        ONE_LEFT: (before.copies > 1) & (then.copies == 1),
+    }
+    return [[name for name, mask in found.items() if mask[i]] for i in range(len(moved))]
+
+
+def is_safe(found: Iterable[str]) -> bool:
+    return set(found) <= {ONE_LEFT}
+
+
+def changed_rows(before: Now, then: Now, found: Sequence[Sequence[str]]) -> Array:
+    """Numbers of the partitions that a step changes, or makes worse."""
+    was, now = before.cases, then.cases
+    same = (was.leader == now.leader) & same_set(was.isr, now.isr) & same_set(was.elr, now.elr)
+    rows: Array = np.flatnonzero(~same | np.array([bool(f) for f in found], dtype=bool))
+    return rows
+
+
+def rows_of(before: Now, then: Now, step: Step, condition: str | None) -> Iterator[Row]:
+    """AHEAD rows of the partitions that a step changes. loss_max is 0 where nobody leads or the leader is of ISR or
+    ELR, else null: a caller that knows log ends may bound it."""
+    found = effects(before, then, step)
+    rows = changed_rows(before, then, found)
+    names = before.names.select([f.name for f in PARTITION]).take(pa.array(rows)).to_pylist()
+    for row, name in zip(rows.tolist(), names, strict=True):
+        yield {
+            "step": str(step),
+            "condition": condition,
+            **name,
+            "recorded_leader": int(before.cases.leader[row]),
+            "leader": int(then.cases.leader[row]),
+            "isr": sorted(members_of(then.cases.isr[row])),
+            "elr": sorted(members_of(then.cases.elr[row])),
+            "effects": found[row],
+            "loss_max": None if UNCLEAN in found[row] else 0,
+        }
+
+
+def loss_bound(evidence: Evidence, holder: int, winner: int, since_ms: int, clock: Clock) -> int | None:
+    """The most acknowledged offsets that an election loses if a broker leads that was in neither ISR nor ELR; None: no
+    bound.
+
+    holder: the last leader, which stopped cleanly, so that its log end was never below the high watermark. Both log
+    ends must have been read after since_ms, when nobody led any more, with the same last epoch: then one log is the
+    beginning of the other (KIP-101).
+    """
+    ends = [last_seen_with_epoch(evidence, broker, _END, clock) for broker in (holder, winner)]
+    if any(end is None or not clock.surely_after(end.row, since_ms) for end in ends):
+        return None
+    last, other = (end for end in ends if end is not None)
+    epoch = last.last_written_leader_epoch
+    if epoch is None or epoch != other.last_written_leader_epoch:
+        return None
+    return max(0, last.log_end_offset - other.log_end_offset)
+
+
+def restart_order(
+    nows: Sequence[tuple[Now, Branch]],
+    brokers: Sequence[int],
+    last: int,
+    configs: tuple[ConfigTimeline, ConfigTimeline],
+) -> tuple[list[int], dict[int, list[Row]]]:
+    """(brokers in an order in which each can be restarted safely, for each other one what its stop would do).
+
+    Each is back in sync before the next one stops; those that are down are started first. brokers: all; last: one that
+    should come last if it can, the active controller. Safe means: in every branch.
+    """
+    order: list[int] = []
+    left = sorted(brokers, key=lambda broker: (broker in nows[0][0].active, broker == last, broker))
+    states = list(nows)
+    while left:
+        why: dict[int, list[Row]] = {}
+        for broker in left:
+            following, worse = [], []
+            for now, branch in states:
+                then = now
+                for step in (Step(STOP, broker), Step(START, broker)):
+                    before, then = then, after(then, step, branch, configs)
+                    worse += [r for r in rows_of(before, then, step, None) if not is_safe(r["effects"])]
+                following.append((in_sync(then, branch.profile), branch))
+            if not worse:
+                order.append(broker)
+                left.remove(broker)
+                states = following
+                break
+            why[broker] = worse
+        else:
+            return order, why
+    return order, {}

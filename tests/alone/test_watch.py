@@ -1,0 +1,87 @@
+"""`watch` as a process of its own: a controller's log that grows, and that is cut off and goes on in a later epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from evidence.wire.batches import scan_batches
+from jobs.spark.kraft_source import read_rows
+from jobs.watch.follower import step, surviving_rows
+from jobs.watch.stream import begin, identity
+from jobs.watch.tables import ALARMS, STATES, WatchTables
+from tests.support.paths import ROOT, capture
+
+Row = dict[str, Any]
+_PLACE = ("offset", "controller_epoch", "topic", "partition")
+HOOK = """
+import json, os
+def told(event):
+    with open(os.environ["TOLD"], "a") as file:
+        file.write(json.dumps([event["event"], event["alarm_id"], event["status"]]) + "\\n")
+"""
+
+
+def watched(folder: Path, into: Path, *words: str, **environment: str) -> list[Row]:
+    command = [
+        sys.executable,
+        "-m",
+        "jobs.cli",
+        "watch",
+        str(folder),
+        "--into",
+        str(into),
+        "--once",
+        "--format",
+        "json",
+    ]
+    paths = os.pathsep.join([str(ROOT), str(into.parent)])
+    found = {**os.environ, "PYTHONPATH": paths, **environment}
+    done = subprocess.run([*command, *words], env=found, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def states(into: Path) -> list[tuple[Any, ...]]:
+    rows = WatchTables(into, "").rows(STATES)
+    return sorted(tuple(r[name] for name in _PLACE) for r in rows)
+
+
+def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
+    with tarfile.open(capture("diverge")) as archive:
+        archive.extractall(tmp_path / "capture", filter="data")
+    logs = sorted((tmp_path / "capture").rglob("__cluster_metadata-0/*.log"))
+    ends = {log: scan_batches(log.read_bytes()).batches[-1] for log in logs}
+    old, new = (pick(logs, key=lambda log: (ends[log].epoch, ends[log].last_offset)) for pick in (min, max))
+    folder = tmp_path / "controller" / "__cluster_metadata-0"
+    shutil.copytree(old.parent, folder)
+    (tmp_path / "myhook.py").write_text(HOOK)
+    grown = folder / old.name
+    grown.write_bytes(old.read_bytes()[: scan_batches(old.read_bytes()).batches[-5].position])
+
+    first = watched(folder, tmp_path / "watch")
+    half = states(tmp_path / "watch")
+    grown.write_bytes(old.read_bytes())
+    more = watched(folder, tmp_path / "watch")
+    whole = states(tmp_path / "watch")
+    grown.write_bytes(new.read_bytes())
+    last = watched(folder, tmp_path / "watch", "--hook", "myhook:told", TOLD=str(tmp_path / "told"))
+
+    assert set(half) < set(whole)
+    rows = surviving_rows(read_rows([str(folder)]))
+    _, piece, _ = step(begin([folder], *identity([folder])), rows)
+    assert piece is not None
+    made = [tuple(row.values()) for row in piece.states.select(_PLACE).to_pylist()]
+    assert states(tmp_path / "watch") == sorted(made) != whole
+    withdrawn = {a["alarm_id"] for a in last if a["status"] == "withdrawn"}
+    stands = {a["alarm_id"] for a in [*first, *more, *last] if a["kind"] != "plan_changed"} - withdrawn
+    assert stands == {a["alarm_id"] for a in piece.alarms}
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert told == [["alarm", a["alarm_id"], a["status"]] for a in last]
+    assert len(WatchTables(tmp_path / "watch", "").rows(ALARMS)) == len([*first, *more, *last])

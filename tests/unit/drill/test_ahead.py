@@ -1,0 +1,69 @@
+"""How a drill compares what `ahead` said, and what `watch` told, with what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drill.ahead import _differences, _rows_that_hold
+from drill.page import ahead_table, page, watch_table
+from drill.scenario import read_scenario
+from jobs.queries.ahead import Answer
+from replay.whatif.ahead import START, STOP, Step
+from tests.unit.drill.test_scenarios import RESULT
+
+STATE: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "isr": [1, 2], "elr": []}
+TOLD = {"seen_ms": 3_500, "timestamp_ms": 1_000, "kind": "one_left", "topic": "t", "partition": 0, "text": "alone"}
+WATCH = {
+    "kills": 4,
+    "alarms": 9,
+    "withdrawn": 0,
+    "missed": 1,
+    "false": 0,
+    "twice": 0,
+    "states": 70,
+    "states_differ": 0,
+    "history_lacks": 2,
+    "median_delay_ms": 2_500,
+    "longest_delay_ms": 9_000,
+    "told": [TOLD],
+}
+
+
+def test_what_is_not_as_predicted() -> None:
+    after = {"t-0": {**STATE, "leader": 2, "isr": [2]}}
+    said = {"t-0": {**STATE, "leader": 2, "isr": [2], "elr": []}}
+
+    assert _differences(Step(STOP, 1), {"t-0": STATE}, after, said) == []
+    assert len(_differences(Step(STOP, 1), {"t-0": STATE}, after, {})) == 1
+    # A replica that comes back joins the ISR in its own time.
+    assert _differences(Step(START, 3), {"t-0": STATE}, {"t-0": {**STATE, "isr": [1, 2, 3]}}, {}) == []
+
+
+def test_the_condition_that_is_true_counts() -> None:
+    conditions = [
+        f"the rules of {rules}, broker 2 stopped {how}"
+        for rules in ("4.1.0", "4.1.1")
+        for how in ("cleanly", "uncleanly")
+    ]
+    answer = Answer("c", 1, None, [], [{**STATE, "condition": c, "leader": n} for n, c in enumerate(conditions)])
+
+    assert _rows_that_hold(answer, "4.1.0", set())["t-0"]["leader"] == 0
+    assert _rows_that_hold(answer, "4.1.1", {2})["t-0"]["leader"] == 3
+
+
+def test_the_table_of_steps_has_a_line_for_each_release() -> None:
+    step = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
+    worse = {**step, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
+    lines = ahead_table([{**RESULT, "ahead": [step, worse]}, RESULT]).splitlines()
+
+    assert ahead_table([RESULT]) == ""
+    assert lines[4:] == [f"| {name} | 2 | 50 % | 2 | 1 | 1 | 7 |" for name in (RESULT["release"], "all")]
+
+
+def test_the_table_of_watches_and_what_one_told() -> None:
+    lines = watch_table([{**RESULT, "watch": WATCH}, RESULT]).splitlines()
+
+    assert watch_table([RESULT]) == ""
+    assert lines[4:] == [f"| {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"]
+    text = page({**RESULT, "watch": WATCH}, read_scenario("unclean_by_config"))
+    assert "| 00:00:01 | 2.5 | one_left | t-0 | alone |" in text

@@ -1,0 +1,149 @@
+"""`ahead` on the lake of a real capture: table, JSON, exit codes, and steps that cannot be asked about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.config.settings import load_settings
+from jobs.lake.lake import Lake
+from jobs.queries.ahead import AheadError, _condition, _merged, ahead, parse_elect, parse_set
+from replay.arrow import schemas
+from replay.controller.profiles import PROFILES
+from replay.whatif.ahead import AHEAD, START, STOP, Branch, Step
+from tests.support.paths import capture
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("ahead")
+    for name in ("elr", "unclean-4.4.0", "logs-4.1.1"):
+        for command in (["ingest", str(capture(name))], ["replay"]):
+            words = [*command, "--lake", str(root / name), "--engine", "local"]
+            assert CliRunner().invoke(app, words).exit_code == 0
+    return root
+
+
+def asked(lake: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    result = CliRunner().invoke(app, ["ahead", *words, "--lake", str(lake), "--format", "json"])
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_a_start_that_is_safe(lakes: Path) -> None:
+    code, answer = asked(lakes / "elr", "--start", "2")
+
+    assert (code, answer["safe"], answer["offset"]) == (0, True, 294)
+    assert {(r["topic"], r["partition"]): r["leader"] for r in answer["rows"]}["orders", 0] == 2
+    assert all(r["loss_max"] == 0 and not r["opens_window"] for r in answer["rows"])
+    assert set(answer["rows"][0]) == {*AHEAD.names, "opens_window"}
+    assert {"after_log_end", "unreported_stop", "follower_lag", "restart"} <= set(answer["unknown"])
+
+
+def test_a_start_that_elects_uncleanly_is_not_safe(lakes: Path) -> None:
+    code, answer = asked(lakes / "unclean-4.4.0", "--start", "2")
+    unclean = [r for r in answer["rows"] if "unclean_election" in r["effects"]]
+
+    assert (code, answer["safe"]) == (3, False)
+    assert {r["topic"] for r in unclean} == {"ledger", "legacy"}
+    assert all(r["opens_window"] and r["loss_max"] is None for r in unclean)
+    assert "log_ends" in answer["unknown"]
+
+
+def test_an_order_for_all(lakes: Path) -> None:
+    code, answer = asked(lakes / "unclean-4.4.0", "--restart-all")
+
+    assert (code, answer["order"], answer["stuck"]) == (0, [4, 3, 1, 2], {})
+
+
+def test_steps_one_after_another_by_rules_that_are_open(lakes: Path) -> None:
+    """Of 4.1 the log does not say which: 4.1.0 and 4.1.1 have rules of their own. Here they agree."""
+    code, answer = asked(lakes / "logs-4.1.1", "--start", "2", "--start", "1", "--stop-all-in-order", "1,2")
+
+    assert code == 3
+    assert "rules of 4.1.0, 4.1.1" in answer["unknown"]["release"]
+    assert [(r["step"], r["topic"], r["leader"], r["condition"]) for r in answer["rows"]] == [
+        ("start 2", "led", 2, None),
+        ("start 1", "two.x", 1, None),
+        ("start 1", "two.x", 1, None),
+        ("stop 1", "two.x", -1, None),
+        ("stop 1", "two.x", -1, None),
+        ("stop 2", "led", -1, None),
+    ]
+    assert answer["notes"] == []
+
+
+def test_without_a_majority_of_the_controllers_nothing_more_is_predicted(lakes: Path) -> None:
+    """The brokers of this capture are not voters; its quorum is changed to have some."""
+    lake = Lake(lakes / "unclean-4.4.0")
+    (cluster,) = lake.clusters()
+    rows = lake.read("quorum_history", cluster, schemas.QUORUM_HISTORY.names)
+    voters = pa.array([[1, 2, 3]] * len(rows), schemas.QUORUM_HISTORY.field("voters").type)
+    changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", voters)
+    steps = [Step(START, 3), Step(STOP, 3), Step(STOP, 2), Step(START, 2)]
+    about = lake.made("quorum_history", cluster)
+    lake.put("quorum_history", cluster, changed)
+    answer = ahead(lake, cluster, steps, False, load_settings())
+    lake.put("quorum_history", cluster, rows, about)
+
+    assert "after 'stop 2' no majority of the controllers [1, 2, 3] runs" in answer.unknown["no_controller"]
+    assert "quorum" in answer.unknown
+    assert not answer.safe
+    assert {r["step"] for r in answer.rows} <= {"start 3", "stop 3"}
+
+
+def test_the_table(lakes: Path) -> None:
+    def shown(*words: str) -> str:
+        lake = str(lakes / "unclean-4.4.0")
+        return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["ahead", *words, "--lake", lake]).stdout
+
+    text = shown("--start", "2")
+    assert "start 2  ledger-0              none -> 2  2         unclean_election      no bound" in text
+    assert "5 partitions: gets a leader from outside ISR and ELR; acknowledged records may be lost" in text
+    assert "\nnot safe\nnot known: the newest state is that of metadata offset 329" in text
+    assert "broker 1 has stopped already: 'stop 1' changes nothing\nsafe, as far as" in shown("--stop", "1")
+    assert "safe order to restart all brokers: 4, 3, 1, 2" in shown("--restart-all")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--stop", "9"], "no broker 9 is registered; the metadata log knows 1, 2, 3, 4"),
+        (["--elect", "nothing-0=1"], "no partition nothing-0"),
+        (["--set", "min.insync.replicas=1", "--topic", "nothing"], "no topic 'nothing'"),
+        (["--set", "retention.ms=1"], "only min.insync.replicas and unclean.leader.election.enable"),
+        (["--set", "min.insync.replicas=0"], "'0' is no value of min.insync.replicas"),
+        (["--elect", "orders"], "expected PARTITION=BROKER"),
+    ],
+)
+def test_what_cannot_be_asked(lakes: Path, words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["ahead", *words, "--lake", str(lakes / "elr")])
+
+    assert isinstance(result.exception, AheadError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("words", [[], ["--topic", "t", "--stop", "1"], ["--stop-all-in-order", "1,x"]])
+def test_usage(words: list[str]) -> None:
+    assert CliRunner().invoke(app, ["ahead", *words]).exit_code == 2
+
+
+def test_steps_are_parsed() -> None:
+    assert str(parse_set("min.insync.replicas = 2", "t")) == "set min.insync.replicas=2 of t"
+    assert str(parse_elect("a-b-3=4")) == "elect a-b-3=4"
+
+
+def test_rows_that_all_branches_have_stand_without_a_condition() -> None:
+    possible = [Branch(PROFILES[name], way) for name in ("4.1.0", "4.1.1") for way in (frozenset(), frozenset({2}))]
+    conditions = [_condition(branch, possible) for branch in possible]
+    assert conditions[1] == "the rules of 4.1.0, broker 2 stopped uncleanly"
+    row = {"step": "start 2", "topic": "t", "partition": 0, "leader": 2}
+    found = {b: [{**row, "condition": c}] for b, c in zip(possible, conditions, strict=True)}
+    assert _merged(found, ["start 2"]) == [{**row, "condition": None}]
+    found[possible[0]][0]["leader"] = 3
+    assert [r["condition"] for r in _merged(found, ["start 2"])] == sorted(str(c) for c in conditions)

@@ -1,0 +1,208 @@
+"""A log that is followed piece by piece gives the states and alarms of the whole log, whatever the pieces."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.wire.batches import scan_batches
+from jobs.spark.kraft_source import read_rows
+from jobs.watch.follower import Follower, WatchError, step, surviving_rows
+from jobs.watch.stream import begin, identity, rows_before
+from jobs.watch.tables import ALARMS, STATES, WITHDRAWN
+from replay.live import Live
+from tests.support.paths import CAPTURES
+from tests.support.pure import decode, history_of
+
+Row = dict[str, Any]
+CHURN, ELR, DIVERGE = (CAPTURES / f"{name}.tar.xz" for name in ("churn", "elr", "diverge"))
+_COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
+
+
+@cache
+def folders(capture: Path) -> list[Path]:
+    """The metadata logs of a capture."""
+    place = Path(mkdtemp(prefix="watch-"))
+    with tarfile.open(capture) as archive:
+        archive.extractall(place, filter="data")
+    return sorted(place.rglob("__cluster_metadata-0"))
+
+
+def logged(capture: Path) -> pa.Table:
+    rows = read_rows([str(folder) for folder in folders(capture)])
+    return surviving_rows(rows.filter(rows["snapshot_end_offset"].is_null()))
+
+
+def played(capture: Path, cuts: Sequence[int]) -> tuple[list[Row], list[Row]]:
+    """(states, alarms) of a log in pieces that end at some rows."""
+    rows = logged(capture)
+    cluster, static = identity(folders(capture))
+    live, states, alarms, waiting = begin(folders(capture), cluster, static), [], [], rows.slice(0, 0)
+    for first, end in pairwise(sorted({0, *(cut % len(rows) for cut in cuts), len(rows)})):
+        live, piece, left = step(live, pa.concat_tables([waiting, rows.slice(first, end - first)]))
+        waiting = rows.slice(0, 0) if left is None else left
+        if piece is not None:
+            states += piece.states.select(_COMPARED).to_pylist()
+            alarms += piece.alarms
+    return _sorted(states), sorted(alarms, key=lambda a: a["alarm_id"])
+
+
+def _sorted(states: Sequence[Row]) -> list[Row]:
+    return sorted(states, key=lambda r: (r["offset"], r["topic_id"], r["partition"]))
+
+
+@pytest.mark.parametrize("capture", [CHURN, ELR], ids=lambda path: path.name)
+def test_the_states_are_those_of_a_replay(capture: Path) -> None:
+    states, _ = played(capture, range(0, 100_000, 37))
+
+    assert states == _sorted(history_of(decode(capture))[0].table.select(_COMPARED).to_pylist())
+
+
+def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
+    (source,) = (folder for folder in folders(CHURN) if folder.parent.name == "3000")
+    snapshot = max(source.glob("0*-0*.checkpoint"))
+    (end, _) = (int(part) for part in snapshot.stem.split("-"))
+    data = (source / f"{0:020d}.log").read_bytes()
+    first = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / snapshot.name).write_bytes(snapshot.read_bytes())
+    segment = folder / f"{first.base_offset:020d}.log"
+    segment.write_bytes(data[first.position :])
+    live = begin([folder], *identity([folders(CHURN)[0]]))
+    live, piece, _ = step(live, surviving_rows(read_rows([str(segment)])))
+    states, _ = played(CHURN, [])
+
+    assert piece is not None
+    assert live.position > end > 0
+    found = _sorted(piece.states.select(_COMPARED).to_pylist())
+    assert found == [row for row in states if row["offset"] >= end]
+    (folder / snapshot.name).unlink()
+    with pytest.raises(WatchError, match="no snapshot from which to go on"):
+        begin([folder], "c", {})
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=40))
+@settings(max_examples=10, deadline=None)
+def test_pieces_do_not_matter(cuts: list[int]) -> None:
+    assert played(ELR, cuts) == played(ELR, [])
+
+
+def test_a_window_that_opens_an_election_and_the_last_copy_are_told(tmp_path: Path) -> None:
+    _, alarms = played(ELR, [])
+
+    assert {a["kind"] for a in alarms} >= {"window_opened", "window_closed"}
+    assert len({a["alarm_id"] for a in alarms}) == len(alarms)
+
+
+def follower(folder: Path, capture: Path, told: list[Row]) -> Follower:
+    cluster, static = identity(folders(capture))
+    start = begin(folders(capture), cluster, static)
+    return Follower(folder, start, lambda end: rows_before(folders(capture), end), told.append)
+
+
+def rows_of_batches(capture: Path, count: int) -> list[pa.Table]:
+    rows = read_rows([str(folder) for folder in folders(capture)])
+    rows = rows.filter(rows["snapshot_end_offset"].is_null()).sort_by("offset")
+    bounds = np.linspace(0, len(rows), count + 1).astype(int).tolist()
+    return [rows.slice(first, end - first) for first, end in pairwise(bounds)]
+
+
+def written(folder: Path) -> tuple[list[Row], list[Row]]:
+    tables = follower(folder, ELR, []).tables
+    states = [{n: r[n] for n in _COMPARED} for r in tables.rows(STATES)]
+    alarms = [{n: v for n, v in r.items() if n != "seen_ms"} for r in tables.rows(ALARMS)]
+    return _sorted(states), sorted(alarms, key=lambda a: (a["alarm_id"], a["status"]))
+
+
+def test_a_watch_that_dies_anywhere_gives_the_same(tmp_path: Path) -> None:
+    batches, whole, told = rows_of_batches(ELR, 6), list[Row](), list[Row]()
+    left_alone = follower(tmp_path / "whole", ELR, whole)
+    for number, batch in enumerate(batches):
+        left_alone.process(batch, number)
+    killed = follower(tmp_path / "killed", ELR, told)
+    for number, batch in enumerate(batches):
+        file = tmp_path / "killed" / "kept.pickle"
+        kept = file.read_bytes() if file.exists() else None
+        killed.process(batch, number)
+        file.unlink()  # as if it had died after the tables were written, and before its state was
+        if kept is not None:
+            file.write_bytes(kept)
+        killed = follower(tmp_path / "killed", ELR, told)
+        killed.process(batch, number)
+        killed = follower(tmp_path / "killed", ELR, told)
+        killed.process(batch, number)  # Spark gives a batch again if it did not note that it was done
+
+    assert written(tmp_path / "killed") == written(tmp_path / "whole")
+    assert {json.dumps(a["alarm_id"]) for a in told} == {json.dumps(a["alarm_id"]) for a in whole}
+
+
+def test_what_a_later_epoch_replaced_is_withdrawn(tmp_path: Path) -> None:
+    """The log of the old leader first, as a watch of that controller alone would have read it; then the others."""
+    logs = [(read_rows([str(folder)]), folder) for folder in folders(DIVERGE)]
+    logs = [(rows.filter(rows["snapshot_end_offset"].is_null()), folder) for rows, folder in logs]
+    last = {folder: (rows["epoch"][-1].as_py(), rows["offset"][-1].as_py()) for rows, folder in logs}
+    old, new = (next(rows for rows, f in logs if last[f] == end) for end in (min(last.values()), max(last.values())))
+    told: list[Row] = []
+    followed = follower(tmp_path, DIVERGE, told)
+    followed.process(old, 0)
+    before = {(r["offset"], r["controller_epoch"]) for r in followed.tables.rows(STATES)}
+    followed.process(new, 1)
+
+    epochs = dict(zip(new["offset"].to_pylist(), new["epoch"].to_pylist(), strict=True))
+    after = [(r["offset"], r["controller_epoch"]) for r in followed.tables.rows(STATES)]
+    assert len(after) == len(followed.tables.rows(STATES))
+    assert all(epochs[offset] == epoch for offset, epoch in after)
+    assert any(epochs.get(offset) != epoch for offset, epoch in before)
+    gone = [a for a in told if a["status"] == WITHDRAWN]
+    assert all(epochs.get(a["offset"]) != a["controller_epoch"] for a in gone)
+
+
+def test_folders_that_cannot_be_followed_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WatchError, match="no segment of a metadata log"):
+        identity([tmp_path])
+    with pytest.raises(WatchError, match="no folder"):
+        identity([tmp_path / "missing"])
+    shutil.copytree(folders(ELR)[0].parent, tmp_path / "copy")
+    with pytest.raises(WatchError, match="Give one log of each node"):
+        identity([folders(ELR)[0], tmp_path / "copy"])
+    with pytest.raises(WatchError, match="several clusters"):
+        identity([folders(CHURN)[0].parent, folders(ELR)[0].parent])
+
+
+def test_tables_that_are_tidied_have_the_same_rows(tmp_path: Path) -> None:
+    followed = follower(tmp_path, ELR, [])
+    for number, batch in enumerate(rows_of_batches(ELR, 4)):
+        followed.process(batch, number)
+    before = written(tmp_path)
+    followed.tables.tidy()
+
+    assert written(tmp_path) == before
+    assert len(list((tmp_path / STATES / "_delta_log").glob("*.checkpoint.parquet"))) == 1
+
+
+def test_a_gap_is_an_error(tmp_path: Path) -> None:
+    followed = follower(tmp_path, ELR, [])
+    first, second, third = rows_of_batches(ELR, 3)
+    followed.process(first, 0)
+
+    with pytest.raises(WatchError, match="deleted meanwhile"):
+        followed.process(third, 1)
+    assert len(second)
+
+
+def test_nothing_is_known_before_the_first_record() -> None:
+    assert Live("x").epoch_at(0) == -1

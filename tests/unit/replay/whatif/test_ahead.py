@@ -1,0 +1,208 @@
+"""What `ahead` says before an event is what Kafka's controllers then wrote, in captures of real clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
+from replay.cluster.facts import Clock, cluster_facts
+from replay.controller.profiles import PROFILES
+from replay.controller.transitions import Bucket
+from replay.partitions.reducer import build_history
+from replay.whatif.ahead import (
+    ELECT,
+    LAST_COPY,
+    LEADERLESS,
+    NOT_ELECTED,
+    ONE_LEFT,
+    RECOVERY_LOST,
+    SET,
+    START,
+    STOP,
+    UNCLEAN,
+    UNDER_MIN_ISR,
+    Branch,
+    Now,
+    Step,
+    after,
+    branches,
+    effects,
+    in_sync,
+    is_safe,
+    newest,
+    restart_order,
+    rows_of,
+)
+from tests.support.paths import capture
+from tests.support.pure import Decoded, changes_of, cluster_state, decode
+
+Row = dict[str, Any]
+CAPTURES = ("elr", "churn", "unclean-4.4.0", "logs-4.1.1", "logs-4.0.2")
+MIN_ISR, UNCLEAN_CONFIG = "min.insync.replicas", "unclean.leader.election.enable"
+
+
+@cache
+def bucket_of(name: str, end: int) -> Bucket:
+    """A capture's cluster as it was before a metadata offset."""
+    decoded = before(decode(capture(name)), end)
+    state = cluster_state(decoded)
+    history = build_history(changes_of(decoded, state), state.topic_events, state.configs).table
+    return Bucket(history, cluster_facts("c", state, Clock(), None, decoded.static))
+
+
+def before(decoded: Decoded, end: int) -> Decoded:
+    return replace(
+        decoded,
+        batches=[b for b in decoded.batches if b["last_offset"] < end],
+        records=[r for r in decoded.records if r["offset"] < end],
+        snapshots=[r for r in decoded.snapshots if r["snapshot_end_offset"] <= end],
+    )
+
+
+def events(name: str, kind: str) -> Iterator[tuple[int, int, int]]:
+    """(broker, base offset of the batch, offset after it) of each event of a capture."""
+    bucket = bucket_of(name, 1 << 60)
+    found = bucket.facts.broker_events
+    ends = {b["base_offset"]: b["last_offset"] + 1 for b in decode(capture(name)).batches}
+    for number in (found.kind == kind).nonzero()[0].tolist():
+        yield int(found.broker[number]), int(found.batch[number]), ends[int(found.batch[number])]
+
+
+def seen(now: Now) -> dict[tuple[str, int], Row]:
+    places = zip(now.names["topic_id"].to_pylist(), now.names["partition"].to_pylist(), strict=True)
+    cases = now.cases
+    lists = {
+        n: [{int(b) for b in row if b >= 0} for row in getattr(cases, n)] for n in ("isr", "elr", "last_known_elr")
+    }
+    return {
+        place: {"leader": int(cases.leader[i]), "recovery": int(cases.recovery[i])}
+        | {n: v[i] for n, v in lists.items()}
+        for i, place in enumerate(places)
+    }
+
+
+def configs(bucket: Bucket) -> Any:
+    known = bucket.facts.known_configs()
+    return known.min_isr, known.unclean
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+@pytest.mark.parametrize(("kind", "step"), [(CONTROLLED_SHUTDOWN, STOP), (UNFENCE, START)])
+def test_what_it_says_is_what_the_controller_wrote(name: str, kind: str, step: str) -> None:
+    checked = 0
+    for broker, batch, end in events(name, kind):
+        bucket = bucket_of(name, batch)
+        now, wanted = newest(bucket), seen(newest(bucket_of(name, end)))
+        given = Step(step, broker)
+        # The registration is in the log already: whether the broker had stopped cleanly has been answered.
+        possible = [b for b in branches(bucket, [given]) if not b.unclean]
+        found = [seen(after(now, given, branch, configs(bucket))) for branch in possible]
+        assert wanted in found
+        checked += 1
+    assert checked >= (2 if (name, step) != ("logs-4.0.2", STOP) else 0)
+
+
+def at_end(name: str = "elr") -> tuple[Bucket, Now, Branch]:
+    bucket = bucket_of(name, 1 << 60)
+    return bucket, newest(bucket), Branch(PROFILES[bucket.profiles.at(1 << 60)[-1]], frozenset())
+
+
+def with_leaders() -> tuple[Bucket, Now, Branch]:
+    """Everybody back and in sync."""
+    bucket, now, branch = at_end()
+    for broker in (3, 4, 2, 1):
+        now = in_sync(after(now, Step(START, broker), branch, configs(bucket)), branch.profile)
+    assert now.active == {1, 2, 3, 4}
+    assert (now.cases.leader >= 0).all()
+    return bucket, now, branch
+
+
+def worst(bucket: Bucket, now: Now, branch: Branch, *steps: Step) -> set[str]:
+    found: set[str] = set()
+    for step in steps:
+        then = after(now, step, branch, configs(bucket))
+        found |= {effect for of in effects(now, then, step) for effect in of}
+        now = then
+    return found
+
+
+def test_brokers_that_stop_in_order_take_the_copies_with_them() -> None:
+    given = with_leaders()
+
+    assert is_safe(worst(*given, Step(STOP, 1)))
+    everything = worst(*given, *(Step(STOP, broker) for broker in (1, 2, 3, 4)))
+    assert {LEADERLESS, LAST_COPY, UNDER_MIN_ISR, ONE_LEFT} <= everything
+
+
+def test_a_start_in_the_wrong_order_elects_uncleanly_and_the_order_that_is_found_does_not() -> None:
+    bucket, now, branch = at_end("unclean-4.4.0")
+    order, stuck = restart_order([(now, branch)], [1, 2, 3, 4], -1, configs(bucket))
+
+    assert UNCLEAN in worst(bucket, now, branch, Step(START, 2))
+    assert not stuck
+    assert sorted(order) == [1, 2, 3, 4]
+    assert is_safe(worst(bucket, now, branch, Step(START, order[0])))
+
+
+def test_an_order_that_is_not_there_is_explained() -> None:
+    bucket, now, branch = with_leaders()
+    alone = after(after(now, Step(STOP, 1), branch, configs(bucket)), Step(STOP, 2), branch, configs(bucket))
+    only = replace(alone, active=frozenset({3}))
+    order, stuck = restart_order([(only, branch)], [3], -1, configs(bucket))
+
+    assert order == []
+    assert LEADERLESS in {effect for row in stuck[3] for effect in row["effects"]}
+
+
+def test_a_changed_min_isr_clears_the_elr_and_with_it_the_way_back() -> None:
+    bucket, now, branch = at_end()
+    topic = now.names["topic"][0].as_py()
+    step = Step(SET, topic=topic, key=MIN_ISR, value="1")
+    rows = list(rows_of(now, after(now, step, branch, configs(bucket)), step, None))
+
+    assert {row["topic"] for row in rows} == {topic}
+    assert all(row["elr"] == [] and RECOVERY_LOST in row["effects"] for row in rows)
+    assert not is_safe(e for row in rows for e in row["effects"])
+
+
+def test_unclean_election_that_is_switched_on_elects_whoever_is_alive() -> None:
+    bucket, now, branch = at_end()
+    alive = replace(now, active=frozenset({1}))
+    step = Step(SET, key=UNCLEAN_CONFIG, value="true")
+    rows = list(rows_of(alive, after(alive, step, branch, configs(bucket)), step, None))
+
+    assert rows
+    assert all(row["leader"] == 1 and UNCLEAN in row["effects"] and row["loss_max"] is None for row in rows)
+
+
+def test_an_administrator_elects_the_preferred_replica_and_nobody_else() -> None:
+    bucket, now, branch = with_leaders()
+    now = in_sync(
+        after(after(now, Step(STOP, 1), branch, configs(bucket)), Step(START, 1), branch, configs(bucket)),
+        branch.profile,
+    )
+    place = next(i for i in range(len(now.names)) if now.cases.replicas[i, 0] == 1)
+    name, partition = now.names["topic"][place].as_py(), now.names["partition"][place].as_py()
+    preferred = after(now, Step(ELECT, 1, name, partition), branch, configs(bucket))
+
+    assert now.cases.leader[place] != 1
+    assert preferred.cases.leader[place] == 1
+    other = next(b for b in now.cases.replicas[place].tolist() if b not in (1, now.cases.leader[place]))
+    assert worst(bucket, now, branch, Step(ELECT, other, name, partition)) == {NOT_ELECTED}
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (Step(STOP, 3), "stop 3"),
+        (Step(SET, topic="t", key="k", value="1"), "set k=1 of t"),
+        (Step(ELECT, 2, "t", 0), "elect t-0=2"),
+    ],
+)
+def test_a_step_is_named(step: Step, text: str) -> None:
+    assert str(step) == text
