@@ -1,8 +1,9 @@
 """Every week: compact the tables of every lake, delete files that no commit needs, and verify the tables.
 
-`discover >> lake[name]: maintain >> verify`
+`discover >> lake[name]: forget >> maintain >> verify`
 
-No row changes, and captures are not touched. `airflow_dags/README.md` describes parameters and settings.
+`forget` does something only if `forget_days` is set: what older captures brought is removed from the lake, their
+findings stay. Captures are not touched. `airflow_dags/README.md` describes parameters and settings.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, Param, task, task_group
+from airflow.sdk import DAG, Param, chain, task, task_group
 from kraft_forensics_dags.captures import folders_of
 from kraft_forensics_dags.hook import failure_callback, require_hook
 from kraft_forensics_dags.launch import launch
@@ -25,26 +26,42 @@ PARAMS = {
         type="integer",
         minimum=1,
     ),
+    "forget_days": Param(
+        number("FORGET_DAYS", 0),
+        "What captures brought that are older than this many days is removed from the lakes; 0: nothing.",
+        type="integer",
+        minimum=0,
+        maximum=10_000,
+    ),
 }
 
 
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
-    """One {name, maintain, verify} for each lake: the arguments of its two commands."""
+    """One {name, forget, maintain, verify} for each lake: the arguments of its commands. Without `forget_days` the
+    first one is `status`, which only reads."""
     require_hook()
     params = run_params(PARAMS)
-    days = str(params["retention_days"])
+    days, age = str(params["retention_days"]), params["forget_days"]
     return [
-        {"name": name, "maintain": ["maintain", lake, "--retention-days", days], "verify": ["verify", "--lake", lake]}
+        {
+            "name": name,
+            "forget": ["forget", "--older-than", f"{age}d", "--keep-findings", "--yes", "--lake", lake]
+            if age
+            else ["status", lake],
+            "maintain": ["maintain", lake, "--retention-days", days],
+            "verify": ["verify", "--lake", lake],
+        }
         for name, lake in folders_of(params["lakes"]).items()
     ]
 
 
 @task_group
-def lake(name: str, maintain: list[str], verify: list[str]) -> None:
+def lake(name: str, forget: list[str], maintain: list[str], verify: list[str]) -> None:
     """What is done with one lake."""
     limits = application_limits()
-    launch("maintain", maintain, name, **limits) >> launch("verify", verify, name, **limits)
+    steps = {"forget": forget, "maintain": maintain, "verify": verify}
+    chain(*(launch(step, arguments, name, **limits) for step, arguments in steps.items()))
 
 
 with DAG(

@@ -19,7 +19,7 @@ from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.config.settings import load_settings
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, about
 from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
@@ -143,7 +143,8 @@ class Pipeline:
                 pool.submit(copy_context().run, self._start_early, is_checked)
             for source in self.captures:
                 began = time.monotonic()
-                done.append(found := ingest(self.lake, source, self.settings, describe))
+                with about(stage="ingest"):
+                    done.append(found := ingest(self.lake, source, self.settings, describe))
                 digest = digest_of(self.lake, found.cluster_id, found.capture)
                 self.record.ingested(found.cluster_id, found.capture, digest, found.added)
                 self.record.took("ingest", found.cluster_id, time.monotonic() - began)

@@ -2,7 +2,8 @@
 them. A layout knows which lines begin an event and reads such a line into its time, level, logger and message.
 
 Facts: Kafka's config/log4j2.yaml (4.0 and later) and log4j.properties (3.9) print `[%d] %p %m (%c)%n`, local time
-without a zone; a stack trace follows on lines of its own. Log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash,
+without a zone; a stack trace follows on lines of its own. Strimzi's (default-logging/KafkaCluster.properties of its
+cluster operator) prints whole seconds from Kafka 4.0 on. Log4j2's JsonLayout and JsonTemplateLayout (ECS, Logstash,
 GELF) print an object a line. `docker logs -t`, `kubectl logs --timestamps` and CRI files begin a line with a time in
 RFC 3339; journald prints `<time> <host> <unit>[<pid>]: `; Docker's own files hold {"log": line, "time": ...}.
 """
@@ -16,11 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evidence.broker_logs.times import ISO, Times, date_pattern, read_iso, read_time
+from evidence.broker_logs.times import ISO, Times, date_pattern, read_iso, read_time, zone_between
 from evidence.limits import MAX_TIME_MS
 
 # Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
-KNOWN_PATTERNS = ("[%d] %p %m (%c)%n", "%d %p %m (%c) [%t]%n", "%d [%t] %p %c - %m%n", "%d %p [%t] %c: %m%n")
+KNOWN_PATTERNS = (
+    *("[%d] %p %m (%c)%n", "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"),
+    *("%d %p %m (%c) [%t]%n", "%d [%t] %p %c - %m%n", "%d %p [%t] %c: %m%n"),
+)
 HEAD_BYTES = 256 << 10
 _ENOUGH_LINES = 30
 
@@ -47,13 +51,15 @@ _GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
 @dataclass(frozen=True, slots=True)
 class Head:
     """What the first line of an event says. logged_at_ms: its wall-clock time in ms, as if its zone were UTC;
-    logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed."""
+    logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed. A time in whole seconds says
+    too little (is_rounded): both are None then, unless a container's own time before the line is finer."""
 
     logged_at_ms: int | None
     logged_at_utc_ms: int | None
     level: str | None
     logger: str | None
     message: str
+    is_rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,8 @@ def _converted(pattern: str) -> tuple[str, str, int | None]:
             parts[side].append(_LEVEL)
         elif word in ("c", "logger"):
             parts[side].append(r"(?P<logger>[a-zA-Z0-9_.$]{1,200})")
+        elif word in ("L", "line"):
+            parts[side].append(r"[0-9?]{1,7}")
         elif word in ("t", "thread", "threadName", "tn"):
             parts[side].append(r"[^\n]{1,200}?")
         elif word not in _SKIPPED:
@@ -125,9 +133,13 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         message = text[found.end() : end.start() if end else len(text)]
         logger = groups.get("logger") or (end.groupdict().get("logger") if end else None)
         wall_ms, utc_ms = read_time(groups, zone_ms)
-        if utc_ms is None and groups.get("stamp_zone"):
+        is_rounded = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
+        if (utc_ms is None or is_rounded) and groups.get("stamp_zone"):
             utc_ms = read_time({k.removeprefix("stamp_"): v for k, v in groups.items() if k.startswith("stamp_")})[1]
-        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip())
+        if wall_ms is not None and is_rounded:
+            is_finer = utc_ms is not None and bool(groups.get("stamp_fraction"))
+            wall_ms, utc_ms = (utc_ms + zone_between(wall_ms, utc_ms), utc_ms) if is_finer and utc_ms else (None, None)
+        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_rounded)
 
     return Layout(name, "^" + _for_re2(_PREFIX + before), read)
 
@@ -212,7 +224,7 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | Non
     for layout in inner:
         if (head := layout.read(line)) is not None:
             utc = utc_ms if head.logged_at_utc_ms is None else head.logged_at_utc_ms
-            return Head(head.logged_at_ms, utc, head.level, head.logger, head.message)
+            return Head(head.logged_at_ms, utc, head.level, head.logger, head.message, head.is_rounded)
     level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
     return Head(
         wall_ms,
@@ -276,4 +288,4 @@ def detect(start: bytes, patterns: Sequence[str] = ()) -> Layout | None:
 
 def _fits(layout: Layout, line: bytes) -> bool:
     head = layout.read(line) if re.match(layout.head.encode(), line) else None
-    return head is not None and head.logged_at_ms is not None
+    return head is not None and (head.logged_at_ms is not None or head.is_rounded)

@@ -118,3 +118,8 @@ def quarter_hours(ms: int) -> int:
     """A zone's offset from UTC: zones are whole quarters of an hour. ms: a wall-clock time less a time in UTC that was
     taken less than 15 minutes before it."""
     return ms // _QUARTER_MS * _QUARTER_MS
+
+
+def zone_between(wall_ms: int, utc_ms: int) -> int:
+    """The zone's offset from UTC, of a wall-clock time and a time in UTC that are less than 7 minutes apart."""
+    return round((wall_ms - utc_ms) / _QUARTER_MS) * _QUARTER_MS

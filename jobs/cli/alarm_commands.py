@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import time
 from collections.abc import Callable
@@ -34,7 +33,9 @@ def acknowledge(
     note: Annotated[
         str | None, typer.Option("--note", help="Why they need no alarm, e.g. the number of a ticket.")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who acknowledges (default: the user's login name).")] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="Who acknowledges (default: the setting custody.ingested_by).")
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="All findings that are not acknowledged yet, e.g. after a first run.")
     ] = False,
@@ -45,6 +46,8 @@ def acknowledge(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
+    from jobs.config.settings import load_settings
+    from jobs.ingest.receipt import person
     from jobs.queries.acknowledge import COLUMNS, acknowledge, listed
     from jobs.queries.acknowledge import undo as remove
 
@@ -60,7 +63,8 @@ def acknowledge(
     elif undo:
         rows = remove(files, ids, only)
     else:
-        rows = acknowledge(files, None if every else ids, only, str(note), by or _login(), time.time_ns() // 1_000_000)
+        who = by or person(load_settings().custody.ingested_by)
+        rows = acknowledge(files, None if every else ids, only, str(note), who, time.time_ns() // 1_000_000)
     if form is not Format.TABLE:
         print_rows(list(COLUMNS), rows, form)
     elif not rows:
@@ -81,13 +85,6 @@ def acknowledge(
         print_table(list(shown[0]), shown, f"{len(rows)} findings {what}", _DROP)
     if undo:
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in many containers
-        return "unknown"
 
 
 def watch(

@@ -57,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "forget": (
         "kraft-forensics forget tuesday --lake lake",
         "kraft-forensics forget tuesday --capture monday.tar.xz --capture wednesday.tar.xz --yes --lake lake",
+        "kraft-forensics forget --older-than 90d --keep-findings --yes --lake lake",
     ),
     "explain": ("kraft-forensics explain ac1562 --lake lake --capture incident.tar.xz",),
     "describe": (

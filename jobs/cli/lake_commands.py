@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,8 +23,11 @@ from jobs.console.options import (
     StatusFormat,
     duration_ms,
 )
-from jobs.console.output import Format, print_rows, show_message
+from jobs.console.output import Format, print_rows, show_message, utc
 from jobs.console.progress import progress_steps
+
+if TYPE_CHECKING:
+    from jobs.lake.lake import Lake
 
 
 def status(
@@ -111,7 +114,21 @@ def maintain(
 
 
 def forget(
-    capture: Annotated[str, typer.Argument(help="Name of an ingested capture, as `manifest` lists it.")],
+    capture: Annotated[
+        str | None, typer.Argument(help="Name of an ingested capture, as `manifest` lists it.", show_default=False)
+    ] = None,
+    older_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--older-than",
+            parser=duration_ms,
+            metavar="TIME",
+            help="Instead of one capture, what all captures that are older brought: 90d. Never the newest one.",
+        ),
+    ] = None,
+    keeps: Annotated[
+        bool, typer.Option("--keep-findings", help="With --older-than: keep old findings in the table kept_findings.")
+    ] = False,
     again: Annotated[
         list[str] | None,
         typer.Option("--capture", help="Path or URL of another capture, to ingest it again; repeatable."),
@@ -122,14 +139,70 @@ def forget(
     cluster: ClusterOption = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Remove what only one capture brought, and make again what follows from it. By default only say what changes."""
+    """Remove what one capture brought, or all old ones, and make again what follows. By default only say it."""
+    from jobs.lake.lake import Lake
+
+    if (capture is None) == (older_ms is None):
+        raise typer.BadParameter("give the name of a capture, or --older-than")
+    if (older_ms is None and keeps) or (older_ms is not None and again):
+        raise typer.BadParameter("--keep-findings is for --older-than, --capture for the name of a capture")
+    files = Lake(lake)
+    if older_ms is not None:
+        _forget_old(files, cluster, older_ms, keeps, yes)
+    elif capture is not None:
+        _forget_one(files, cluster, capture, again or [], yes)
+
+
+def _forget_old(files: Lake, wanted: str | None, older_ms: int, keeps: bool, yes: bool) -> None:
+    from jobs.custody.retention import keep_findings, remove, retention_of, settle_findings
+    from jobs.pipeline import Pipeline
+
+    now_ms = time.time_ns() // 1_000_000
+    files.require()
+    clusters = [files.one_cluster(wanted)] if wanted else files.clusters()
+    found = [retention_of(files, name, now_ms - older_ms) for name in clusters]
+    rows = [
+        {
+            "cluster": each.cluster_id,
+            "captures": len(each.captures),
+            "rows": sum(each.rows.values()),
+            "log from": each.from_offset,
+            "log from (UTC)": utc(each.from_ms) or "all is kept",
+        }
+        for each in found
+    ]
+    show_message(f"older than {utc(now_ms - older_ms)[:19]} UTC, and removed:")
+    print_rows(list(rows[0]), rows, Format.TABLE)
+    if not (old := [each for each in found if each.captures]):
+        show_message("nothing is old enough")
+        return
+    kept = "old findings stay in kept_findings" if keeps else "old findings are gone, and their acknowledgements"
+    show_message(f"replay, detect, quality and report run again; {kept}")
+    if not yes:
+        show_message("nothing was changed: add --yes to forget it")
+        return
+    with recorded("forget", files.root) as record:
+        pipeline = Pipeline(files.root, (), record)
+        files.create()
+        with progress_steps(1) as (describe, _):
+            for each in old:
+                describe(f"{each.cluster_id}: removing what is old")
+                if keeps:
+                    keep_findings(files, each.cluster_id, now_ms)
+                remove(files, each, pipeline.settings)
+        pipeline.remake()
+        for each in old:
+            count = settle_findings(files, each.cluster_id, keeps)
+            show_message(f"{each.cluster_id}: {count} findings are kept without their evidence")
+    show_message("forget: done; `kraft-forensics maintain` deletes the old files")
+
+
+def _forget_one(files: Lake, cluster: str | None, capture: str, again: list[str], yes: bool) -> None:
     from evidence.capture.remote import location
     from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
-    from jobs.lake.lake import Lake
     from jobs.pipeline import Pipeline
     from jobs.provenance.made_from import digest_of
 
-    files = Lake(lake)
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)
     show_message(f"{capture} (cluster {plan.cluster_id}) brought these rows, which are removed:")
     print_rows(["table", "rows"], [{"table": name, "rows": count} for name, count in plan.rows.items()], Format.TABLE)
@@ -145,7 +218,7 @@ def forget(
     with recorded("forget", files.root) as record:
         record.ingested(plan.cluster_id, capture, digest_of(files, plan.cluster_id, capture), plan.rows)
         pipeline = Pipeline(files.root, (), record)
-        places = check_given(plan, [location(place) for place in again or ()], pipeline.settings)
+        places = check_given(plan, [location(place) for place in again], pipeline.settings)
         before = findings_of(files, plan.cluster_id)
         with progress_steps(1) as (describe, _):
             forget(files, plan, places, pipeline.settings, describe)

@@ -10,6 +10,7 @@ import typer
 
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
+from jobs.console.log import about
 from jobs.console.signals import StoppedError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def recorded(command: str, root: Location) -> Iterator[Run]:
     run, error = Run(command), None
     outcome, exit_code = DONE, 0
     try:
-        with measured(run.jobs):
+        with measured(run.jobs), about(command=command, run_id=run.run_id):
             yield run
     except BaseException as raised:
         if isinstance(raised, typer.Exit):

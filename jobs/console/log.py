@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _LOGGER = logging.getLogger("kraft_forensics")
+# What every JSON line says beside its message.
+_about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
 
 
 class LogFormat(StrEnum):
@@ -34,7 +40,7 @@ class _Timed(logging.Formatter):
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         found = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage()}
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps({**found, **_about.get(), **getattr(record, "figures", {})}, ensure_ascii=False)
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -65,6 +71,22 @@ def configure(verbose: bool = False, quiet: bool = False, form: LogFormat = LogF
 def log(message: str, level: int = INFO) -> None:
     """Write one line to stderr, unless its level is too low."""
     _LOGGER.log(level, "%s", message)
+
+
+@contextmanager
+def about(**names: str) -> Iterator[None]:
+    """Inside, every JSON line has these fields, too: run_id, command, stage, cluster."""
+    token = _about.set({**_about.get(), **names})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def log_figures(message: str, **figures: str | float) -> None:
+    """Write a line with figures as fields, if lines are JSON. In text they would only be in a reader's way."""
+    if isinstance(_HANDLER.formatter, _Json):
+        _LOGGER.log(INFO, "%s", message, extra={"figures": figures})
 
 
 def is_verbose() -> bool:

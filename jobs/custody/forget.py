@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -28,12 +27,13 @@ from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, STAGES
+from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, KEPT_FINDINGS, STAGES
 from jobs.provenance.made_from import receipts
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 
 Progress = Callable[[str], None]
+RowFilter = Callable[[pa.Table], pa.ChunkedArray]
 _LAST = INGESTED[-1]
 _DERIVED = tuple(name for stage, tables in STAGES.items() if stage != "ingest" for name in tables)
 _SEEN = (FIRST_SEEN, ACKNOWLEDGEMENTS)
@@ -131,11 +131,14 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
         "at_ms": time.time_ns() // 1_000_000,
     }
     if is_all(lake, plan):
-        for name in (*_DERIVED, *_SEEN):
+        for name in (*_DERIVED, *_SEEN, KEPT_FINDINGS):
             lake.replace(name, plan.cluster_id, [])
+    removed = pa.array(plan.removed)
     for name in (_LAST, *INGESTED[:-1]):
-        with _removable(lake, name):
-            undisturbed(partial(_remove, lake, name, plan, {"forgotten": about} if name == _LAST else None))
+        what = {"forgotten": about} if name == _LAST else None
+        remove_rows(
+            lake, name, plan.cluster_id, lambda rows: pc.invert(pc.is_in(rows["capture"], value_set=removed)), what
+        )
     for place in again:
         ingest(lake, place, settings, progress)
     if plan.cluster_id not in lake.clusters():
@@ -162,17 +165,23 @@ def forget_findings(lake: Lake, cluster: str) -> None:
         change(lake, name, cluster, kept)
 
 
-def _remove(lake: Lake, name: str, plan: Plan, about: dict[str, object] | None) -> None:
-    since, old, new = lake.cluster_version(name, plan.cluster_id), [], []
-    removed = pa.array(plan.removed)
-    for file in lake.files(name, plan.cluster_id):
-        rows = lake.dataset_of(name, [file.path]).to_table()
-        kept = rows.filter(pc.invert(pc.is_in(rows["capture"], value_set=removed)))
-        if len(kept) < len(rows):
-            old.append(file)
-            new += [write_file(lake.storage, name, kept)] if len(kept) else []
-    if old or about:
-        lake.commit(name, plan.cluster_id, new, old, about, since)
+def remove_rows(lake: Lake, name: str, cluster: str, stays: RowFilter, about: dict[str, object] | None = None) -> None:
+    """Remove a cluster's rows of a table, also of one that is append-only. stays: mask of the rows that stay. about:
+    what the commit says; None: there is no commit where nothing is removed."""
+
+    def once() -> None:
+        since, old, new = lake.cluster_version(name, cluster), [], []
+        for file in lake.files(name, cluster):
+            rows = lake.dataset_of(name, [file.path]).to_table()
+            kept = rows.filter(stays(rows))
+            if len(kept) < len(rows):
+                old.append(file)
+                new += [write_file(lake.storage, name, kept)] if len(kept) else []
+        if old or about:
+            lake.commit(name, cluster, new, old, about, since)
+
+    with _removable(lake, name):
+        undisturbed(once)
 
 
 @contextmanager

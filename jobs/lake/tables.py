@@ -61,6 +61,14 @@ _FINDING_KEY = (
     evidence.column("severity", pa.string(), "its severity"),
 )
 
+KEPT_FINDINGS = "kept_findings"
+KEPT = pa.schema(
+    [
+        *replay.FINDINGS,
+        evidence.column("kept_ms", pa.int64(), "when its evidence was removed from the lake; our clock"),
+    ]
+)
+
 FINDING_FIRST_SEEN = pa.schema(
     [
         *_FINDING_KEY,
@@ -327,6 +335,12 @@ _ALL = (
         ("finding_id", "policy"),
     ),
     Table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
+    Table(
+        KEPT_FINDINGS,
+        "A finding that was judged before its evidence was removed (`forget --older-than --keep-findings`)",
+        KEPT,
+        ("finding_id",),
+    ),
     Table(
         "finding_first_seen",
         "A finding, by id, verdict and severity, that a run of detect has found, now or earlier",

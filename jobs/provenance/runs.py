@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from jobs.console.log import WARNING, log
+from jobs.console.log import WARNING, about, log, log_figures
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
@@ -67,13 +67,15 @@ class Run:
         """Measure a stage, also one that fails. Yields what is known of the cluster."""
         of, began = self.of(cluster), time.monotonic()
         try:
-            yield of
+            with about(stage=stage, cluster=cluster):
+                yield of
         finally:
             self.took(stage, cluster, time.monotonic() - began)
 
     def took(self, stage: str, cluster: str, seconds: float) -> None:
         durations = self.of(cluster)["durations_ms"]
         durations[stage] = durations.get(stage, 0) + round(1000 * seconds)
+        log_figures(f"{cluster}: {stage} took {seconds:.1f} s", stage=stage, cluster=cluster, seconds=round(seconds, 3))
 
     def write(self, lake: Lake, outcome: str, exit_code: int, error: str | None) -> None:
         """Write the rows, if there is a lake."""

@@ -21,7 +21,7 @@ COLUMNS = tuple(TABLES[ACKNOWLEDGEMENTS].schema.names)
 
 
 def acknowledge(
-    lake: Lake, wanted: Sequence[str] | None, cluster: str | None, note: str, by: str, now_ms: int
+    lake: Lake, wanted: Sequence[str] | None, cluster: str | None, note: str, by: str | None, now_ms: int
 ) -> list[Row]:
     """Acknowledge findings with their verdict and severity of now; returns their rows (COLUMNS). A new
     acknowledgement of the same finding replaces the old one. Nothing is written if one id is wrong.

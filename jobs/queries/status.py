@@ -15,7 +15,7 @@ from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.lake.data_files import listed
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
-from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
+from jobs.lake.tables import CLUSTER_ID, KEPT_FINDINGS, STAGES, TABLES
 from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.queries.levels import UNKNOWN, levels_of
 from jobs.verdict.status import KEY, NEW, counts, with_status
@@ -135,14 +135,24 @@ def _newest(runs: list[Row], column: str) -> Any:
 
 def _found(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> Row:
     """answer: one of ANSWERS; lost_records: of the proven windows together, at least; how many windows are proven, open
-    (neither proven nor excluded) and excluded; new: findings that are new and not acknowledged."""
+    (neither proven nor excluded) and excluded; new: findings that are new and not acknowledged; since_ms: what is known
+    begins with a snapshot's state at this time, null if it begins with the cluster; kept: findings without their
+    evidence (`forget --older-than --keep-findings`), kept_proven: proven windows among them."""
     is_judged = "findings" in tables and "inputs" in lake.made("findings", cluster)
-    rows = with_status(lake, cluster, lake.read("findings", cluster, ("kind", "loss_min", *KEY)))
+    columns = ("kind", "loss_min", "rule", "start_offset", *KEY)
+    rows = with_status(lake, cluster, lake.read("findings", cluster, columns))
+    # Nothing is said of the time before the first snapshot, so that a log begins late is no gap in what is said.
+    begins_late = pc.and_(pc.equal(rows["rule"], "unknown_prefix"), pc.equal(rows["start_offset"], 0))
+    begins_late = pc.fill_null(begins_late, False)
     windows = rows.filter(pc.equal(rows["kind"], HWM_REGRESSION))
-    proven = windows.filter(pc.equal(windows["verdict"], PROVEN))
+    kept = lake.read(KEPT_FINDINGS, cluster, ("finding_id", "kind", "verdict"))
+    kept = kept.filter(pc.invert(pc.is_in(kept["finding_id"], value_set=rows["finding_id"].combine_chunks())))
+    proven = rows.filter(_is_proven(rows))
     excluded = pc.sum(pc.equal(windows["verdict"], EXCLUDED)).as_py() or 0
     is_open = len(windows) - len(proven) - excluded
-    is_known = UNKNOWN not in levels_of(rows) and lake.count("partition_history", cluster)
+    is_known = UNKNOWN not in levels_of(rows.filter(pc.invert(begins_late))) and lake.count(
+        "partition_history", cluster
+    )
     answer = LOST if len(proven) else MAY_HAVE_LOST if is_open else NOTHING_LOST if is_known else NOT_KNOWN
     return {
         "answer": answer if is_judged else NOT_JUDGED,
@@ -151,7 +161,19 @@ def _found(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> Row:
         "open": is_open,
         "excluded": excluded,
         "new": counts(rows)[NEW],
+        "since_ms": _first_ms(lake, cluster) if pc.any(begins_late).as_py() else None,
+        "kept": len(kept),
+        "kept_proven": pc.sum(_is_proven(kept)).as_py() or 0,
     }
+
+
+def _is_proven(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.and_(pc.equal(rows["kind"], HWM_REGRESSION), pc.equal(rows["verdict"], PROVEN))
+
+
+def _first_ms(lake: Lake, cluster: str) -> int | None:
+    first: int | None = pc.min(lake.read("partition_history", cluster, ("timestamp_ms",))["timestamp_ms"]).as_py()
+    return first
 
 
 def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> list[Row]:

@@ -84,8 +84,12 @@ def _cluster(row: Row) -> Row:
 
 def _found(found: Row) -> str:
     text = _ANSWERS[found["answer"]].format(**found)
-    is_open = found["open"] and found["answer"] in (LOST, MAY_HAVE_LOST)
-    return f"{text}; {found['open']} open" if is_open else text
+    if found["open"] and found["answer"] in (LOST, MAY_HAVE_LOST):
+        text += f"; {found['open']} open"
+    if found["since_ms"] is not None and found["answer"] == NOTHING_LOST:
+        text += f" since {utc(found['since_ms'])[:10]}"
+    earlier = f", {found['kept_proven']} proven" if found["kept_proven"] else ""
+    return f"{text}; before: {found['kept']} kept{earlier}" if found["kept"] else text
 
 
 def _run(row: Row) -> Row:

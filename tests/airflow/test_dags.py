@@ -52,7 +52,8 @@ def tasks_of(run: Any) -> dict[str, tuple[str, int]]:
         ),
         (
             MAINTENANCE,
-            {"discover": {"lake.maintain", "lake.verify"}, "lake.maintain": {"lake.verify"}, "lake.verify": set()},
+            {"discover": {"lake.forget", "lake.maintain", "lake.verify"}, "lake.forget": {"lake.maintain"}}
+            | {"lake.maintain": {"lake.verify"}, "lake.verify": set()},
         ),
         (COLLECT, {"discover": {"collect"}, "collect": set()}),
         (LIGHT, {"discover": {"collect"}, "collect": set()}),

@@ -105,6 +105,7 @@ def prepare(tables: Tables) -> None:
     if not len(tables["finding_first_seen"]):
         tables.add("finding_first_seen", **seen, first_seen_ms=1)
     tables.add("acknowledgements", **seen, note="known", acknowledged_ms=1)
+    tables.add("kept_findings", **tables.row("findings", 0), kept_ms=1)
     run = {"run_id": "1", "command": "run", "started_ms": 1, "ended_ms": 2, "outcome": "done", "exit_code": 0}
     tables.add("runs", cluster_id=file["cluster_id"], **run, program="0.1.0")
 

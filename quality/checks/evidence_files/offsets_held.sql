@@ -1,4 +1,5 @@
--- meaning: log_batches has every metadata offset of a segment, unless bytes of it are in quarantine.
+-- meaning: log_batches has every metadata offset of a segment, unless bytes of it are in quarantine, or the log begins
+--   with a snapshot's end, and they are before it (`forget --older-than`).
 -- action: Records of the file are missing from the lake: ingest the capture into a new lake. If it happens again,
 --   report it with the capture.
 -- kind: reconciliation; severity: error; scope: cluster
@@ -12,7 +13,12 @@ with batches as (
     from batches
 ), held as (
     select min(base_offset) as first, max(until) as until from stretches group by stretch
+), log_begin as (
+    select min(base_offset) as first from log_batches
+    having min(base_offset) in (select snapshot_end_offset from snapshot_records)
+), segments as (
+    select * replace (greatest(base_offset, (select first from log_begin)) as base_offset) from evidence_files
 )
-from evidence_files f asof left join held h on f.base_offset >= h.first
+from segments f asof left join held h on f.base_offset >= h.first
 where kind = 'metadata_segment' and f.base_offset is not null and quarantined_bytes = 0
     and end_offset > coalesce(h.until, f.base_offset)

@@ -192,7 +192,7 @@ def test_maintenance_changes_no_row(live: Live, complete: Path, single: Path, kr
     unpause(live, MAINTENANCE)
     live.trigger(MAINTENANCE, "weekly", {"lakes": str(single)})
     tasks = live.ended(MAINTENANCE, "weekly")
-    wanted = {f"lake.{command}[{index}]" for command in ("maintain", "verify") for index in range(3)}
+    wanted = {f"lake.{command}[{index}]" for command in ("forget", "maintain", "verify") for index in range(3)}
     assert set(tasks) == {"discover"} | wanted
     assert {tasks[name]["rendered_map_index"] for name in wanted} == set(CLUSTERS)
     assert digests(kraft_forensics, *lakes) == before

@@ -91,6 +91,28 @@ def test_patterns_of_a_site(pattern: str, line: str) -> None:
     assert detect((line + "\n").encode(), [pattern]) is not None
 
 
+STRIMZI = "2026-11-21 00:00:00 INFO  [main] Partition:66 - [Partition orders-0 broker=1] ISR updated to 1,2"
+
+
+def test_strimzis_pattern_prints_whole_seconds_which_are_no_time_of_a_line() -> None:
+    """default-logging/KafkaCluster.properties of Strimzi's cluster operator at commit 8541da1e. A time that may be a
+    second too early would show what a broker did before something that came first."""
+    layout, head = heads(STRIMZI)
+    assert layout.name == "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"
+    assert head == Head(None, None, "INFO", "Partition", "[Partition orders-0 broker=1] ISR updated to 1,2", True)
+
+
+@pytest.mark.parametrize("stamp", ["2026-11-20T18:30:00.123456789Z ", "2026-11-21T00:00:00.123+05:30 stdout F "])
+def test_the_time_of_a_container_is_finer_than_whole_seconds(stamp: str) -> None:
+    _, head = heads(stamp + STRIMZI)
+    assert (head.logged_at_ms, head.logged_at_utc_ms) == (AT, AT - INDIA)
+
+
+def test_a_container_that_prints_whole_seconds_gives_no_time_either() -> None:
+    _, head = heads("2026-11-20T18:30:00Z " + STRIMZI)
+    assert (head.logged_at_ms, head.logged_at_utc_ms) == (None, None)
+
+
 def test_a_zone_that_a_pattern_prints_or_names() -> None:
     stamped = of_pattern("%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %m%n").read(b"2026-11-21T00:00:00.123+05:30 INFO x")
     assert stamped == Head(AT, AT - INDIA, "INFO", None, "x")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.offsets.jmx_exporter import MetricNames, Sample, process_start_ms, read_metrics
+from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 
 NAMES = MetricNames()
@@ -214,3 +215,19 @@ def test_any_text_is_samples_or_damage(parts: list[bytes], tail: str) -> None:
     samples, damage = read_metrics(data, NAMES)
     assert all(0 <= s.value < 1 << 63 and 0 <= s.partition < 1 << 31 for s in samples)
     assert all(data[d.position :].startswith(b"kafka_log_Log_LogEndOffset") for d in damage)
+
+
+def test_the_names_of_strimzis_rules() -> None:
+    """tests/samples/README.md says how it was made."""
+    data = (ROOT / "tests" / "samples" / "exporters" / "strimzi.prom").read_bytes()
+    samples, damage = read_metrics(data, NAMES)
+    assert damage == []
+    found = {(s.field, s.topic, s.partition): s.value for s in samples if s.topic == "mail.v1"}
+    assert found == {
+        ("log_end_offset", "mail.v1", 0): 3,
+        ("log_end_offset", "mail.v1", 1): 0,
+        **{("log_start_offset", "mail.v1", number): 0 for number in (0, 1)},
+        **{("in_sync_replicas_count", "mail.v1", number): 1 for number in (0, 1)},
+        **{("under_min_isr", "mail.v1", number): 0 for number in (0, 1)},
+    }
+    assert process_start_ms(data, NAMES) == 1_795_722_281_290

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from evidence.capture.files import open_capture
 from jobs.collect.targets import check_targets, read_nodes
@@ -27,69 +28,7 @@ UNITS = ("kraft-forensics-collect", "kraft-forensics-collect-light")
 FOLDERS = dict(zip(UNITS, ("kraft-forensics/captures", "kraft-forensics/rounds"), strict=True))
 PROGRAMS = Path(sys.executable).parent
 
-# The fields of Kubernetes' API (1.34) that the manifest uses. `*` the API requires it; `[]` a list; after the colon its
-# type: another of these, or one of YAML's; `dict` any names with texts.
-API = {
-    "ServiceAccount": "*apiVersion:str *kind:str *metadata:Metadata",
-    "Role": "*apiVersion:str *kind:str *metadata:Metadata rules[]:Rule",
-    "Rule": "apiGroups[]:str resources[]:str *verbs[]:str resourceNames[]:str",
-    "RoleBinding": "*apiVersion:str *kind:str *metadata:Metadata *roleRef:RoleRef subjects[]:Subject",
-    "RoleRef": "*apiGroup:str *kind:str *name:str",
-    "Subject": "*kind:str *name:str namespace:str apiGroup:str",
-    "ConfigMap": "*apiVersion:str *kind:str *metadata:Metadata data:dict",
-    "PersistentVolumeClaim": "*apiVersion:str *kind:str *metadata:Metadata *spec:ClaimSpec",
-    "ClaimSpec": "*accessModes[]:str *resources:Resources storageClassName:str",
-    "Metadata": "*name:str namespace:str",
-    "CronJob": "*apiVersion:str *kind:str *metadata:Metadata *spec:CronJobSpec",
-    "CronJobSpec": "*schedule:str timeZone:str concurrencyPolicy:str *jobTemplate:JobTemplate",
-    "JobTemplate": "*spec:JobSpec",
-    "JobSpec": "backoffLimit:int activeDeadlineSeconds:int *template:PodTemplate",
-    "PodTemplate": "*spec:PodSpec",
-    "PodSpec": "serviceAccountName:str *restartPolicy:str securityContext:PodSecurity *containers[]:Container "
-    "volumes[]:Volume",
-    "PodSecurity": "runAsNonRoot:bool runAsUser:int fsGroup:int fsGroupChangePolicy:str seccompProfile:Seccomp",
-    "Seccomp": "*type:str",
-    "Container": "*name:str *image:str command[]:str args[]:str resources:Resources securityContext:Security "
-    "volumeMounts[]:Mount",
-    "Resources": "requests:dict limits:dict",
-    "Security": "allowPrivilegeEscalation:bool capabilities:Capabilities",
-    "Capabilities": "drop[]:str add[]:str",
-    "Mount": "*name:str *mountPath:str readOnly:bool",
-    "Volume": "*name:str configMap:ConfigMapVolume persistentVolumeClaim:ClaimVolume",
-    "ConfigMapVolume": "*name:str",
-    "ClaimVolume": "*claimName:str",
-}
-VERSIONS = {
-    "CronJob": "batch/v1",
-    "Role": "rbac.authorization.k8s.io/v1",
-    "RoleBinding": "rbac.authorization.k8s.io/v1",
-}
-
-
-def faults(value: Any, kind: str, place: str) -> Iterator[str]:
-    """Unknown fields, required ones that are missing, and values of another type."""
-    if kind == "dict":
-        if not all(type(part) is str for pair in value.items() for part in pair):
-            yield f"{place}: not a text"
-    elif kind not in API:
-        if type(value).__name__ != kind:
-            yield f"{place}: {value!r} is no {kind}"
-    elif type(value) is not dict:
-        yield f"{place}: {value!r} is no {kind}"
-    else:
-        fields = {name.strip("*"): of for name, of in (field.split(":") for field in API[kind].split())}
-        required = {field.strip("*").partition(":")[0] for field in API[kind].split() if field.startswith("*")}
-        yield from (f"{place}: lacks {name}" for name in sorted(required - {*value, *(f"{n}[]" for n in value)}))
-        for name, inner in value.items():
-            if name in fields:
-                yield from faults(inner, fields[name], f"{place}.{name}")
-            elif f"{name}[]" not in fields:
-                yield f"{place}: unknown field {name}"
-            elif type(inner) is not list:
-                yield f"{place}.{name}: no list"
-            else:
-                for number, one in enumerate(inner):
-                    yield from faults(one, fields[f"{name}[]"], f"{place}.{name}[{number}]")
+SCHEMA = json.loads(Path(__file__).with_name("kubernetes-1.34.json").read_text(encoding="utf-8"))
 
 
 def objects(text: str) -> dict[tuple[str, str], Any]:
@@ -98,11 +37,14 @@ def objects(text: str) -> dict[tuple[str, str], Any]:
 
 
 def faults_of(text: str) -> list[str]:
-    found = objects(text)
-    versions = [
-        f"{kind}: apiVersion" for (kind, _), one in found.items() if one["apiVersion"] != VERSIONS.get(kind, "v1")
-    ]
-    return versions + [line for (kind, name), one in found.items() for line in faults(one, kind, f"{kind} {name}")]
+    """What Kubernetes' API would refuse: unknown fields, required ones that are missing, values of another type."""
+    found = []
+    for (kind, name), one in objects(text).items():
+        of_kind = Draft202012Validator({**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind}"}]})
+        for error in of_kind.iter_errors(one):
+            whole = [*error.context, error] if error.context else [error]
+            found += [f"{kind} {name} {each.json_path}: {each.message}" for each in whole]
+    return found
 
 
 @pytest.fixture
@@ -186,12 +128,12 @@ def test_the_manifest_has_only_fields_of_the_api() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "fault"),
     [
-        ("backoffLimit", "backofLimit", "unknown field backofLimit"),
-        ("claimName:", "claim:", "lacks claimName"),
-        ("storage: 50Gi", "storage: 50", "not a text"),
-        ("runAsUser: 65532", 'runAsUser: "65532"', "is no int"),
-        ("verbs: [get]", "verbs: get", "no list"),
-        ("batch/v1", "batch/v1beta1", "CronJob: apiVersion"),
+        ("backoffLimit", "backofLimit", "'backofLimit' was unexpected"),
+        ("claimName:", "claim:", "'claimName' is a required property"),
+        ("storage: 50Gi", "storage: [50]", "[50] is not"),
+        ("runAsUser: 65532", 'runAsUser: "65532"', "'65532' is not of type"),
+        ("verbs: [get]", "verbs: get", "'get' is not of type"),
+        ("batch/v1", "batch/v1beta1", "'batch/v1beta1' is not one of"),
     ],
 )
 def test_a_fault_of_the_manifest_is_found(right: str, wrong: str, fault: str) -> None:

@@ -176,6 +176,16 @@ def test_acknowledgements_are_listed_and_undone(lake: Lake) -> None:
     assert (again.exit_code, "no acknowledgement has" in str(again.exception)) == (1, True)
 
 
+@pytest.mark.parametrize(("setting", "name"), [("ann@example.com", "ann@example.com"), ("", None)])
+def test_who_acknowledges_is_who_the_site_names(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, setting: str, name: str | None
+) -> None:
+    find(lake, LOSS)
+    monkeypatch.setenv("KRAFT_FORENSICS_CUSTODY__INGESTED_BY", setting)
+    (row,) = json.loads(cli(lake, "acknowledge", "loss-000", "--note", "seen", "--format", "json").stdout)
+    assert row["acknowledged_by"] == name
+
+
 def test_one_wrong_id_acknowledges_nothing(lake: Lake) -> None:
     find(lake, LOSS)
     result = cli(lake, "acknowledge", "loss-000", "nothing-like-it", "--note", "n")
