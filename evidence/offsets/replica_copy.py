@@ -53,16 +53,21 @@ class ReplicaCopy:
         if text not in self.notes:
             self.notes.append(text)
 
-    def batches(self) -> Iterator[tuple[Path, SegmentBytes, DataBatch]]:
-        """Each good batch, with its segment. The account and the notes are of the last time that this was called.
+    def batches(self, begin: int | None = None) -> Iterator[tuple[Path, SegmentBytes, DataBatch]]:
+        """Each good batch, with its segment. begin: leave out segments that end before this offset; without it the
+        account is made anew.
 
-        Errors: CaptureError for a segment that cannot be read.
+        Errors: CaptureError for a segment that cannot be read, or files of two logs in one folder.
         """
-        self.accounts = {}
+        self.accounts = {} if begin is None else self.accounts
         before: int | None = None
-        for segment in self.segments:
+        for number, segment in enumerate(self.segments):
+            if begin is not None and number + 1 < len(self.segments) and int(self.segments[number + 1].stem) <= begin:
+                continue
             with opened(segment) as data:
-                account = self.accounts[segment.name] = Account(len(data))
+                account = Account(len(data))
+                if begin is None:
+                    self.accounts[segment.name] = account
                 framing = Framing(data, int(segment.stem), least_magic=0)
                 for found in framing.all_batches():
                     if isinstance(found, DataBatch):

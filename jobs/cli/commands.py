@@ -23,6 +23,7 @@ from jobs.cli import (
     lake_commands,
     listing_commands,
     question_commands,
+    salvage_commands,
     stage_commands,
     tool_commands,
 )
@@ -37,7 +38,13 @@ from jobs.console.version import tool_version
 # The groups of `--help`, in its order.
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
-    "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
+    "Evidence": (
+        capture_commands.collect,
+        capture_commands.check,
+        custody_commands.manifest,
+        custody_commands.verify,
+        salvage_commands.salvage,
+    ),
     "Results": (
         stage_commands.report,
         listing_commands.windows,
