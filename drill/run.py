@@ -23,8 +23,9 @@ from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
+from drill.salvage import Saved, salvage_all
 from drill.scenario import Scenario
-from drill.score import OF_PLAN, Score, Wrong, score
+from drill.score import OF_PLAN, OF_SALVAGE, Score, Wrong, score
 from drill.steps import Drill
 from evidence.text_files import read_properties
 
@@ -49,7 +50,7 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     out.mkdir(parents=True)
     begun = time.monotonic()
     with TemporaryDirectory(prefix="drill-") as folder:
-        drill, followed = _play(scenario, fetched, seed, Path(folder), out, say)
+        drill, followed, saved = _play(scenario, fetched, seed, Path(folder), out, say)
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
     scored = score_captures(drill.captures, out, drill.ledger, drill.described)
@@ -57,6 +58,10 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     if followed:
         scored.wrong += followed.wrong
     plan = {"plan": followed.as_json()} if followed else {}
+    if saved:
+        saved.check_bounds(out / LAKES[0])
+        scored.wrong += saved.wrong
+        plan["salvage"] = saved.as_json()
     result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
@@ -64,7 +69,7 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
 
 def _play(
     scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
-) -> tuple[Drill, Followed | None]:
+) -> tuple[Drill, Followed | None, Saved | None]:
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
@@ -89,11 +94,12 @@ def _play(
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
+            saved = salvage_all(drill) if drill.kept else None
             if followed:
                 follow_carelessly(drill, followed)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
-    return drill, followed
+    return drill, followed, saved
 
 
 def score_again(folder: Path) -> Row:
@@ -110,7 +116,7 @@ def score_again(folder: Path) -> Row:
     for made in (*LAKES, WITHOUT_LOGS):
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
-    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAN]
+    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in (*OF_PLAN, *OF_SALVAGE)]
     result |= {**scored.as_json(), "commit": _commit()}
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return dict(result)

@@ -20,7 +20,9 @@ PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bound
 MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
 OF_PLAN = (PLAN_LOST, PLAN_LEADERLESS)
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAN)
+NOT_SALVAGED, FOREIGN, NOT_AGAIN = "not salvaged", "salvaged what was not lost", "not produced again"
+OF_SALVAGE = (NOT_SALVAGED, FOREIGN, NOT_AGAIN)
+KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAN, *OF_SALVAGE)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")

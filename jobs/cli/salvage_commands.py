@@ -31,13 +31,56 @@ def salvage(
     partition: Annotated[
         list[str] | None, typer.Option("--partition", metavar="TOPIC-N", help="Only this partition. Repeatable.")
     ] = None,
+    produce_to: Annotated[
+        str | None, typer.Option("--produce-to", metavar="TOPIC", help="Produce the records of --output to this topic.")
+    ] = None,
+    bootstrap: Annotated[
+        str | None, typer.Option("--bootstrap", metavar="HOST:PORT", help="Brokers of the cluster to produce to.")
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option("--client-config", help="Properties of librdkafka, e.g. for TLS and SASL.")
+    ] = None,
+    send: Annotated[bool, typer.Option("--send", help="Send; without it, --produce-to only counts.")] = False,
+    into_original: Annotated[
+        bool, typer.Option("--into-original", help="Allow the topic that lost the records.")
+    ] = False,
+    superseded: Annotated[
+        bool | None,
+        typer.Option(
+            "--superseded/--no-superseded",
+            help="Also send what has a newer value for its key (default: unless the lake says: a compacted topic).",
+        ),
+    ] = None,
     cluster: ClusterOption = None,
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
     """List and save the records that an old leader's log has and the log that won has not. Changes neither.
 
+    With --produce-to, what is in --output is sent; it can be repeated, also without --from, and sends nothing twice.
     Exit code 1 if a copy is damaged: what could be read is saved all the same.
     """
+    if produce_to is not None and (output is None or bootstrap is None):
+        raise typer.BadParameter("--produce-to needs --output, the folder with the records, and --bootstrap")
+    if source is not None or produce_to is None:
+        _save(source, current, lake, output, partition, cluster, form)
+    if produce_to is not None and output is not None and bootstrap is not None:
+        from jobs.salvage.produce import Target, produce
+
+        done = produce(output, Target(produce_to, bootstrap, client_config, into_original, superseded), send)
+        reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
+        show_message(printable(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}"))
+        show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
+
+
+def _save(
+    source: Path | None,
+    current: Path | None,
+    lake: Any,
+    output: Path | None,
+    partition: list[str] | None,
+    cluster: str | None,
+    form: DocumentFormat,
+) -> None:
     from evidence.capture.remote import location
     from jobs.cli.reading import lake_to_show
     from jobs.salvage.stage import pairs_of
