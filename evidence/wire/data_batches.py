@@ -2,7 +2,8 @@
 
 Sources: Kafka's DefaultRecordBatch (record batch v2: a head of 61 bytes, CRC32C from the attributes on),
 AbstractLegacyRecordBatch and LegacyRecord (message formats 0 and 1, CRC32 from the magic byte on; brokers from 3.0 on
-write none, but their old segments may hold some, KIP-724), LogCleaner (compaction keeps a batch's offsets, so a batch
+write none, but their old segments may hold some, KIP-724; MemoryRecords.filterTo of 4.3.1 makes them batches v2 without
+a leader epoch, -1), LogCleaner (compaction keeps a batch's offsets, so a batch
 may hold fewer records than its offsets span, or none), LogSegment.canConvertToRelativeOffset (a segment holds no offset
 more than an int32 above its base offset), LeaderEpochFileCache (epochs never decrease in a log).
 """
@@ -132,8 +133,8 @@ class Framing:
         if base < self.next_offset or base - self.base_offset > MAX_INT32:
             message = f"base offset {base} in segment {self.base_offset}, expected {self.next_offset} or later"
             return self.damage(position, "bad_offset", message)
-        if magic == 2 and epoch < (self.epoch or 0):
-            return self.damage(position, "bad_epoch", f"leader epoch {epoch}, expected at least {self.epoch or 0}")
+        if magic == 2 and epoch < (least := -1 if self.epoch is None else self.epoch):
+            return self.damage(position, "bad_epoch", f"leader epoch {epoch}, expected at least {max(least, 0)}")
         if size > left:
             return Torn(size, f"torn batch of {left} bytes at the end, its head gives a size of {size}")
         return self._whole(position, size) if magic == 2 else self._legacy(position, size)
@@ -172,7 +173,7 @@ class Framing:
     def took(self, batch: DataBatch) -> None:
         """Nothing before this batch's end may follow it."""
         self.next_offset = batch.last_offset + 1
-        self.epoch = batch.epoch if batch.magic == 2 else self.epoch
+        self.epoch = batch.epoch if batch.epoch >= 0 else self.epoch
 
     def damage(self, position: int, reason: str, message: str) -> Damage:
         """Damage from `position` to the end of the file, at the offset after the batches before it."""
