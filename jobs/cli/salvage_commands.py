@@ -132,7 +132,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     if row["missing_before_parting"]:
         yield f"  {row['missing_before_parting']} records before that were removed from the current log: compaction"
     if row["partial"]:
-        yield f"  PARTIAL: {row['bytes']['damaged']} bytes are damaged"
+        unreadable = row["unreadable_batches"]
+        yield f"  PARTIAL: {row['bytes']['damaged']} bytes are damaged, records of {unreadable} batches cannot be read"
 
 
 def _known(value: Any) -> Any:

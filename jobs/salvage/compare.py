@@ -172,9 +172,9 @@ def batches_from(copy: ReplicaCopy, begin: int) -> Iterator[BatchAt]:
 @dataclass(frozen=True, slots=True)
 class Salvaged:
     """A record that only the old log has. transaction: committed, aborted or open; None outside of one. newer_offset:
-    the last offset at which its key has a later value, in the old log or the current one. sent_again_offset: where the
-    current log has it once more: the same producer id, epoch and sequence, or the same key, value and timestamp. Both
-    None if there is none, or if the current copy has no records."""
+    the last offset at which the current log has a value of its key, written since the logs part. sent_again_offset:
+    where the current log has the record once more: the same producer id, epoch and sequence, or the same key, value and
+    timestamp. Both None if there is none, or if the current copy has no records."""
 
     batch: DataBatch
     record: DataRecord
@@ -185,16 +185,12 @@ class Salvaged:
 
 @dataclass(slots=True)
 class Marks:
-    """What later records say of the salvaged ones, by hashes of 16 bytes. keys: the last offset of each key; again:
-    where a record was sent again."""
+    """What the current log says of the salvaged records, by hashes of 16 bytes. newest: the last offset of each key;
+    again: where a record was sent again."""
 
-    keys: dict[int, int] = field(default_factory=dict)
+    newest: dict[int, int] = field(default_factory=dict)
     again: dict[Name, int] = field(default_factory=dict)
     transactions: Transactions = field(default_factory=Transactions)
-
-    def newest(self, record: DataRecord) -> None:
-        if record.key is not None:
-            self.keys[_hash(record.key)] = record.offset
 
 
 def only_old(found: Comparison) -> Iterator[BatchAt]:
@@ -210,40 +206,40 @@ def first_offset(found: Comparison) -> int:
 def marks(found: Comparison) -> Marks:
     """Read what only the old log has, then the current log from where it parts. What an aborted transaction wrote is no
     newer value, and was not sent again."""
-    result, known = Marks(), set[Name]()
+    result, known, keys = Marks(), set[Name](), set[int]()
     begin = first_offset(found)
-    old = _Visible(found.old)
-    for batch, record in old.read(only_old(found)):
-        if record.offset >= begin:
-            known.update(_names(batch, record))
-            result.newest(record)
+    for data, batch in only_old(found):
+        for record in () if batch.is_control else read_data(data, batch):
+            if isinstance(record, DataRecord) and record.offset >= begin:
+                known.update(_names(batch, record))
+                keys.update([] if record.key is None else [_hash(record.key)])
     current = _Visible(found.current)
     for batch, record in current.read(batches_from(found.current, begin) if found.current.segments else ()):
         for name in known.intersection(_names(batch, record)):
             result.again.setdefault(name, record.offset)
-        if record.key is not None and _hash(record.key) in result.keys:
-            result.newest(record)
-    result.transactions = Transactions(old.ends, {producer: ends[0][1] for producer, ends in current.ends.items()})
+        if record.key is not None and (key := _hash(record.key)) in keys:
+            result.newest[key] = record.offset
+    ends = _ends(only_old(found))
+    result.transactions = Transactions(ends, current.ends)
     return result
 
 
 class _Visible:
-    """What a reader of committed data gets of some batches. ends: (offset, how) of each producer's transactions."""
+    """What a reader of committed data gets of some batches. ends: how each producer's first transaction ended."""
 
     def __init__(self, copy: ReplicaCopy) -> None:
         self.copy = copy
-        self.ends: dict[int, list[tuple[int, str]]] = {}
+        self.ends: dict[int, str] = {}
 
     def read(self, batches: Iterable[BatchAt]) -> Iterator[tuple[DataBatch, DataRecord]]:
         """Each record, those of a transaction when it is committed."""
         waiting: dict[int, list[tuple[DataBatch, DataRecord]]] = {}
         for data, batch in batches:
             if batch.is_control:
-                if (end := end_of_transaction(data, batch)) is not None:
-                    how = ABORTED if end == ABORT else COMMITTED
-                    self.ends.setdefault(batch.producer_id, []).append((batch.last_offset, how))
-                    yield from waiting.pop(batch.producer_id, ()) if how == COMMITTED else ()
-                    waiting.pop(batch.producer_id, None)
+                if (how := _how_it_ends(data, batch)) is not None:
+                    self.ends.setdefault(batch.producer_id, how)
+                    held = waiting.pop(batch.producer_id, [])
+                    yield from held if how == COMMITTED else ()
                 continue
             for record in read_data(data, batch):
                 if isinstance(record, Damage):
@@ -252,6 +248,20 @@ class _Visible:
                     waiting.setdefault(batch.producer_id, []).append((batch, record))
                 else:
                     yield batch, record
+
+
+def _how_it_ends(data: SegmentBytes, batch: DataBatch) -> str | None:
+    end = end_of_transaction(data, batch)
+    return None if end is None else ABORTED if end == ABORT else COMMITTED
+
+
+def _ends(batches: Iterable[BatchAt]) -> dict[int, list[tuple[int, str]]]:
+    """(offset, how) of the ends of each producer's transactions."""
+    ends: dict[int, list[tuple[int, str]]] = {}
+    for data, batch in batches:
+        if (how := _how_it_ends(data, batch)) is not None:
+            ends.setdefault(batch.producer_id, []).append((batch.last_offset, how))
+    return ends
 
 
 def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
@@ -263,10 +273,9 @@ def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
                 yield record
             elif record.offset >= begin:
                 again = [of.again[name] for name in _names(batch, record) if name in of.again]
-                newer = None if record.key is None else of.keys.get(_hash(record.key))
+                newer = None if record.key is None else of.newest.get(_hash(record.key))
                 ends = of.transactions.of(batch.producer_id, record.offset) if batch.is_transactional else None
-                later = newer if newer is not None and newer > record.offset else None
-                yield Salvaged(batch, record, ends, later, min(again, default=None))
+                yield Salvaged(batch, record, ends, newer, min(again, default=None))
 
 
 def _names(batch: DataBatch, record: DataRecord) -> list[Name]:

@@ -113,6 +113,7 @@ def _partition(
         for item in salvaged(found, of):
             if isinstance(item, Damage):
                 old.note(item.describe(old.name))
+                counts["unreadable_batches"] += 1
                 continue
             row = {"topic": old.topic, "partition": old.partition, **facts(item)}
             row["high_watermark"] = known.bounds.side(row["offset"]) if known.bounds else None
@@ -164,7 +165,8 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
             name: sum(getattr(account, f"{name}_bytes") for account in sizes)
             for name in ("size", "parsed", "damaged", "trailing")
         },
-        "partial": any(account.damaged_bytes for account in sizes),
+        "unreadable_batches": counts["unreadable_batches"],
+        "partial": bool(counts["unreadable_batches"]) or any(account.damaged_bytes for account in sizes),
         "notes": [*old.notes, *current.notes],
     }
 
