@@ -83,7 +83,9 @@ public class DrillClient {
         switch (w[0]) {
             case "create": return create(w[1], w[2], Arrays.asList(w).subList(3, w.length));
             case "delete": admin.deleteTopics(List.of(w[1])).all().get(); return "null";
-            case "produce": produce(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), w[4]); return "null";
+            case "produce":
+                produce(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), w[4], w[5], Integer.parseInt(w[6]));
+                return "null";
             case "transact":
                 transact(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), w[4].equals("commit"));
                 return "null";
@@ -127,13 +129,18 @@ public class DrillClient {
             p.put("bootstrap.servers", servers);
             p.put("key.serializer", StringSerializer.class.getName());
             p.put("value.serializer", StringSerializer.class.getName());
-            boolean one = key.equals("1");
+            boolean one = key.startsWith("1");
             p.put("acks", one ? "1" : "all");
             p.put("enable.idempotence", one ? "false" : "true");
             if (one) p.put("retries", "0");
             if (key.startsWith("tx")) p.put("transactional.id", key);
             p.put("batch.size", "64");
             p.put("linger.ms", "0");
+            if (key.contains(":")) {  // several records a batch
+                p.put("compression.type", key.split(":")[1]);
+                p.put("batch.size", "512");
+                p.put("linger.ms", "20");
+            }
             p.put("max.block.ms", "8000");
             p.put("request.timeout.ms", "4000");
             p.put("delivery.timeout.ms", "8000");
@@ -154,12 +161,16 @@ public class DrillClient {
     }
 
     static void send(KafkaProducer<String, String> producer, String topic, int partition, String acks) {
+        send(producer, topic, partition, acks, null);
+    }
+
+    static void send(KafkaProducer<String, String> producer, String topic, int partition, String acks, String of) {
         String value = value();
         long sent = System.currentTimeMillis();
         String head = "\"topic\":" + text(topic) + ",\"partition\":" + partition + ",\"value\":" + text(value)
             + ",\"acks\":" + text(acks) + ",\"sent_ms\":" + sent;
         try {
-            producer.send(new ProducerRecord<>(topic, partition, null, value), (at, error) -> {
+            producer.send(new ProducerRecord<>(topic, partition, of, value), (at, error) -> {
                 String times = head + ",\"at_ms\":" + System.currentTimeMillis();
                 if (error == null) print("{\"ack\":{" + times + ",\"offset\":" + at.offset() + "}}");
                 else print("{\"failed\":{" + times + ",\"why\":" + text(error.toString()) + "}}");
@@ -170,9 +181,11 @@ public class DrillClient {
         }
     }
 
-    static void produce(String topic, int partition, int count, String acks) {
-        for (int i = 0; i < count; i++) send(producer(acks), topic, partition, acks);
-        producer(acks).flush();
+    /** With so many keys in turn, or none. */
+    static void produce(String topic, int partition, int count, String acks, String codec, int keys) {
+        KafkaProducer<String, String> producer = producer(codec.equals("none") ? acks : acks + ":" + codec);
+        for (int i = 0; i < count; i++) send(producer, topic, partition, acks, keys == 0 ? null : "k" + i % keys);
+        producer.flush();
     }
 
     /** So many records by each of so many producers, at once; nobody waits for the answers. */
@@ -189,7 +202,10 @@ public class DrillClient {
             producer.beginTransaction();
             for (int i = 0; i < count; i++) send(producer, topic, partition, "all");
             if (commit) producer.commitTransaction();
-            else producer.abortTransaction();
+            else {
+                producer.flush();  // what was not sent yet would never be written
+                producer.abortTransaction();
+            }
         } catch (KafkaException error) {
             // The next transaction begins with a new producer, which ends this one.
             KafkaProducer<String, String> broken = producers.remove(name);

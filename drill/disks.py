@@ -7,13 +7,14 @@ import contextlib
 import errno
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from drill.errors import call
 from drill.network import left_by_the_dead, named
 from evidence.text_files import read_checkpoint
-from evidence.wire.batches import HEAD_BYTES, Batch, read_head
-from evidence.wire.schema import read_varint
+from evidence.wire.data_batches import DataBatch, Framing
+from evidence.wire.data_records import DataRecord, read_data
 
 # Kafka reads the folders of a log directory, and leaves files that it does not know alone.
 _FILLER = "filler"
@@ -102,35 +103,20 @@ class Copy:
 
 
 def read_copy(folder: Path) -> Copy:
-    """What the client of a drill wrote into a replica (no keys, headers or compression)."""
+    """What the client of a drill wrote into a replica."""
     end, records = (-1, 0), dict[int, str]()
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for batch in _batches(data):
             end = batch.epoch, batch.last_offset + 1
-            records |= {} if batch.is_control else dict(_values(data, batch))
+            found = () if batch.is_control else read_data(data, batch)
+            records |= {r.offset: (r.value or b"").decode() for r in found if isinstance(r, DataRecord)}
     return Copy(end, records)
 
 
-def _values(data: bytes, batch: Batch) -> Iterator[tuple[int, str]]:
-    """(offset, value) of each record (DefaultRecord.writeTo, 4.3.1)."""
-    position = batch.position + HEAD_BYTES
-    for _ in range(batch.record_count):
-        size, begin = read_varint(data, position)
-        position = begin + size
-        _, at = read_varint(data, begin + 1, 10)  # after the attributes: the timestamp's delta
-        delta, at = read_varint(data, at)
-        _, at = read_varint(data, at)  # -1: no key
-        length, at = read_varint(data, at)
-        yield batch.base_offset + delta, data[at : at + length].decode()
-
-
-def _batches(data: bytes) -> Iterator[Batch]:
+def _batches(data: bytes) -> Iterator[DataBatch]:
     """The whole batches up to the first torn one."""
-    position = 0
-    while isinstance(batch := read_head(data, position), Batch):
-        yield batch
-        position = batch.end
+    return takewhile(lambda found: isinstance(found, DataBatch), Framing(data, 0).all_batches())  # type: ignore[arg-type]
 
 
 def _recovery_points(file: Path) -> Iterator[tuple[str, int]]:

@@ -24,6 +24,7 @@ from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
+from drill.salvage import Saved, salvage_all
 from drill.scenario import Scenario
 from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, score
 from drill.steps import Drill
@@ -51,7 +52,7 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     out.mkdir(parents=True)
     begun = time.monotonic()
     with TemporaryDirectory(prefix="drill-") as folder:
-        drill, followed = _play(scenario, fetched, seed, Path(folder), out, say)
+        drill, followed, saved = _play(scenario, fetched, seed, Path(folder), out, say)
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
     scored = score_captures(drill.captures, out, drill.ledger, drill.described)
@@ -67,6 +68,10 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
         scored.wrong += [
             Wrong(WATCH_WRONG, "-", f"{name}: {plan['watch'][name]}") for name in FAULTS if plan["watch"][name]
         ]
+    if saved:
+        saved.check_bounds(out / LAKES[0])
+        scored.wrong += saved.wrong
+        plan["salvage"] = saved.as_json()
     result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
@@ -74,7 +79,7 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
 
 def _play(
     scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
-) -> tuple[Drill, Followed | None]:
+) -> tuple[Drill, Followed | None, Saved | None]:
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
@@ -102,6 +107,7 @@ def _play(
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
+            saved = salvage_all(drill) if drill.kept else None
             if followed:
                 follow_carelessly(drill, followed)
             if scenario.watch:
@@ -109,7 +115,7 @@ def _play(
                 read_anew(drill)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
-    return drill, followed
+    return drill, followed, saved
 
 
 def score_again(folder: Path) -> Row:

@@ -87,6 +87,7 @@ class Step(_Strict):
     describe: bool | None = None
     read: bool | None = None
     capture: bool | None = None
+    keep: Nodes | None = None
     clear: bool | None = None
     outage: int | None = Field(default=None, ge=1, le=4)
     random: int | None = Field(default=None, ge=1, le=60)
@@ -94,6 +95,8 @@ class Step(_Strict):
 
     count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
+    codec: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    keys: int = Field(default=0, ge=0, le=1000)
     every_ms: int = Field(default=100, ge=5)
     threads: int = Field(default=1, ge=1, le=64)
     line: str = ""
@@ -187,6 +190,11 @@ class Scenario(_Strict):
         steps = [*self.steps, Step(clear=True), Step(outage=4)]
         named = {"name": f"{self.name}+plan", "plan": True, "expected": Expected(any=True)}
         return self.model_copy(update={**named, "steps": steps})
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions of all topics."""
+        return [f"{name}-{number}" for name, topic in self.topics.items() for number in range(len(topic.replicas))]
 
     @property
     def holds_threads(self) -> bool:

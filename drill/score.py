@@ -20,8 +20,9 @@ PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bound
 MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
 AHEAD_WRONG, WATCH_WRONG = "wrong prediction", "wrong watch"
+NOT_SALVAGED, FOREIGN, NOT_AGAIN = "not salvaged", "salvaged what was not lost", "not produced again"
 # Known only while it was played: a new score keeps them.
-OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG)
+OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG, NOT_SALVAGED, FOREIGN, NOT_AGAIN)
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAY)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.

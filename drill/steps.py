@@ -51,10 +51,10 @@ def _has_ended(node: Node) -> bool:
 
 @dataclass
 class Drill:
-    """A scenario that is being played. captures: their folders. described: what `describe` answered, with the times
-    between which it was asked. journal: (time, what was done). chance: plays so many faults by chance; outage: ends so
-    many brokers by chance; ahead: takes so many steps by chance, which `ahead` predicts (predicted: each with what was
-    wrong). watch_kills: how often the watch beside it was killed."""
+    """A scenario that is being played. captures: their folders; kept: those of copied disks. described: what `describe`
+    answered, with the times between which it was asked. journal: (time, what was done). chance: plays so many faults by
+    chance; outage: ends so many brokers by chance; ahead: takes so many steps by chance, which `ahead` predicts
+    (predicted: each with what was wrong). watch_kills: how often the watch beside it was killed."""
 
     scenario: Scenario
     cluster: Cluster
@@ -67,6 +67,7 @@ class Drill:
     ahead: Callable[[Drill, int], None]
     outage: Callable[[Drill, int], None]
     captures: list[Path] = field(default_factory=list)
+    kept: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
     predicted: list[Row] = field(default_factory=list)
@@ -126,7 +127,7 @@ class Drill:
 
     def _produce(self, step: Step, partitions: list[str]) -> None:
         self.note(f"produce {step.count} records with acks={step.acks} to {', '.join(partitions)}")
-        self._ask_each("produce", partitions, step.count, step.acks)
+        self._ask_each("produce", partitions, step.count, step.acks, step.codec, step.keys)
 
     def _transact(self, step: Step, partitions: list[str]) -> None:
         end = "commit" if step.commit else "abort"
@@ -327,6 +328,20 @@ class Drill:
             told["uptime_s"] = int(told["captured_at"] / 1000 - node.booted_s)
         (path / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         (path / "SHA256SUMS").unlink()
+
+    def _keep(self, step: Step, which: list[int | str]) -> None:
+        """Copy the disks of brokers that are down, as the plan says, before they start and truncate."""
+        for node in self.nodes(which):
+            if node.runs:
+                raise DrillError(f"node {node.id} runs: its disk is kept while it is down")
+            self.kept.append(self.copy_logs([node.id], "disk", f"kept-{node.id}"))
+            self.note(f"keep the logs of node {node.id}")
+
+    def copy_logs(self, ids: Iterable[int], transport: str, name: str) -> Path:
+        """Whole logs of all topics, in a folder beside the captures."""
+        targets = [Target(id=node, at=f"{transport}:", path=str(self.cluster.nodes[node].home)) for node in ids]
+        wishes = Wishes(light=True, replicas=tuple(self.scenario.partitions))
+        return collect(targets, wishes, self.out / name, int(time.time() * 1000), lambda line: None).path
 
     def clear(self) -> None:
         """Nobody is frozen, cut off or without space, and all controllers run."""

@@ -1,4 +1,5 @@
-"""Decompress a batch's records within limits. KRaft writes no compressed batches, but the format allows them."""
+"""Decompress a batch's records within limits. KRaft writes no compressed batches, but the format allows them; producers
+do."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 
 
-def decompress(codec: str, data: bytes) -> bytes:
+def decompress(codec: str, data: bytes, most_bytes: int = 0) -> bytes:
     """The records section of a batch as bytes. codec: none, gzip, snappy (raw or xerial framing), lz4, zstd.
 
     Errors: DecodeError when the data is damaged, or its output exceeds min(64 MiB, 1000 x the input), where an input
-    below 1 KiB counts as 1 KiB.
+    below 1 KiB counts as 1 KiB. most_bytes allows more: producers' data may be large and may repeat itself.
     """
     if codec == "none":
         return data
-    limit = min(MAX_OUTPUT_BYTES, MAX_RATIO * max(len(data), 1 << 10))
+    limit = most_bytes or min(MAX_OUTPUT_BYTES, MAX_RATIO * max(len(data), 1 << 10))
     try:
         if codec == "gzip":
             inflater = zlib.decompressobj(wbits=31)

@@ -29,7 +29,8 @@ def collect(
             "--node",
             metavar="ID=WHERE",
             help="A node: 1=ssh:user@host, 2=kubectl:namespace/pod/container, 3=docker:container, 4=local:PATH, "
-            "5=via:host (with --via). A path on the node may follow, after a colon: 1=ssh:host:/etc/kafka. Repeatable.",
+            "5=disk:PATH (its disk, mounted here), 6=via:host (with --via). A path on the node may follow, after a "
+            "colon: 1=ssh:host:/etc/kafka. Repeatable.",
         ),
     ] = None,
     nodes: Annotated[Path | None, typer.Option("--nodes", help="A TOML file of nodes (docs/collect.md).")] = None,
@@ -62,6 +63,14 @@ def collect(
             help="Also copy the last segment of each replica of this topic: producers' data. Repeatable.",
         ),
     ] = None,
+    replica_logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replica-logs",
+            metavar="TOPIC-N,...",
+            help="Also copy these partitions' whole logs, for `salvage`: producers' data. Repeatable.",
+        ),
+    ] = None,
     light: Annotated[
         bool,
         typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule."),
@@ -74,17 +83,20 @@ def collect(
     """
     from jobs.collect.stage import Wishes
     from jobs.collect.stage import collect as collect_nodes
-    from jobs.collect.targets import check_topics, parse_node, places_of, read_nodes
+    from jobs.collect.targets import check_replicas, check_topics, parse_node, places_of, read_nodes
 
     places = places_of(properties=properties, log_dirs=log_dir or (), metadata_log_dir=metadata_log_dir, logs=logs)
     listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
     targets = [*listed, *(parse_node(text, places) for text in node or ())]
     now = datetime.now(UTC)
-    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout, light)
+    replicas = check_replicas(replica_logs or ())
+    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout, light, replicas)
     path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     done = collect_nodes(targets, wishes, path, int(time.time() * 1000), lambda line: show_message(printable(line)))
     for line in done.problems:
         show_message(printable(line))
+    if wishes.producers_data:
+        show_message(printable(f"{done.path} holds producers' data: only its owner can read it"))
     typer.echo(done.path)
     if done.problems:
         raise typer.Exit(KraftForensicsError.exit_code)

@@ -23,6 +23,7 @@ from jobs.cli import (
     lake_commands,
     listing_commands,
     question_commands,
+    salvage_commands,
     stage_commands,
     tool_commands,
 )
@@ -38,7 +39,13 @@ from jobs.console.version import tool_version
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
     "Live": (alarm_commands.watch, question_commands.ahead),
-    "Evidence": (capture_commands.collect, capture_commands.check, custody_commands.manifest, custody_commands.verify),
+    "Evidence": (
+        capture_commands.collect,
+        capture_commands.check,
+        custody_commands.manifest,
+        custody_commands.verify,
+        salvage_commands.salvage,
+    ),
     "Results": (
         stage_commands.report,
         listing_commands.windows,

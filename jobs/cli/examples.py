@@ -7,6 +7,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics collect --output incident.tar.gz --node 1=ssh:kafka@broker-1 --node 2=kubectl:kafka/kafka-2",
         "kraft-forensics collect --nodes nodes.toml --output incident --since 2026-11-21T00:00Z",
         "kraft-forensics collect --light --nodes nodes.toml --output rounds/0700.tar.gz",
+        "kraft-forensics collect --node 1=disk:/mnt/disk --replica-logs ledger-0,ledger-3 --output old",
     ),
     "check": ("kraft-forensics check incident.tar.gz",),
     "run": (
@@ -47,6 +48,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "manifest": (
         "kraft-forensics manifest --lake lake > custody.json",
         "kraft-forensics manifest --lake lake --output custody.json --sign minisign.key",
+    ),
+    "salvage": (
+        "kraft-forensics salvage --from old/node-1 --current old/node-2 --lake lake",
+        "kraft-forensics salvage --from /mnt/old-disk --current new/node-2 --lake lake --output saved",
     ),
     "status": (
         "kraft-forensics status lake",

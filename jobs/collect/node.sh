@@ -2,8 +2,9 @@
 # date and cksum, sha256sum or md5sum (coreutils, busybox or toybox), only reads, and writes only its standard output.
 #
 # It comes after lines that set, each a string: want_id; want_path, want_properties, want_metadata_dir, want_logs (a path or
-# nothing); want_dirs, want_tails (one entry a line); want_minutes (how old a log file may be, or nothing);
-# want_light (nothing: everything; otherwise only what is small, neither the metadata log nor the node's own logs).
+# nothing); want_dirs, want_tails, want_replicas (one entry a line); want_minutes (how old a log file may be, or
+# nothing); want_light (nothing: everything; otherwise only what is small, neither the metadata log nor the node's own logs);
+# want_disk (nothing: this is the node; otherwise only a disk of it, or an image, is mounted here).
 # Output, a line each; NAME is n:<text> or x:<hex>, TEXT is hex:
 #   V key TEXT        a fact          M NAME TEXT       what is missing, and why
 #   F NAME size       a file: `size` bytes follow, then `E same`, or `E changed`: it is sent again, or is missing
@@ -190,8 +191,10 @@ find_all() {
     [ -d "$want_path" ] || lack "$want_path" 'no such file or folder on the node'
     look_into "$want_path"
   fi
-  if [ -z "$properties$dirs$metadata" ] || [ -z "$logs" ]; then find_process; fi
-  [ -n "$properties$dirs$metadata" ] || find_properties
+  if [ -z "$want_disk" ]; then
+    if [ -z "$properties$dirs$metadata" ] || [ -z "$logs" ]; then find_process; fi
+    [ -n "$properties$dirs$metadata" ] || find_properties
+  fi
   if [ -n "$properties" ] && [ ! -r "$properties" ]; then lack "$properties" 'cannot be read'; properties=; fi
   if [ -n "$properties" ]; then
     if [ -z "$dirs" ]; then
@@ -244,6 +247,16 @@ tails() { # DIR NAME
       last=
       for file in "$folder"/[0-9]*.log; do last=$file; done
       growing "$last" "$2/${folder##*/}/${last##*/}"
+    done
+  done
+}
+
+# Whole logs of the replicas that were named, in order: a copy of a log that grows is a prefix of it. Kafka makes indexes anew.
+replica_logs() { # DIR NAME
+  printf '%s\n' "$want_replicas" | while read -r replica; do
+    [ -n "$replica" ] && [ -d "$1/$replica" ] && [ ! -h "$1/$replica" ] || continue
+    for file in "$1/$replica"/[0-9]*.log "$1/$replica"/[0-9]*.snapshot "$1/$replica"/[0-9]*.txnindex; do
+      [ -e "$file" ] && growing "$file" "$2/$replica/${file##*/}"
     done
   done
 }
@@ -481,15 +494,17 @@ main() {
   for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}"; do
     command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; printf 'D\n'; return; }
   done
-  read -r uptime _ 2>/dev/null </proc/uptime && fact uptime "$uptime"
-  small /proc/sys/kernel/random/boot_id boot_id
-  fact zone "$(date '+%z %Z')"
+  # A disk that was mounted elsewhere says nothing of the machine that it was in.
+  if [ -z "$want_disk" ]; then
+    read -r uptime _ 2>/dev/null </proc/uptime && fact uptime "$uptime"
+    small /proc/sys/kernel/random/boot_id boot_id
+    fact zone "$(date '+%z %Z')"
+  fi
   find_all
   each_dir look_at
   each_dir offsets
   each_dir replicas
-  machine
-  each_dir disks
+  if [ -z "$want_disk" ]; then machine; each_dir disks; fi
   [ -n "$want_light" ] || metadata_logs
   if [ -n "$properties" ]; then
     fact properties "$properties"
@@ -501,6 +516,7 @@ main() {
   [ -n "$want_light" ] || { node_logs; each_dir listing; }
   each_dir heads
   each_dir tails
+  each_dir replica_logs
   each_dir marker_after
   printf 'D\n'
 }

@@ -38,15 +38,21 @@ _MOST_TEXT = 255
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What to collect beside the nodes. tails: topics of which every replica's last segment is copied. since_ms: how
-    old a rotated log may be; None: all. via: the command of `via:` nodes. light: leave out the metadata log and the
-    nodes' own logs."""
+    """What to collect beside the nodes. tails: topics of which every replica's last segment is copied. replicas:
+    partitions of which whole logs are copied, e.g. ledger-0. since_ms: how old a rotated log may be; None: all. via:
+    the command of `via:` nodes. light: leave out the metadata log and the nodes' own logs."""
 
     tails: tuple[str, ...] = ()
     since_ms: int | None = None
     via: str | None = None
     timeout_s: float = 600
     light: bool = False
+    replicas: tuple[str, ...] = ()
+
+    @property
+    def producers_data(self) -> bool:
+        """Whether keys and values are copied: then only the owner may read the capture."""
+        return bool(self.tails or self.replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +91,27 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
             raise CollectError(f"no node sent a file: {'; '.join(reasons)}")
         _write_manifest(folder, visits)
         _write_hashes(folder)
-        _place(folder, output, work)
+        if wishes.producers_data:
+            for path in (folder, *folder.rglob("*")):
+                path.chmod(0o700 if path.is_dir() else 0o600)
+        _place(folder, output, work, wishes.producers_data)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return Collected(output, visits, [line for found in visits for line in _problems(found)])
+    return Collected(
+        output, visits, [*(line for found in visits for line in _problems(found)), *_unsent(wishes, visits)]
+    )
+
+
+def _unsent(wishes: Wishes, visits: Sequence[Visit]) -> list[str]:
+    """Partitions of which no node had a log."""
+    sent = {Path(name).parent.name for found in visits for name in found.received.files if name.endswith(".log")}
+    return [f"{name}: no log directory that was read has this replica" for name in wishes.replicas if name not in sent]
 
 
 def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Progress, target: Target) -> Visit:
     place = folder / f"node-{target.id}"
     place.mkdir()
-    sent = script(target, wishes.tails, minutes, wishes.light)
+    sent = script(target, wishes.tails, minutes, wishes.light, wishes.replicas)
     found = visit(target.id, target.command(wishes.via), sent, place, wishes.timeout_s)
     if (host := _host(target)) is not None:
         found.received.facts["node_name"] = host
@@ -240,7 +257,7 @@ def _plain_name(output: Path) -> str:
     return output.name.removesuffix(suffix) or "capture"
 
 
-def _place(folder: Path, output: Path, work: Path) -> None:
+def _place(folder: Path, output: Path, work: Path, private: bool) -> None:
     """Move the folder, or an archive of it, to its place in one step."""
     suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), None)
     if suffix is None:
@@ -255,4 +272,6 @@ def _place(folder: Path, output: Path, work: Path) -> None:
             member.size, member.mtime, member.mode = status.st_size, status.st_mtime_ns / 1e9, 0o600
             with path.open("rb") as stream:
                 tar.addfile(member, stream)
+    if private:
+        packed.chmod(0o600)
     packed.rename(output)

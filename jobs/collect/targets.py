@@ -20,6 +20,7 @@ _NAME = r"(?!-)[A-Za-z0-9_.-]{1,253}"
 # What follows the transport's name, for the message, and its form.
 _FORMS = {
     "local": ("", re.compile("")),
+    "disk": ("", re.compile("")),
     "ssh": ("[user@]host", re.compile(_HOST)),
     "kubectl": ("namespace/pod[/container]", re.compile(rf"{_NAME}/{_NAME}(/{_NAME})?")),
     "docker": ("container", re.compile(_NAME)),
@@ -115,12 +116,12 @@ class _Nodes(BaseModel):
 
 
 def parse_node(text: str, places: Places) -> Target:
-    """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local`, ID=local:[PATH]. places: what other options
-    say of all nodes. Errors: CollectError for another form."""
+    """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local` and `disk`, ID=local:[PATH]. places: what
+    other options say of all nodes. Errors: CollectError for another form."""
     found = _NODE.fullmatch(text)
     if found is None:
         raise CollectError(f"--node {text}: give ID=TRANSPORT:WHERE, e.g. 1=ssh:admin@host1 (docs/collect.md).")
-    if found["transport"] == "local":
+    if found["transport"] in ("local", "disk"):
         where, path = "", str(Path(found["rest"]).absolute()) if found["rest"] else None
     else:
         split = _WHERE.fullmatch(found["rest"])
@@ -156,6 +157,16 @@ def check_topics(names: Sequence[str]) -> tuple[str, ...]:
         raise CollectError(f"--replica-tails: {error}") from error
 
 
+def check_replicas(names: Sequence[str]) -> tuple[str, ...]:
+    """The partitions of --replica-logs, each `topic-number`; several may stand in one, with commas between.
+    Errors: CollectError for one that is none."""
+    found = tuple(name for text in names for name in text.split(",") if name)
+    for name in found:
+        if re.fullmatch(r"[a-zA-Z0-9._-]{1,249}-[0-9]{1,10}", name) is None or name.startswith("__cluster_metadata-"):
+            raise CollectError(f"--replica-logs: {name!r} is not the name of a partition, e.g. ledger-0")
+    return found
+
+
 def check_targets(targets: Sequence[Target], via: str | None) -> None:
     """Errors: CollectError without a node, for an id given twice, or a node that cannot be reached this way."""
     if not targets:
@@ -168,7 +179,9 @@ def check_targets(targets: Sequence[Target], via: str | None) -> None:
         raise CollectError(f"node {twice[0]} is named twice: each node has one id and one place.")
 
 
-def script(target: Target, tails: Iterable[str], minutes: int | None, light: bool = False) -> bytes:
+def script(
+    target: Target, tails: Iterable[str], minutes: int | None, light: bool = False, replicas: Iterable[str] = ()
+) -> bytes:
     """What the node's shell is given after its clock was read: the wishes as quoted strings, and node.sh."""
     wishes = {
         "want_id": str(target.id),
@@ -178,6 +191,8 @@ def script(target: Target, tails: Iterable[str], minutes: int | None, light: boo
         "want_logs": target.logs or "",
         "want_dirs": "\n".join(target.log_dirs),
         "want_tails": "\n".join(tails),
+        "want_replicas": "\n".join(replicas),
+        "want_disk": "yes" if target.at.startswith("disk:") else "",
         "want_minutes": "" if minutes is None else str(minutes),
         "want_light": "yes" if light else "",
     }

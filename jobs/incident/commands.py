@@ -1,8 +1,9 @@
-"""Commands of Kafka's tools for the actions of a plan (replay/incident/plan_step.py). No topic name that Kafka refuses
-is in an action."""
+"""Commands of Kafka's tools, and of this one, for the actions of a plan (replay/incident/plan_step.py). No topic name
+that Kafka refuses is in an action."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -16,6 +17,8 @@ FILL_IN = {
     CONTROLLERS: "host:port of a controller, as in controller.quorum.bootstrap.servers: while no broker runs, only "
     "controllers answer",
 }
+_HOST = re.compile(r"\$HOST_([0-9]+)")
+_OF_HOST = "user@host of broker {0}, whose process is down; or give {0}=disk:PATH, where its disk is mounted"
 _SERVER = f'--bootstrap-server "{BOOTSTRAP}"'
 
 
@@ -33,6 +36,10 @@ def commands_of(action: Action) -> tuple[str, ...]:
         case what.ELECT:
             of = f"{topic} --partition {action.partition}{_when(action)}"
             return (f"kafka-leader-election.sh {_SERVER} --election-type UNCLEAN {of}",)
+        case what.COPY_LOGS:
+            node = f'--node {action.broker}=ssh:"$HOST_{action.broker}" --output old-{action.broker}'
+            more = f"  # and {action.value} partitions more" if action.value else ""
+            return (f"kraft-forensics collect --light {node} --replica-logs {action.name}{more}",)
         case what.REASSIGN:
             tool = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {action.name}"
             write = f"printf '%s\\n' {shlex.quote(action.value or '')} > {action.name}"
@@ -73,4 +80,6 @@ def _only(action: Action) -> str:
 def fill_in(commands: Iterable[str]) -> dict[str, str]:
     """What the commands leave open -> what to write there."""
     texts: Sequence[str] = list(commands)
-    return {name: text for name, text in FILL_IN.items() if any(name in each for each in texts)}
+    hosts = sorted({int(number) for each in texts for number in _HOST.findall(each)})
+    known = {name: text for name, text in FILL_IN.items() if any(name in each for each in texts)}
+    return known | {f"$HOST_{number}": _OF_HOST.format(number) for number in hosts}

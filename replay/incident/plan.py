@@ -20,6 +20,7 @@ from replay.incident.plan_replicas import reassignments
 from replay.incident.plan_step import (
     CHECK,
     COPY,
+    COPY_LOGS,
     DO_NOT,
     ELECT,
     EXPOSURE,
@@ -54,6 +55,7 @@ _FILES = (
     "log-start-offset-checkpoint, .kafka_cleanshutdown, meta.properties; of each broker: server.log, "
     "state-change.log, /proc/sys/kernel/random/boot_id."
 )
+_SALVAGE = "What only such a copy has can be listed, saved and produced again: docs/howto/salvage.md."
 _STILL_NONE = (
     "A partition that has no leader with all its replicas back had only members that stopped uncleanly: compare the "
     "logs of its replicas before an unclean election."
@@ -147,6 +149,7 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
     brokers = tuple(sorted(by_broker))
     last = [each for each in unclean if each.by == LAST_KNOWN]
+    more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (f"Broker {b}: {some(sorted({place(row) for row in by_broker[b]}))}." for b in brokers)
     yield Step(
@@ -160,10 +163,18 @@ def _copy(given: PlanInput) -> Iterator[Step]:
         predictions=(
             "A start rewrites these files, and a follower truncates what its leader lacks (KIP-101).",
             *(["A last known leader is elected as it comes back, whatever other replicas hold."] if last else []),
+            _SALVAGE,
         ),
+        actions=tuple(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
         brokers=brokers,
         **about(row for _, row in pairs),
     )
+
+
+def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
+    names = sorted({place(row) for row in rows if is_legal(row["topic"])})
+    if names:
+        yield Action(COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
 
 
 def _led(given: PlanInput) -> list[tuple[int, Row]]:
@@ -191,7 +202,7 @@ def _find_old_copies(given: PlanInput) -> Iterator[Step]:
             "log_truncation, N1",
             _CUT,
             facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in led[b]}))}." for b in brokers),
-            predictions=("The brokers' own logs no longer have what the new leader lacked (KIP-101).",),
+            predictions=("The brokers' own logs no longer have what the new leader lacked (KIP-101).", _SALVAGE),
             brokers=brokers,
             **about(row for _, row in pairs),
         )

@@ -19,6 +19,7 @@ WINDOWS = "docs/findings.md#hwm_regression-did-the-high-watermark-go-back"
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 SET_CONFIG, ELECT, REASSIGN, FEATURE = "set_config", "elect", "reassign", "feature"
+COPY_LOGS = "copy_logs"
 UNAVAILABLE, UNDER_REPLICATED = "unavailable", "under_replicated"
 GROUPS, HANGING, GROUP_IDS, TRANSACTION_IDS = "groups", "hanging", "group_ids", "transaction_ids"
 
@@ -27,13 +28,14 @@ _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that a tool of Kafka does.
+    """Something that a tool of Kafka does, or this one.
 
     what: SET_CONFIG (topic, null: the default of all brokers; name, value), ELECT (an unclean election: topic,
     partition; broker: the only replica that runs then, null if not known; brokers: those that run and must stop for
-    it), REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED,
-    GROUPS, HANGING (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known;
-    partitions: which of them). by_controller: no broker may be there to answer.
+    it), COPY_LOGS (broker; name: partitions with commas between; value: how many more there are, null if none),
+    REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED, GROUPS, HANGING
+    (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known; partitions: which
+    of them). by_controller: no broker may be there to answer.
     """
 
     what: str

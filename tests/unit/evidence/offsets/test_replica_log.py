@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.offsets import replica_log
 from evidence.offsets.replica_log import Tail, read_tail
+from evidence.wire import data_batches
 from tests.support.paths import ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
 
@@ -196,10 +196,10 @@ def test_a_search_for_later_batches_that_becomes_too_dear_is_given_up(
     head = batch(10, delta=1 << 20)[:61]
     torn = struct.pack(">qi", 10, 1 << 30) + head[12:]
     assert tail(tmp_path, torn + head * 20, 10).log_end_offset == 10
-    monkeypatch.setattr(replica_log, "_TRIES", 10)
+    monkeypatch.setattr(data_batches, "_TRIES", 10)
     assert tail(tmp_path, torn + head * 20, 10).log_end_offset is None
-    monkeypatch.setattr(replica_log, "_TRIES", 1 << 20)
-    monkeypatch.setattr(replica_log, "_BUDGET", 0)
+    monkeypatch.setattr(data_batches, "_TRIES", 1 << 20)
+    monkeypatch.setattr(data_batches, "_BUDGET", 0)
     bad = bytearray(batch(10, body=bytes(1 << 20)))
     bad[-1] ^= 1
     assert tail(tmp_path, torn + bad * 2, 10).log_end_offset is None

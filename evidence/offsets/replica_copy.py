@@ -1,0 +1,132 @@
+"""A copied folder of a replica, `<topic>-<partition>`: its batches and records in order, and an account of its bytes.
+
+Sources: Kafka's UnifiedLog and LogFileUtils (files of a replica's folder; indexes are made anew if they are missing),
+LeaderEpochFileCache (leader-epoch-checkpoint), PartitionMetadataFile. A copy of a running broker is a prefix of its
+log if its segments were copied in order, for they are only appended to; `collect --replica-logs` copies so.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from evidence import kinds
+from evidence.errors import CaptureError, Damage
+from evidence.text_files import partition_topic_id, read_checkpoint
+from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, Torn
+
+_EPOCHS, _METADATA = "leader-epoch-checkpoint", "partition.metadata"
+
+
+@dataclass(slots=True)
+class Account:
+    """Of one segment: parsed + damaged + trailing bytes = its size, once it was read to its end."""
+
+    size_bytes: int
+    parsed_bytes: int = 0
+    damaged_bytes: int = 0
+    trailing_bytes: int = 0
+
+
+@dataclass(slots=True)
+class ReplicaCopy:
+    """epochs: (leader epoch, start offset) of its leader-epoch-checkpoint, ascending; empty without one. segments: in
+    order of their base offsets. accounts: by segment; notes: what is damaged, missing or torn, each with its file."""
+
+    folder: Path
+    topic: str
+    partition: int
+    topic_id: str | None
+    epochs: list[tuple[int, int]]
+    segments: list[Path]
+    accounts: dict[str, Account] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def batches(self, begin: int | None = None) -> Iterator[tuple[Path, SegmentBytes, DataBatch]]:
+        """Each good batch, with its segment. begin: leave out segments that end before this offset; without it the
+        account is made anew.
+
+        Errors: CaptureError for a segment that cannot be read, or files of two logs in one folder.
+        """
+        self.accounts = {} if begin is None else self.accounts
+        before: int | None = None
+        for number, segment in enumerate(self.segments):
+            if begin is not None and number + 1 < len(self.segments) and int(self.segments[number + 1].stem) <= begin:
+                continue
+            with opened(segment) as data:
+                account = Account(len(data))
+                if begin is None:
+                    self.accounts[segment.name] = account
+                framing = Framing(data, int(segment.stem), least_magic=0)
+                for found in framing.all_batches():
+                    if isinstance(found, DataBatch):
+                        if before is not None and found.base_offset < before:
+                            raise CaptureError(
+                                f"{segment}: byte {found.position} (offset {found.base_offset}): the segment before it "
+                                f"ends at offset {before}: files of two logs are in one folder."
+                            )
+                        account.parsed_bytes += found.size_bytes
+                        yield segment, data, found
+                    elif isinstance(found, Damage):
+                        account.damaged_bytes += found.length_bytes
+                        self.note(found.describe(str(segment)))
+                    else:
+                        self._torn(segment, found, account)
+                before = max(framing.next_offset, before or 0)
+
+    def _torn(self, segment: Path, found: Torn, account: Account) -> None:
+        account.trailing_bytes += found.size_bytes
+        self.note(f"{segment}: byte {account.size_bytes - found.size_bytes}: {found.note}")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[SegmentBytes]:
+    """The bytes of a file. Errors: CaptureError."""
+    try:
+        with path.open("rb") as file:
+            if not file.seek(0, 2):
+                yield b""
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield data
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def find_copies(root: Path) -> list[ReplicaCopy]:
+    """The replicas in or below a folder, sorted by topic, partition and folder; the metadata log is none. A folder
+    counts if it has a segment or a leader-epoch-checkpoint. Errors: CaptureError if `root` is no folder."""
+    if not root.is_dir():
+        raise CaptureError(f"{root}: not a folder. Unpack an archive first, e.g. tar -xf {root.name}.")
+    folders = {path.parent for name in ("*.log", _EPOCHS) for path in root.rglob(name) if not path.is_symlink()}
+    found = [copy for folder in folders if (copy := _copy(folder.absolute())) is not None]
+    return sorted(found, key=lambda copy: (copy.topic, copy.partition, str(copy.folder)))
+
+
+def _copy(folder: Path) -> ReplicaCopy | None:
+    place = kinds.partition_of(PurePosixPath(folder / _EPOCHS))
+    segments = sorted(path for path in folder.glob("*.log") if kinds.is_segment(PurePosixPath(path)))
+    if place is None or not (segments or (folder / _EPOCHS).is_file()):
+        return None
+    copy = ReplicaCopy(folder, *place, None, [], segments)
+    if (folder / _METADATA).is_file():
+        copy.topic_id = partition_topic_id((folder / _METADATA).read_bytes())
+    if (folder / _EPOCHS).is_file():
+        lines, damage = read_checkpoint((folder / _EPOCHS).read_bytes(), 2)
+        copy.epochs = sorted((int(line.words[-2]), int(line.words[-1])) for line in lines)
+        for item in damage:
+            copy.note(item.describe(str(folder / _EPOCHS)))
+    else:
+        copy.note(f"{folder / _EPOCHS}: is missing: leader epochs are those of the batches")
+    return copy

@@ -1,0 +1,241 @@
+"""Frame the record batches of a topic's data: a segment's bytes -> heads of batches, with their CRCs checked.
+
+Sources: Kafka's DefaultRecordBatch (record batch v2: a head of 61 bytes, CRC32C from the attributes on),
+AbstractLegacyRecordBatch and LegacyRecord (message formats 0 and 1, CRC32 from the magic byte on; brokers from 3.0 on
+write none, but their old segments may hold some, KIP-724; MemoryRecords.filterTo of 4.3.1 makes them batches v2 without
+a leader epoch, -1), LogCleaner (compaction keeps a batch's offsets, so a batch
+may hold fewer records than its offsets span, or none), LogSegment.canConvertToRelativeOffset (a segment holds no offset
+more than an int32 above its base offset), LeaderEpochFileCache (epochs never decrease in a log).
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import google_crc32c
+
+from evidence.errors import Damage
+from evidence.limits import MAX_INT32, MAX_INT64
+from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
+
+# Bytes that Kafka needs to read a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
+_SIZED_BYTES = 17
+LENGTH_FROM = 12
+_CRC_FROM = 21
+_LEAST_RECORD_BYTES = 7
+# Of a message of format 0 or 1: offset, size, CRC, magic byte, attributes, the timestamp of format 1, key and value.
+LEGACY = struct.Struct(">qiIbb")
+LEGACY_TIME = struct.Struct(">q")
+_LEGACY_CRC_FROM = 16
+_LEAST_LEGACY_BYTES = LEGACY.size + 8
+_LEGACY_CODECS = 4
+_LEGACY_CODEC_BITS, _V2_CODEC_BITS = 0x03, 0x07
+# Limits of the search for a batch after a bad one: bytes of CRC work for each byte of the file, and tries.
+_BUDGET = 8
+_TRIES = 1 << 20
+_CHUNK_BYTES = 1 << 20
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic
+_SIZED = struct.Struct(">qiib")
+# A head from its magic byte on: magic 2, CRC, attributes with an empty high byte, last offset delta >= 0.
+_LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
+
+SegmentBytes = bytes | mmap.mmap
+
+
+class DataBatch(NamedTuple):
+    """The head of one batch. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
+
+    Of formats 0 and 1 (magic): base_offset is the offset of its last record, epoch and producer are -1, record_count
+    is 0 if the batch is compressed, for only its records show more.
+    """
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    magic: int = 2
+
+    @property
+    def end(self) -> int:
+        """The byte position after the batch in its file."""
+        return self.position + self.size_bytes
+
+    @property
+    def codec(self) -> str:
+        return CODECS[self.attributes & (_V2_CODEC_BITS if self.magic == 2 else _LEGACY_CODEC_BITS)]
+
+    @property
+    def log_append_time(self) -> bool:
+        return bool(self.attributes & 0x08)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & 0x10)
+
+    @property
+    def is_control(self) -> bool:
+        return self.magic == 2 and bool(self.attributes & 0x20)
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """(base offset, leader epoch, CRC, size): equal keys are the same batch, on any broker."""
+        return self.base_offset, self.epoch, self.crc, self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A last batch that was not completely written. size_bytes: the size in its head, 0 without one."""
+
+    size_bytes: int
+    note: str
+
+
+class Framing:
+    """One segment's bytes. next_offset and epoch: the minimum for the next batch. least_magic: 2 refuses the formats 0
+    and 1, 0 reads them."""
+
+    def __init__(self, data: SegmentBytes, base_offset: int, least_magic: int = 2) -> None:
+        self.data = data
+        self.end = len(data)
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.epoch: int | None = None
+        self.least_magic = least_magic
+
+    def batch(self, position: int) -> DataBatch | Torn | Damage:
+        """The batch at `position`, or what is wrong with it."""
+        left = self.end - position
+        if left < _SIZED_BYTES:
+            return Torn(0, f"torn batch at the end: {left} bytes, a batch head has {HEAD_BYTES}")
+        base, length, epoch, magic = _SIZED.unpack_from(self.data, position)
+        size = length + LENGTH_FROM
+        if not self.least_magic <= magic <= 2:
+            read = "only record batches v2 are read" if self.least_magic == 2 else "only formats 0, 1 and 2 exist"
+            return self.damage(position, "bad_magic", f"magic {magic}: {read}")
+        if size < (HEAD_BYTES if magic == 2 else _LEAST_LEGACY_BYTES):
+            return self.damage(position, "bad_length", f"batch length {length} is below the minimum")
+        if base < self.next_offset or base - self.base_offset > MAX_INT32:
+            message = f"base offset {base} in segment {self.base_offset}, expected {self.next_offset} or later"
+            return self.damage(position, "bad_offset", message)
+        if magic == 2 and epoch < (least := -1 if self.epoch is None else self.epoch):
+            return self.damage(position, "bad_epoch", f"leader epoch {epoch}, expected at least {max(least, 0)}")
+        if size > left:
+            return Torn(size, f"torn batch of {left} bytes at the end, its head gives a size of {size}")
+        return self._whole(position, size) if magic == 2 else self._legacy(position, size)
+
+    def _whole(self, position: int, size: int) -> DataBatch | Damage:
+        (base, _, epoch, _, crc, attributes, delta, first_ms, max_ms, producer, producer_epoch, sequence, count) = (
+            HEAD.unpack_from(self.data, position)
+        )
+        actual = self._crc32c(position + _CRC_FROM, position + size)
+        if actual != crc:
+            message = f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}"
+            return self.damage(position, "crc_mismatch", message)
+        codec = attributes & _V2_CODEC_BITS
+        if codec >= len(CODECS):
+            return self.damage(position, "bad_codec", f"compression codec {codec} does not exist")
+        if delta < 0 or base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
+            return self.damage(position, "bad_offset", f"base offset {base}, last offset delta {delta}")
+        if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
+            message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
+            return self.damage(position, "bad_count", message)
+        ids = (producer, producer_epoch, sequence)
+        return DataBatch(position, size, base, base + delta, epoch, crc, attributes, first_ms, max_ms, *ids, count)
+
+    def _legacy(self, position: int, size: int) -> DataBatch | Damage:
+        offset, _, crc, magic, attributes = LEGACY.unpack_from(self.data, position)
+        actual = zlib.crc32(self.data[position + _LEGACY_CRC_FROM : position + size])
+        if actual != crc:
+            return self.damage(position, "crc_mismatch", f"stored CRC32 {crc:#010x}, the bytes give {actual:#010x}")
+        codec = attributes & _LEGACY_CODEC_BITS
+        time_ms = LEGACY_TIME.unpack_from(self.data, position + LEGACY.size)[0] if magic else -1
+        count = 0 if codec else 1
+        return DataBatch(
+            position, size, offset, offset, -1, crc, attributes, time_ms, time_ms, -1, -1, -1, count, magic
+        )
+
+    def took(self, batch: DataBatch) -> None:
+        """Nothing before this batch's end may follow it."""
+        self.next_offset = batch.last_offset + 1
+        self.epoch = batch.epoch if batch.epoch >= 0 else self.epoch
+
+    def damage(self, position: int, reason: str, message: str) -> Damage:
+        """Damage from `position` to the end of the file, at the offset after the batches before it."""
+        return Damage(position, self.end - position, self.next_offset, reason, message)
+
+    def has_later_batch(self, position: int) -> bool:
+        """Whether a good batch begins after `position`: then the batch is not torn but its length is damaged. Also true
+        if the search becomes too expensive, as the end is then unknown too."""
+        found, given_up = self.later_batch(position)
+        return found is not None or given_up
+
+    def later_batch(self, position: int) -> tuple[int | None, bool]:
+        """(Where the first good batch v2 after `position` begins, or None; whether the search became too expensive)."""
+        budget = _BUDGET * max(self.end - position, 1 << 20)
+        match = _LIKE_A_HEAD.search(self.data, position + 1 + MAGIC_AT)
+        for _ in range(_TRIES):
+            if match is None:
+                return None, False
+            found = self.batch(match.start() - MAGIC_AT)
+            if isinstance(found, DataBatch):
+                return found.position, False
+            if isinstance(found, Damage) and found.reason == "crc_mismatch":
+                length: int = _SIZED.unpack_from(self.data, found.position)[1]
+                budget -= length
+                if budget <= 0:
+                    break
+            match = _LIKE_A_HEAD.search(self.data, match.start() + 1)
+        return None, True
+
+    def only_zeros(self, position: int) -> bool:
+        """Whether nothing but zeros follows: space that was allocated in advance (log.preallocate)."""
+        chunks = (self.data[at : at + _CHUNK_BYTES] for at in range(position, self.end, _CHUNK_BYTES))
+        return not any(chunk.strip(b"\0") for chunk in chunks)
+
+    def all_batches(self) -> Iterator[DataBatch | Damage | Torn]:
+        """Each batch in order, and what lies between and after them: a Damage of each bad range, after which the next
+        good batch follows, and one Torn for a torn end or for zeros, with the bytes that it takes as size_bytes."""
+        position = 0
+        while position < self.end:
+            found = self.batch(position)
+            if isinstance(found, DataBatch):
+                self.took(found)
+                yield found
+                position = found.end
+                continue
+            left = self.end - position
+            if self.only_zeros(position):
+                yield Torn(left, f"{left} zero bytes after the last batch: preallocated")
+                return
+            following, _ = self.later_batch(position)
+            if isinstance(found, Torn):
+                if following is None:
+                    yield Torn(left, found.note)
+                    return
+                found = self.damage(position, "bad_length", f"{found.note}, but a later batch follows")
+            end = self.end if following is None else following
+            yield Damage(position, end - position, found.offset, found.reason, found.message)
+            position = end
+
+    def _crc32c(self, begin: int, end: int) -> int:
+        """CRC32C of data[begin:end), in chunks: a damaged head may claim a batch as large as the file."""
+        crc: int = google_crc32c.value(self.data[begin : min(begin + _CHUNK_BYTES, end)])
+        for at in range(begin + _CHUNK_BYTES, end, _CHUNK_BYTES):
+            crc = google_crc32c.extend(crc, self.data[at : min(at + _CHUNK_BYTES, end)])
+        return crc

@@ -1,0 +1,140 @@
+"""`salvage`: which records only an old leader's disk has, and how to get them back. No JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jobs.console.log import WARNING
+from jobs.console.options import ClusterOption, DocumentFormat, DocumentFormatOption
+from jobs.console.output import printable, show_message
+
+
+def salvage(
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="COPY", help="Folder with copies of the old leader's replicas.")
+    ] = None,
+    current: Annotated[
+        Path | None, typer.Option("--current", metavar="COPY", help="The same of a replica of the log that won.")
+    ] = None,
+    lake: Annotated[
+        Any, typer.Option("--lake", metavar="DIR|URL", help="Its windows bound the high watermark (default: none).")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="A new folder for the records: producers' data, readable by you alone."),
+    ] = None,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", metavar="TOPIC-N", help="Only this partition. Repeatable.")
+    ] = None,
+    produce_to: Annotated[
+        str | None, typer.Option("--produce-to", metavar="TOPIC", help="Produce the records of --output to this topic.")
+    ] = None,
+    bootstrap: Annotated[
+        str | None, typer.Option("--bootstrap", metavar="HOST:PORT", help="Brokers of the cluster to produce to.")
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option("--client-config", help="Properties of librdkafka, e.g. for TLS and SASL.")
+    ] = None,
+    send: Annotated[bool, typer.Option("--send", help="Send; without it, --produce-to only counts.")] = False,
+    into_original: Annotated[
+        bool, typer.Option("--into-original", help="Allow the topic that lost the records.")
+    ] = False,
+    superseded: Annotated[
+        bool | None,
+        typer.Option(
+            "--superseded/--no-superseded",
+            help="Also send what has a newer value for its key (default: unless the lake says: a compacted topic).",
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """List and save the records that an old leader's log has and the log that won has not. Changes neither.
+
+    With --produce-to, what is in --output is sent; it can be repeated, also without --from, and sends nothing twice.
+    Exit code 1 if a copy is damaged: what could be read is saved all the same.
+    """
+    if produce_to is not None and (output is None or bootstrap is None):
+        raise typer.BadParameter("--produce-to needs --output, the folder with the records, and --bootstrap")
+    if source is not None or produce_to is None:
+        _save(source, current, lake, output, partition, cluster, form)
+    if produce_to is not None and output is not None and bootstrap is not None:
+        from jobs.salvage.produce import Target, produce
+
+        done = produce(output, Target(produce_to, bootstrap, client_config, into_original, superseded), send)
+        reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
+        show_message(printable(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}"))
+        show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
+
+
+def _save(
+    source: Path | None,
+    current: Path | None,
+    lake: Any,
+    output: Path | None,
+    partition: list[str] | None,
+    cluster: str | None,
+    form: DocumentFormat,
+) -> None:
+    from evidence.capture.remote import location
+    from jobs.cli.reading import lake_to_show
+    from jobs.salvage.stage import pairs_of
+    from jobs.salvage.stage import salvage as salvage_pairs
+
+    if source is None or current is None:
+        raise typer.BadParameter("give --from and --current, the copies to compare (docs/howto/salvage.md)")
+    files = lake_to_show(location(lake), cluster) if lake is not None else None
+    known = (files, files.one_cluster(cluster)) if files else None
+    pairs = pairs_of(source, current, partition or ())
+    summary = salvage_pairs(pairs, known, output, lambda line: show_message(printable(line)))
+    if form is DocumentFormat.JSON:
+        print(json.dumps(summary))
+    else:
+        for row in summary["partitions"]:
+            for line in _lines(row):
+                print(printable(line))
+        if output is not None:
+            print(printable(f"{output} holds producers' data: only its owner can read it. Delete it when it is used."))
+    for row in summary["partitions"]:
+        for note in row["notes"]:
+            show_message(printable(note), WARNING)
+    if any(row["partial"] for row in summary["partitions"]):
+        raise typer.Exit(1)
+
+
+def _lines(row: dict[str, Any]) -> Iterator[str]:
+    name, records = f"{row['topic']}-{row['partition']}", row["records"]
+    if not records:
+        yield f"{name}: the copy has no record that the current log has not."
+    else:
+        span = f"offsets {row['first_offset']} to {row['last_offset']}"
+        yield f"{name}: {records} records are only in the copy: {span}. The logs part at {row['parting_offset']}."
+        yield f"  shown by: {row['parted_by']}; last common leader epoch: {_known(row['common_leader_epoch'])}"
+        if row["below_high_watermark"] is None:
+            yield "  below the high watermark: not known (no window of the lake bounds it)"
+        else:
+            sides = row["below_high_watermark"]
+            yield (
+                f"  below the high watermark: {sides['below']} for certain, {sides['maybe']} maybe, "
+                f"{sides['above']} not (window {row['window']['finding_id']}: {row['window']['verdict']})"
+            )
+        yield (
+            f"  in aborted transactions: {row['aborted']}, in open ones: {row['open']}, key has a newer value: "
+            f"{_known(row['newer_value'])}, sent again: {_known(row['sent_again'])}"
+        )
+    if row["offsets_not_compared"]:
+        yield f"  {row['offsets_not_compared']} offsets are older than the current log's start: left out"
+    if row["missing_before_parting"]:
+        yield f"  {row['missing_before_parting']} records before that were removed from the current log: compaction"
+    if row["partial"]:
+        unreadable = row["unreadable_batches"]
+        yield f"  PARTIAL: {row['bytes']['damaged']} bytes are damaged, records of {unreadable} batches cannot be read"
+
+
+def _known(value: Any) -> Any:
+    return "not known" if value is None else value

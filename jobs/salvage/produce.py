@@ -1,0 +1,284 @@
+"""Produce salvaged records again: idempotent, with their own timestamps and headers and one that names their origin, at
+most once however often it is repeated. Needs the extra `produce` (confluent-kafka).
+
+A ledger beside the records has the ends of the target's partitions before the first record was sent, and each record
+that was acknowledged. A repeated run reads the target from those ends on: what it finds there by its origin was sent.
+
+Sources: librdkafka's CONFIGURATION.md (enable.idempotence, message.timeout.ms), KIP-32 (timestamps; a topic with
+message.timestamp.type=LogAppendTime replaces them).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from evidence.text_files import read_properties
+from jobs.salvage.compare import SalvageError
+from jobs.salvage.output import RECORDS, SUMMARY
+from replay.offsets.parted_logs import ABORTED, OPEN_TRANSACTION
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+Row = dict[str, Any]
+LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
+_WAIT_S, _AT_ONCE = 30.0, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """into_original: allow the topic that the records are from. superseded: also send a record whose key has a newer
+    value; None: unless the topic is known to be compacted. config: a properties file of librdkafka; None: none."""
+
+    topic: str
+    bootstrap: str
+    config: Path | None = None
+    into_original: bool = False
+    superseded: bool | None = None
+
+
+@dataclass(slots=True)
+class Produced:
+    """Numbers of records. left_out: by reason; before: were sent by an earlier run."""
+
+    to_send: int
+    left_out: Counter[str]
+    before: int = 0
+    sent: int = 0
+
+
+def produce(folder: Path, target: Target, send: bool) -> Produced:
+    """Send the records of a folder that `salvage` wrote; with send false only count them, and ask for the target.
+
+    Errors: SalvageError at the first record that is not acknowledged, or for a target that cannot be used.
+    """
+    summary = _summary(folder)
+    topics = {row["topic"] for row in summary["partitions"]}
+    if len(topics) != 1:
+        raise SalvageError(f"{folder}: has {len(topics)} topics: salvage one at a time (--partition) to produce them.")
+    if target.topic in topics and not target.into_original:
+        raise SalvageError(f"{target.topic} is the topic that lost the records: --into-original allows that.")
+    chosen = _Chosen(folder, summary, target.superseded)
+    result = Produced(sum(1 for _ in chosen.rows()), chosen.left_out)
+    client = _Client(target)
+    partitions = client.partitions()
+    missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in partitions]
+    if missing:
+        raise SalvageError(f"{target.topic} has {len(partitions)} partitions, and none with number {missing[0]}.")
+    ledger = _Ledger(folder / LEDGER, target.topic)
+    if send:
+        ledger.begin({number: client.end(number) for number in sorted(partitions)})
+    sent = ledger.sent | (client.found(ledger.ends) if ledger.ends else set())
+    result.before = sum(1 for row in chosen.rows() if _origin(row) in sent)
+    if send:
+        result.sent = client.send((row for row in chosen.rows() if _origin(row) not in sent), ledger)
+    return result
+
+
+def _summary(folder: Path) -> Row:
+    try:
+        found: Row = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SalvageError(f"{folder}: holds no records that `salvage --output` wrote: {error}") from error
+    return found
+
+
+def _origin(row: Row) -> str:
+    return f"{row['topic']}-{row['partition']}@{row['offset']}"
+
+
+class _Chosen:
+    """The records to send, partition by partition in order of their offsets. left_out: why others are not, after
+    `rows` was read."""
+
+    def __init__(self, folder: Path, summary: Row, superseded: bool | None) -> None:
+        self.folder, self.summary, self.superseded = folder, summary, superseded
+        self.left_out = Counter[str]()
+
+    def rows(self) -> Iterator[Row]:
+        self.left_out.clear()
+        for of in self.summary["partitions"]:
+            send_all = not of["compacted"] if self.superseded is None else self.superseded
+            path = self.folder / f"{of['topic']}-{of['partition']}" / RECORDS
+            for part in pq.ParquetFile(path).iter_batches(_AT_ONCE):
+                for row in part.to_pylist():
+                    if (why := _why_not(row, send_all)) is None:
+                        yield row
+                    else:
+                        self.left_out[why] += 1
+
+
+def _why_not(row: Row, superseded: bool) -> str | None:
+    if row["transaction"] in (ABORTED, OPEN_TRANSACTION):
+        return f"in an {row['transaction']} transaction"
+    if row["sent_again_offset"] is not None:
+        return "sent again by its producer"
+    return "its key has a newer value" if row["newer_offset"] is not None and not superseded else None
+
+
+class _Ledger:
+    """ends: of the target's partitions before the first record was sent; None before that. sent: origins of records
+    that were acknowledged."""
+
+    def __init__(self, path: Path, topic: str) -> None:
+        self.path, self.topic = path, topic
+        self.ends: dict[int, int] | None = None
+        self.sent = set[str]()
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else ():
+            if line.endswith("\n"):  # else it was being written when the program ended
+                self._take(json.loads(line))
+
+    def _take(self, row: Row) -> None:
+        if "topic" not in row:
+            self.sent.add(row["sent"])
+        elif row["topic"] != self.topic:
+            raise SalvageError(f"{self.path}: these records were sent to {row['topic']} before, not to {self.topic}.")
+        else:
+            self.ends = {int(number): end for number, end in row["ends"].items()}
+
+    def begin(self, ends: dict[int, int]) -> None:
+        if self.ends is None:
+            self.ends = ends
+            self.write({"topic": self.topic, "ends": ends})
+
+    def write(self, *rows: Row) -> None:
+        """On the disk when it returns."""
+        torn = self.path.exists() and self.path.read_bytes()[-1:] not in (b"", b"\n")
+        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as out:
+            out.write(("\n" if torn else "") + "".join(json.dumps(row) + "\n" for row in rows))
+            out.flush()
+            os.fsync(out.fileno())
+
+
+class _Client:
+    def __init__(self, target: Target) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            raise SalvageError("confluent-kafka is missing: pip install 'kraft-forensics[produce]'.") from error
+        self.kafka = confluent_kafka
+        self.topic = target.topic
+        try:
+            own = read_properties(target.config.read_bytes()) if target.config else {}
+        except OSError as error:
+            raise SalvageError(f"{target.config}: cannot be read: {error.strerror}") from error
+        self.errors: list[str] = []
+        self.config = {**own, "bootstrap.servers": target.bootstrap, "error_cb": self._failed, "log_level": 0}
+        reader = {"group.id": "kraft-forensics", "enable.auto.commit": False, "enable.partition.eof": True}
+        with self._of_kafka():
+            self.consumer = confluent_kafka.Consumer({**self.config, **reader, "auto.offset.reset": "earliest"})
+
+    def _failed(self, error: KafkaError) -> None:
+        self.errors.append(error.str())
+
+    def _of_kafka(self) -> _Errors:
+        return _Errors(self)
+
+    def partitions(self) -> set[int]:
+        with self._of_kafka():
+            found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+        if found.error is not None:
+            raise SalvageError(f"{self.topic}: {found.error.str()}. Create the topic first.")
+        return set(found.partitions)
+
+    def end(self, partition: int) -> int:
+        with self._of_kafka():
+            return int(self.consumer.get_watermark_offsets(self._at(partition), timeout=_WAIT_S)[1])
+
+    def found(self, begins: dict[int, int]) -> set[str]:
+        """Origins of the records in the target from these offsets on."""
+        origins, left = set[str](), set[int]()
+        with self._of_kafka():
+            begun = [self._at(number, begin) for number, begin in begins.items() if self.end(number) > begin]
+            self.consumer.assign(begun)
+            left = {at.partition for at in begun}
+            while left:
+                message = self.consumer.poll(_WAIT_S)
+                if message is None:
+                    raise SalvageError(f"{self.topic}: not read to its end within {_WAIT_S:.0f} s")
+                if message.error() is None:
+                    origins.update(
+                        value.decode() for name, value in message.headers() or () if name == ORIGIN and value
+                    )
+                elif message.error().code() == self.kafka.KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+                else:
+                    raise SalvageError(f"{self.topic}: {message.error().str()}")
+        return origins
+
+    def _at(self, partition: int, offset: int = 0) -> Any:
+        return self.kafka.TopicPartition(self.topic, partition, offset)
+
+    def send(self, rows: Iterator[Row], ledger: _Ledger) -> int:
+        """Send in order; each thousand is acknowledged before the next is sent. Returns how many were."""
+        own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
+        with self._of_kafka():
+            producer = self.kafka.Producer({**self.config, **own})
+        count, waiting = 0, list[Row]()
+        for row in rows:
+            waiting.append(row)
+            if len(waiting) == _AT_ONCE:
+                count += self._send(producer, waiting, ledger)
+                waiting = []
+        return count + self._send(producer, waiting, ledger)
+
+    def _send(self, producer: Any, rows: list[Row], ledger: _Ledger) -> int:
+        acknowledged, failed = list[Row](), list[str]()
+
+        def answered(origin: str, error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                acknowledged.append({"sent": origin, "partition": message.partition(), "offset": message.offset()})
+            else:
+                failed.append(f"{origin}: {error.str()}")
+
+        try:
+            for row in rows:
+                origin = _origin(row)
+                headers = [*((h["key"], h["value"]) for h in row["headers"]), (ORIGIN, origin.encode())]
+                time_ms = {"timestamp": row["timestamp_ms"]} if row["timestamp_ms"] else {}
+                producer.produce(
+                    self.topic,
+                    row["value"],
+                    row["key"],
+                    row["partition"],
+                    headers=headers,
+                    on_delivery=lambda error, message, origin=origin: answered(origin, error, message),
+                    **time_ms,
+                )
+                producer.poll(0)
+                if failed:
+                    break
+            if failed:
+                producer.purge()
+            producer.flush()
+        except (self.kafka.KafkaException, BufferError) as error:
+            failed.append(str(error))
+        finally:
+            ledger.write(*acknowledged)
+        if failed or len(acknowledged) != len(rows):
+            why = failed[0] if failed else (self.errors[-1:] or ["not acknowledged"])[0]
+            raise SalvageError(f"{self.topic}: stopped at the first error: {why}. Run it again to continue.")
+        return len(acknowledged)
+
+
+class _Errors:
+    """Errors of the library as SalvageError."""
+
+    def __init__(self, client: _Client) -> None:
+        self.client = client
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, self.client.kafka.KafkaException):
+            why = (self.client.errors[-1:] or [str(error)])[0]
+            raise SalvageError(f"{self.client.topic}: {why}") from error

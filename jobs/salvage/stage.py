@@ -1,0 +1,200 @@
+"""Salvage: compare copies partition by partition, say how many records can be saved and which were certainly
+acknowledged, and write them where somebody asked for it."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from evidence.errors import Damage
+from evidence.offsets.replica_copy import ReplicaCopy, find_copies
+from jobs.lake.lake import Lake
+from jobs.salvage.compare import Comparison, SalvageError, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.output import make_folder, write_segment, write_summary, writer
+from replay.findings.kinds import HWM_REGRESSION
+from replay.offsets.parted_logs import (
+    ABORTED,
+    ABOVE,
+    BELOW,
+    MAYBE,
+    OPEN_TRANSACTION,
+    Watermark,
+    election_that_parted,
+    watermark,
+)
+
+Row = dict[str, Any]
+Progress = Callable[[str], None]
+_WINDOW = ("finding_id", "verdict", "loss_min", "loss_max", "high_watermark_min", "election_offset")
+_ELECTION = ("offset", "leader_epoch", "leader", "previous_leader")
+_COMPACT = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a lake says about a partition. window: of the election at which the logs part; compacted: whether the
+    topic's cleanup.policy has `compact`, None if no config says."""
+
+    window: Row | None = None
+    bounds: Watermark | None = None
+    compacted: bool | None = None
+
+
+def pairs_of(old: Path, current: Path, only: Sequence[str]) -> list[tuple[ReplicaCopy, ReplicaCopy]]:
+    """Each partition that both have, the old leader's copy first. only: names such as ledger-0; empty: all.
+
+    Errors: SalvageError for none, one that is missing, or two copies of a partition in one folder.
+    """
+    ours, theirs = _by_name(old, only), _by_name(current, only)
+    missing = [name for name in only or sorted(ours) if name not in ours or name not in theirs]
+    if only and missing:
+        where = old if missing[0] not in ours else current
+        raise SalvageError(f"{where}: no replica of {missing[0]} is in it.")
+    found = [(ours[name], theirs[name]) for name in sorted(ours) if name in theirs]
+    if not found:
+        raise SalvageError(f"{old} and {current} have no replica of the same partition, e.g. a folder ledger-0.")
+    for name in missing:
+        ours[name].note(f"{current}: no replica of {name} is in it: not compared")
+    return found
+
+
+def _by_name(root: Path, only: Sequence[str]) -> dict[str, ReplicaCopy]:
+    found: dict[str, ReplicaCopy] = {}
+    for copy in find_copies(root):
+        if only and copy.name not in only:
+            continue
+        if copy.name in found:
+            raise SalvageError(f"{found[copy.name].folder} and {copy.folder}: two copies of {copy.name}. Name one.")
+        found[copy.name] = copy
+    return found
+
+
+def salvage(
+    pairs: Iterable[tuple[ReplicaCopy, ReplicaCopy]],
+    lake: tuple[Lake, str] | None,
+    output: Path | None,
+    progress: Progress,
+) -> Row:
+    """The summary, as salvage.json has it. lake: with the cluster's id. output: a new folder; None: nothing is written.
+
+    Errors: SalvageError; nothing is left of the output then.
+    """
+    if output is not None:
+        make_folder(output)
+    try:
+        rows = [_partition(old, current, lake, output, progress) for old, current in pairs]
+        summary = {"version": 1, "cluster_id": lake[1] if lake else None, "partitions": rows}
+        if output is not None:
+            write_summary(output, summary)
+    except BaseException:
+        if output is not None:
+            shutil.rmtree(output, ignore_errors=True)
+        raise
+    return summary
+
+
+def _partition(
+    old: ReplicaCopy, current: ReplicaCopy, lake: tuple[Lake, str] | None, output: Path | None, progress: Progress
+) -> Row:
+    progress(f"{old.name}: compare {old.folder} with {current.folder}")
+    found = compare(old, current)
+    known = known_of(lake, found) if lake else Known()
+    of = marks(found)
+    folder = output / old.name if output is not None else None
+    counts, first, last = Counter[str](), None, None
+    with writer(folder) if folder else nullcontext() as files:
+        for item in salvaged(found, of):
+            if isinstance(item, Damage):
+                old.note(item.describe(old.name))
+                counts["unreadable_batches"] += 1
+                continue
+            row = {"topic": old.topic, "partition": old.partition, **facts(item)}
+            row["high_watermark"] = known.bounds.side(row["offset"]) if known.bounds else None
+            counts.update(_counted(row))
+            first, last = row["offset"] if first is None else first, row["offset"]
+            if files is not None:
+                record = item.record
+                headers = [{"key": name, "value": value} for name, value in record.headers]
+                files.add({**row, "key": record.key, "value": record.value, "headers": headers})
+    if folder:
+        write_segment(folder, found)
+    return _summary(found, known, counts, (first, last))
+
+
+def _counted(row: Row) -> Iterator[str]:
+    yield "records"
+    yield row["transaction"] or "no_transaction"
+    yield row["high_watermark"] or "unknown"
+    yield from (name for name in ("newer_offset", "sent_again_offset") if row[name] is not None)
+
+
+def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[int | None, int | None]) -> Row:
+    old, current = found.old, found.current
+    sizes = [account for of in found.accounts.values() for account in of.values()]
+    return {
+        "topic": old.topic,
+        "partition": old.partition,
+        "topic_id": old.topic_id or current.topic_id,
+        "from": str(old.folder),
+        "current": str(current.folder),
+        "parting_offset": found.parting,
+        "parted_by": found.by,
+        "common_leader_epoch": found.common_epoch,
+        "log_end_offset": found.old_end,
+        "first_offset": ends[0],
+        "last_offset": ends[1],
+        "records": counts["records"],
+        "below_high_watermark": {side: counts[side] for side in (BELOW, MAYBE, ABOVE)} if known.bounds else None,
+        "aborted": counts[ABORTED],
+        "open": counts[OPEN_TRANSACTION],
+        "newer_value": counts["newer_offset"] if current.segments else None,
+        "sent_again": counts["sent_again_offset"] if current.segments else None,
+        "compacted": known.compacted,
+        "offsets_not_compared": max(0, first_offset(found) - found.parting),
+        "missing_before_parting": found.cleaned,
+        "shared_batches": found.shared_batches,
+        "window": known.window,
+        "bytes": {
+            name: sum(getattr(account, f"{name}_bytes") for account in sizes)
+            for name in ("size", "parsed", "damaged", "trailing")
+        },
+        "unreadable_batches": counts["unreadable_batches"],
+        "partial": bool(counts["unreadable_batches"]) or any(account.damaged_bytes for account in sizes),
+        "notes": [*old.notes, *current.notes],
+    }
+
+
+def known_of(lake: tuple[Lake, str], found: Comparison) -> Known:
+    """The window at whose election the logs part, and what it says of the high watermark. Errors: SalvageError if the
+    topic of this name has another id in the lake, or none."""
+    of, cluster = lake
+    old = found.old
+    where = (pc.field("topic") == old.topic) & (pc.field("partition") == old.partition)
+    ids = {row["topic_id"] for row in of.rows("partition_history", cluster, ("topic_id",), where)}
+    topic_id = old.topic_id or found.current.topic_id or (next(iter(ids)) if len(ids) == 1 else None)
+    if topic_id not in ids:
+        raise SalvageError(
+            f"{old.folder}: topic {old.topic} with id {topic_id} is not in the lake. Is it its cluster's?"
+        )
+    where = (pc.field("topic_id") == topic_id) & (pc.field("partition") == old.partition)
+    elections = of.rows("elections", cluster, _ELECTION, where)
+    config = (pc.field("resource_name") == old.topic) & (pc.field("name") == "cleanup.policy")
+    config &= (pc.field("resource_type") == "topic") & pc.field("end_offset").is_null()
+    policies = of.rows("config_history", cluster, ("value",), config)
+    values = [row["value"] for row in policies if row["value"] is not None]
+    compacted = any(_COMPACT in value for value in values) if values else None
+    parted = election_that_parted(elections, found.old_epochs, found.current_epochs, found.parting)
+    if parted is None:
+        return Known(compacted=compacted)
+    election, end = parted
+    at = where & (pc.field("kind") == HWM_REGRESSION) & (pc.field("election_offset") == election["offset"])
+    window = next(iter(of.rows("findings", cluster, _WINDOW, at)), None)
+    bounds = watermark(window, end) if window else None
+    return Known({**window, "previous_leader": election["previous_leader"]} if window else None, bounds, compacted)

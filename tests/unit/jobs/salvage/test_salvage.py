@@ -1,0 +1,274 @@
+"""What is salvaged from a copy, what is said of it, and what damaged or wrong copies lead to."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evidence.errors import KraftForensicsError
+from jobs.cli import app
+from jobs.salvage.stage import pairs_of, salvage
+from tests.support.data_logs import TIME_MS, Written, write_copy
+from tests.support.writer import crc32c
+
+SECRET = b"secret-payload"
+SHARED = [Written(0, 0, [(b"a", b"1"), (b"b", b"2")]), Written(2, 0, [(b"a", b"3")])]
+LOST = [
+    Written(3, 0, [(b"a", SECRET)], headers=[("trace", b"\xff")]),
+    Written(4, 0, [(b"c", b"4"), (None, b"\xfe")], producer=(7, 0, 10), transactional=True),
+    Written(6, 0, producer=(7, 0, -1), control=1),
+    Written(7, 0, [(b"d", b"5")], producer=(8, 1, 0), transactional=True),
+    Written(8, 0, producer=(8, 1, -1), control=0),
+    Written(9, 0, [(b"e", b"6")], producer=(9, 0, 3), transactional=True),
+    Written(10, 0, [(b"f", b"7")], producer=(10, 0, 5)),
+    Written(11, 0, [(b"g", b"8")]),
+]
+WON = [
+    Written(3, 2, [(b"a", b"9")]),
+    Written(4, 2, [(b"x", b"7")], producer=(10, 0, 5)),
+    Written(5, 2, [(b"g", b"8")]),
+]
+
+
+def saved(tmp_path: Path, old: Sequence[Written] = (), won: Sequence[Written] = ()) -> tuple[dict[str, Any], list[Any]]:
+    """(The summary of the partition, its records)."""
+    write_copy(tmp_path / "old/ledger-0", old or [*SHARED, *LOST], [(0, 0)])
+    write_copy(tmp_path / "new/ledger-0", won or [*SHARED, *WON], [(0, 0), (2, 3)])
+    return again(tmp_path)
+
+
+def again(tmp_path: Path) -> tuple[dict[str, Any], list[Any]]:
+    summary = salvage(pairs_of(tmp_path / "old", tmp_path / "new", ()), None, tmp_path / "out", lambda line: None)
+    lines = (tmp_path / "out/ledger-0/records.jsonl").read_text().splitlines()
+    (found,) = summary["partitions"]
+    of = found["bytes"]
+    assert of["parsed"] + of["damaged"] + of["trailing"] == of["size"]
+    assert of["size"] == sum(path.stat().st_size for at in ("old", "new") for path in tmp_path.glob(f"{at}/*/*.log"))
+    return found, [json.loads(line) for line in lines]
+
+
+def test_the_records_and_what_is_known_of_them(tmp_path: Path) -> None:
+    found, rows = saved(tmp_path)
+    assert (found["parting_offset"], found["common_leader_epoch"], found["shared_batches"]) == (3, 0, 2)
+    names = ("offset", "transaction", "newer_offset", "sent_again_offset")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (3, None, 3, None),  # the current log has a later value of its key, at an offset of its own
+        (4, "committed", None, None),
+        (5, "committed", None, None),
+        (7, "aborted", None, None),
+        (9, "open", None, None),
+        (10, None, None, 4),  # the same producer, epoch and sequence
+        (11, None, 5, 5),  # the same key, value and timestamp
+    ]
+    assert rows[0]["headers"] == [{"key": "trace", "value": {"base64": "/w=="}}]
+    assert (rows[1]["key"], rows[2]["key"], rows[2]["value"]) == ("c", None, {"base64": "/g=="})
+    assert (rows[2]["timestamp_ms"], rows[2]["sequence"], rows[2]["producer_id"]) == (TIME_MS + 1, 11, 7)
+    assert (found["aborted"], found["open"], found["sent_again"], found["below_high_watermark"]) == (1, 1, 2, None)
+    table = pq.read_table(tmp_path / "out/ledger-0/records.parquet").to_pylist()
+    assert [row["offset"] for row in table] == [row["offset"] for row in rows]
+    assert table[0]["value"] == SECRET
+    assert table[0]["headers"] == [{"key": "trace", "value": b"\xff"}]
+    batches = [batch.bytes for batch in LOST if batch.control is None]
+    assert (tmp_path / f"out/ledger-0/{3:020}.log").read_bytes() == b"".join(batches)
+
+
+def test_a_later_value_of_a_key_in_the_current_log_is_named_by_its_offset(tmp_path: Path) -> None:
+    _, rows = saved(tmp_path, won=[*SHARED, Written(3, 2, [(b"z", b"")]), Written(4, 2, [(b"a", None)])])
+    assert [row["newer_offset"] for row in rows] == [4, None, None, None, None, None, None]
+
+
+def test_what_an_aborted_transaction_wrote_is_no_newer_value(tmp_path: Path) -> None:
+    producer = (11, 0, 0)
+    won = [
+        *SHARED,
+        Written(3, 2, [(b"a", b"9")], producer=producer, transactional=True),
+        Written(4, 2, producer=producer, control=0),
+        Written(5, 2, [(b"c", b"4")], producer=producer, transactional=True),
+        Written(6, 2, producer=(9, 0, -1), control=1),
+    ]
+    _, rows = saved(tmp_path, won=won)
+    assert [row["newer_offset"] for row in rows] == [None] * 7
+    assert rows[4]["transaction"] == "committed"  # its marker went to the new leader
+
+
+def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> None:
+    saved(tmp_path)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in files} == {0o700}
+    assert SECRET not in (tmp_path / "out/salvage.json").read_bytes()
+    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
+    done = CliRunner().invoke(app, [*words, "--format", "json"])
+    assert (done.exit_code, SECRET.decode() in done.output) == (0, False)
+    assert json.loads(done.stdout)["partitions"][0]["records"] == 7
+
+
+def test_nothing_is_left_of_an_output_that_failed(tmp_path: Path) -> None:
+    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], topic_id="one")
+    write_copy(tmp_path / "new/ledger-0", [*SHARED, *WON], topic_id="two")
+    with pytest.raises(KraftForensicsError, match="another partition's folder"):
+        again(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_torn_end_is_no_loss_of_what_is_before_it(tmp_path: Path) -> None:
+    saved(tmp_path)
+    segment = tmp_path / f"old/ledger-0/{0:020}.log"
+    segment.write_bytes(segment.read_bytes()[:-3])
+    (tmp_path / "out").rename(tmp_path / "whole")
+    found, rows = again(tmp_path)
+    assert ([row["offset"] for row in rows], found["partial"]) == ([3, 4, 5, 7, 9, 10], False)
+    assert any("torn batch" in note for note in found["notes"])
+
+
+def test_damage_in_the_middle_is_passed_over_and_named(tmp_path: Path) -> None:
+    saved(tmp_path)
+    segment = tmp_path / f"old/ledger-0/{0:020}.log"
+    data = bytearray(segment.read_bytes())
+    at = sum(len(batch.bytes) for batch in SHARED)
+    data[at + 70] ^= 0xFF
+    segment.write_bytes(data)
+    (tmp_path / "out").rename(tmp_path / "whole")
+    found, rows = again(tmp_path)
+    assert ([row["offset"] for row in rows], found["partial"]) == ([4, 5, 7, 9, 10, 11], True)
+    assert found["bytes"]["damaged"] == len(LOST[0].bytes)
+    assert any(f"byte {at} (offset 3): stored CRC32C" in note for note in found["notes"])
+    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, f"PARTIAL: {len(LOST[0].bytes)} bytes" in done.output) == (1, True)
+
+
+def test_a_record_that_cannot_be_decoded_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
+    bad = Written(3, 0, [(b"a", b"")])
+    rest = bad.bytes[21:]
+    body = rest[:40] + b"\x7f" + rest[41:]  # a record longer than its batch, with a good CRC
+    segment = write_copy(tmp_path / "old/ledger-0", SHARED, [(0, 0)])
+    head = bad.bytes[:17] + crc32c(body).to_bytes(4, "big")
+    segment.write_bytes(segment.read_bytes() + head + body + LOST[1].bytes)
+    write_copy(tmp_path / "new/ledger-0", [*SHARED, *WON], [(0, 0), (2, 3)])
+    found, rows = again(tmp_path)
+    assert [row["offset"] for row in rows] == [4, 5]
+    assert (found["partial"], found["unreadable_batches"]) == (True, 1)
+    assert any("cannot be read" in note for note in found["notes"])
+
+
+def test_logs_part_before_their_epochs_do_if_their_bytes_differ(tmp_path: Path) -> None:
+    other = [SHARED[0], Written(2, 0, [(b"a", b"another")]), *WON]
+    found, rows = saved(tmp_path, won=other)
+    assert (found["parting_offset"], found["parted_by"], rows[0]["offset"]) == (2, "bytes", 2)
+
+
+def test_records_that_compaction_removed_are_not_lost(tmp_path: Path) -> None:
+    found, rows = saved(tmp_path, won=[Written(1, 0, [(b"b", b"2")], time_ms=TIME_MS + 1), SHARED[1], *WON])
+    assert (found["parting_offset"], found["missing_before_parting"], rows[0]["offset"]) == (3, 0, 3)
+    assert found["offsets_not_compared"] == 0
+
+
+def test_offsets_before_the_current_logs_start_are_left_out(tmp_path: Path) -> None:
+    won = [Written(8, 5, [(b"z", b"z")])]
+    found, rows = saved(tmp_path, won=won)
+    assert ([row["offset"] for row in rows], found["offsets_not_compared"]) == ([9, 10, 11], 5)
+
+
+def _without_segments(tmp_path: Path) -> None:
+    (tmp_path / f"new/ledger-0/{0:020}.log").unlink()
+
+
+def _same_epoch(tmp_path: Path) -> None:
+    _without_segments(tmp_path)
+    (tmp_path / "new/ledger-0/leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+
+
+def _nothing_in_common(tmp_path: Path) -> None:
+    log = b"".join(batch.bytes for batch in [Written(0, 0, [(b"q", b"q")]), Written(1, 0), Written(2, 0), *WON])
+    (tmp_path / f"new/ledger-0/{0:020}.log").write_bytes(log)
+
+
+def _empty(tmp_path: Path) -> None:
+    (tmp_path / f"old/ledger-0/{0:020}.log").write_bytes(b"")
+
+
+def _two_logs(tmp_path: Path) -> None:
+    (tmp_path / f"old/ledger-0/{5:020}.log").write_bytes(Written(5, 0).bytes)
+
+
+def _two_copies(tmp_path: Path) -> None:
+    write_copy(tmp_path / "old/other/ledger-0", SHARED)
+
+
+def _not_there(tmp_path: Path) -> None:
+    (tmp_path / "old/ledger-0").rename(tmp_path / "old/ledger-1")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_same_epoch, "its segments are not"),
+        (_nothing_in_common, "no batch is the same"),
+        (_empty, "no whole batch"),
+        (_two_logs, "files of two logs are in one folder"),
+        (_two_copies, "two copies of ledger-0"),
+        (_not_there, "no replica of the same partition"),
+    ],
+)
+def test_a_copy_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], None], message: str) -> None:
+    saved(tmp_path)
+    change(tmp_path)
+    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert message in str(done.exception)
+
+
+def test_leader_epochs_alone_show_where_the_logs_part(tmp_path: Path) -> None:
+    saved(tmp_path)
+    (tmp_path / "out").rename(tmp_path / "first")
+    _without_segments(tmp_path)
+    found, rows = again(tmp_path)
+    assert (found["parting_offset"], len(rows), found["sent_again"], found["newer_value"]) == (3, 7, None, None)
+
+
+def test_a_current_copy_that_ends_in_a_common_epoch_shows_no_parting(tmp_path: Path) -> None:
+    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], [(0, 0)])
+    write_copy(tmp_path / "new/ledger-0", SHARED, [(0, 0)])
+    found, rows = again(tmp_path)
+    assert (found["parted_by"], len(rows)) == ("end of the copy", 7)
+    assert any("nothing shows that its log ended there" in note for note in found["notes"])
+
+
+@given(data=st.data())
+def test_every_byte_is_accounted_for_and_only_the_tail_is_salvaged(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("logs")
+    sizes = st.lists(st.integers(1, 3), min_size=1, max_size=5)
+    batches, base = list[Written](), 0
+    for epoch in (0, 1):
+        for size in data.draw(sizes):
+            batches.append(Written(base, epoch, [(b"k", bytes([size]))] * size))
+            base += size
+    kept = [batch for batch in batches if batch.epoch == 0]
+    part = kept[-1].base + len(kept[-1].records)
+    write_copy(tmp_path / "new/ledger-0", [*kept, Written(part, 2)], [(0, 0), (2, part)])
+    segment = write_copy(tmp_path / "old/ledger-0", batches, [(0, 0), (1, part)])
+    whole = segment.read_bytes()
+    cut = data.draw(st.integers(len(b"".join(b.bytes for b in kept)), len(whole)))
+    flipped = bytearray(whole[:cut])
+    if cut < len(whole) and data.draw(st.booleans()):
+        flipped += bytes(16)
+    segment.write_bytes(flipped)
+    found, rows = again(tmp_path)
+    offsets = {at for batch in batches if batch.epoch for at in range(batch.base, batch.base + len(batch.records))}
+    assert {row["offset"] for row in rows} <= offsets
+    assert len(rows) == found["records"]
+    if cut == len(whole):
+        assert {row["offset"] for row in rows} == offsets
