@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from replay.controller.conformance import CaseError, differences
 from replay.controller.profiles import PROFILES, Profile
-from replay.incident.plan_clients import coordinator_partition
+from replay.plan.clients import coordinator_partition
 
 __all__ = ["PROFILES", "CaseError", "Profile", "coordinator_partition", "differences"]

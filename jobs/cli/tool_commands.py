@@ -66,7 +66,7 @@ def coordinator(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
-    from replay.incident.plan_clients import coordinator_partition
+    from replay.plan.clients import coordinator_partition
 
     wanted = {part.strip() for part in only.split(",") if part.strip()}
     if not all(part.isascii() and part.isdecimal() for part in wanted):

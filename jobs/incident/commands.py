@@ -1,4 +1,4 @@
-"""Commands of Kafka's tools, and of this one, for the actions of a plan (replay/incident/plan_step.py). No topic name
+"""Commands of Kafka's tools, and of this one, for the actions of a plan (replay/plan/step.py). No topic name
 that Kafka refuses is in an action."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from replay.incident import plan_step as what
-from replay.incident.plan_step import MOST_PLACES, Action, joined
+from replay.plan import step as what
+from replay.plan.step import MOST_PLACES, Action, joined
 
 # What is to be filled in.
 BOOTSTRAP, CONTROLLERS = "$BOOTSTRAP", "$CONTROLLERS"

@@ -27,8 +27,8 @@ from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
 from replay.incident.missing import STATE_CHANGES, CapturedLogs
 from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
 from replay.incident.page_one import page_one
-from replay.incident.plan import make_plan
 from replay.loss.verdicts import PROVEN
+from replay.plan.plan import make_plan
 
 Row = dict[str, Any]
 

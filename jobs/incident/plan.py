@@ -1,4 +1,4 @@
-"""Load what a plan follows from (replay/incident/plan.py), and make it the rows that are shown, for the report and for
+"""Load what a plan follows from (replay/plan/plan.py), and make it the rows that are shown, for the report and for
 commands."""
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from replay.cluster.facts import Clock
 from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
-from replay.incident.plan import make_plan
-from replay.incident.plan_clients import OFFSETS, TRANSACTIONS
-from replay.incident.plan_input import PlanInput
-from replay.incident.plan_prevention import MOST_LONGEST
-from replay.incident.plan_step import MOST_PLACES, UNCLEAN, Step
-from replay.incident.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
 from replay.loss.verdicts import EXCLUDED
 from replay.offsets.evidence import Replica, index_rows
+from replay.plan.clients import OFFSETS, TRANSACTIONS
+from replay.plan.inputs import PlanInput
+from replay.plan.plan import make_plan
+from replay.plan.prevention import MOST_LONGEST
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
+from replay.plan.step import MOST_PLACES, UNCLEAN, Step
 
 Row = dict[str, Any]
 Copies = Mapping[tuple[str, int], Mapping[int, Copy]]

@@ -15,7 +15,7 @@ from jobs.report import filters, words
 from jobs.report.rows import ReportInput
 from replay.incident.answer import moment, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
-from replay.incident.plan_step import place
+from replay.plan.step import place
 
 Row = dict[str, Any]
 

@@ -21,9 +21,9 @@ from jobs.replay.buckets import changes_from
 from jobs.watch.tables import ALARMS, COMMITTED, STANDS, STATES, UNCOMMITTED, UNKNOWN, WITHDRAWN, WatchTables
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import CLUSTER_TYPES
-from replay.incident.start_order import start_order
 from replay.live import ALARMS as ALARM_COLUMNS
 from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
+from replay.plan.start_order import start_order
 
 Row = dict[str, Any]
 Tell = Callable[[Row], None]

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
-from replay.incident.plan_step import count, place, visible
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
+from replay.plan.step import count, place, visible
 
 Row = dict[str, Any]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from replay.incident.answer import LOST, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departures, is_away
-from replay.incident.plan_input import PlanInput
-from replay.incident.plan_step import count, is_active, joined
 from replay.loss.verdicts import PROVEN
+from replay.plan.inputs import PlanInput
+from replay.plan.step import count, is_active, joined
 
 Row = Mapping[str, Any]
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from jobs.incident.plan import states_that_wait
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.controller.partition_change_builder import NO_LEADER
-from replay.incident.plan import make_plan
-from replay.incident.plan_input import PlanInput
-from replay.incident.plan_step import UNCLEAN, Step
-from replay.incident.start_order import Copy
+from replay.plan.inputs import PlanInput
+from replay.plan.plan import make_plan
+from replay.plan.start_order import Copy
+from replay.plan.step import UNCLEAN, Step
 from tests.simulator import setup
 from tests.simulator.controller import State
 from tests.simulator.faults import life

@@ -18,9 +18,9 @@ from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION
 from replay.findings.statements import prose, statement
 from replay.incident.answer import COLUMNS, Scope, answer, losses, unknowns
 from replay.incident.page_one import page_one
-from replay.incident.plan import make_plan
-from replay.incident.plan_input import PlanInput
-from replay.incident.start_order import ELR, ON, Waiting
+from replay.plan.inputs import PlanInput
+from replay.plan.plan import make_plan
+from replay.plan.start_order import ELR, ON, Waiting
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
 START_MS = 1_700_000_000_000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from replay.incident.page_one import page_one
-from replay.incident.plan_input import PlanInput
+from replay.plan.inputs import PlanInput
 from tests.support.report_rows import START_MS, TOPIC_ID, answered, finding
 
 ELECTED_MS = START_MS + 20_000

@@ -1,4 +1,4 @@
-"""What a plan follows from (replay/incident/plan.py)."""
+"""What a plan follows from (replay/plan/plan.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.incident.plan_step import Row, about, is_active, some, visible
-from replay.incident.start_order import NOBODY, Waiting
+from replay.plan.start_order import NOBODY, Waiting
+from replay.plan.step import Row, about, is_active, some, visible
 
 
 @dataclass(frozen=True, slots=True)

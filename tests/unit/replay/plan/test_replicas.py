@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replay.incident.plan_replicas import reassignments
+from replay.plan.replicas import reassignments
 
 
 def state(replicas: list[int], partition: int = 0, leader: int = 3, **more: Any) -> dict[str, Any]:

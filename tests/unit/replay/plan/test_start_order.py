@@ -14,10 +14,9 @@ from jobs.incident.commands import commands_of
 from jobs.incident.plan import WANTED, states_that_wait
 from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_UNCLEAN, NO_LEADER, RECOVERED
 from replay.controller.profiles import PROFILES, Profile
-from replay.incident.plan import make_plan
-from replay.incident.plan_input import PlanInput
-from replay.incident.plan_step import SET_CONFIG, Step
-from replay.incident.start_order import (
+from replay.plan.inputs import PlanInput
+from replay.plan.plan import make_plan
+from replay.plan.start_order import (
     BY_LOG,
     ELR,
     ISR,
@@ -31,6 +30,7 @@ from replay.incident.start_order import (
     start_order,
     to_elect,
 )
+from replay.plan.step import SET_CONFIG, Step
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scalar_builder import Case, build

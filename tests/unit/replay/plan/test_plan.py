@@ -9,10 +9,10 @@ import pytest
 
 from jobs.incident.plan import as_row
 from replay.findings.statements import statement
-from replay.incident.plan import make_plan
-from replay.incident.plan_input import PlanInput
-from replay.incident.plan_step import PHASES, Step
-from replay.incident.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.plan.inputs import PlanInput
+from replay.plan.plan import make_plan
+from replay.plan.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.plan.step import PHASES, Step
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
 

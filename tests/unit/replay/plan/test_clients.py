@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.incident.commands import commands_of
-from replay.incident.plan_clients import clients, coordinator_partition
-from replay.incident.plan_step import Step
+from replay.plan.clients import clients, coordinator_partition
+from replay.plan.step import Step
 from tests.support.report_rows import TOPIC_ID, finding
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replay.incident.plan_clients import clients
-from replay.incident.plan_input import PlanInput, about_waiting, members_of, named, places_of
-from replay.incident.plan_prevention import prevention
-from replay.incident.plan_replicas import reassignments
-from replay.incident.plan_step import (
+from replay.plan.clients import clients
+from replay.plan.inputs import PlanInput, about_waiting, members_of, named, places_of
+from replay.plan.prevention import prevention
+from replay.plan.replicas import reassignments
+from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
+from replay.plan.step import (
     CHECK,
     COPY,
     COPY_LOGS,
@@ -47,7 +48,6 @@ from replay.incident.plan_step import (
     some,
     visible,
 )
-from replay.incident.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
 
 _CUT = "docs/findings.md#logs-that-were-cut-back"
 _FILES = (

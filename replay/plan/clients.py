@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replay.incident.plan_step import (
+from replay.loss.verdicts import PROVEN
+from replay.plan.step import (
     CHECK,
     GROUP_IDS,
     GROUPS,
@@ -25,7 +26,6 @@ from replay.incident.plan_step import (
     place,
     some,
 )
-from replay.loss.verdicts import PROVEN
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"

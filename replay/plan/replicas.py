@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 
-from replay.incident.plan_step import MOST_PLACES, REASSIGN, Action, Row, groups, is_legal
+from replay.plan.step import MOST_PLACES, REASSIGN, Action, Row, groups, is_legal
 
 _LEAST_REPLICAS = 2
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from replay.findings.statements import prose
-from replay.incident.plan_step import (
+from replay.plan.step import (
     EXPOSURE,
     FEATURE,
     LATER,
