@@ -170,7 +170,7 @@ def ahead_table(results: Results) -> str:
         return ""
     releases = sorted({r["release"] for r in asked}, key=version)
     groups = [*((name, [r for r in asked if r["release"] == name]) for name in releases), ("all", asked)]
-    rows = [[name, *map(str, _predicted([row for r in of for row in r["ahead"]]))] for name, of in groups]
+    rows = [[name, *map(str, _predicted([r["ahead"] for r in of]))] for name, of in groups]
     heads = (
         "Kafka",
         "steps",
@@ -183,10 +183,11 @@ def ahead_table(results: Results) -> str:
     return "\n".join(["### Steps predicted with `ahead`", "", *_table(heads, rows)])
 
 
-def _predicted(steps: Results) -> tuple[int | str, ...]:
+def _predicted(drills: Sequence[Results]) -> tuple[int | str, ...]:
+    steps = [step for of in drills for step in of]
     right = [not step["wrong"] for step in steps]
     unclean = [step for step in steps if step["unclean"]]
-    lost = max((sum(step["lost"].values()) for step in unclean), default=0)
+    lost = sum(max((sum(step["lost"].values()) for step in of), default=0) for of in drills)
     unsafe = sum(not step["safe"] for step in steps)
     return len(steps), _share(sum(right), len(steps)), sum(s["changed"] > 0 for s in steps), unsafe, len(unclean), lost
 

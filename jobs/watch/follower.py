@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from evidence.errors import KraftForensicsError
 from jobs.incident.plan import WANTED, states_that_wait
 from jobs.replay.buckets import changes_from
-from jobs.watch.tables import ALARMS, COMMITTED, STANDS, STATES, UNCOMMITTED, UNKNOWN, WITHDRAWN, WatchTables
+from jobs.watch.tables import ALARMS, COMMITTED, SCHEMAS, STANDS, STATES, UNCOMMITTED, UNKNOWN, WITHDRAWN, WatchTables
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import CLUSTER_TYPES
-from replay.live import ALARMS as ALARM_COLUMNS
 from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
 from replay.plan.start_order import start_order
 
@@ -98,9 +97,9 @@ class Follower:
         kept = self.kept
         if batch <= kept.batch:
             return  # the process died after this batch and before Spark had noted that
-        damaged = rows.filter(rows["_corrupt_record"].is_valid())
-        for text in damaged["_corrupt_record"].to_pylist():
-            raise WatchError(f"{text}. A log that cannot be read cannot be followed.")
+        damage = rows["_corrupt_record"].drop_null()
+        if len(damage):
+            raise WatchError(f"{damage[0]}. A log that cannot be read cannot be followed.")
         rows = rows.filter(rows["snapshot_end_offset"].is_null())
         ends = {**kept.ends, **_ends(rows)}
         rows = rows if kept.waiting is None else pa.concat_tables([kept.waiting, rows])
@@ -108,7 +107,8 @@ class Follower:
         number = (kept.generation << 32) + batch
         live, withdrawn = kept.live, list[Row]()
         if cut is not None:
-            live, withdrawn = self._back_to(*cut)
+            live, withdrawn, opened = self._back_to(*cut)
+            rows = rows if opened is None else pa.concat_tables([opened.cast(rows.schema), rows])
         voters = _voters(rows) or kept.voters
         live, piece, waiting = step(live, rows)
         committed = _committed(live, ends, voters)
@@ -124,7 +124,7 @@ class Follower:
             self.tables.append(STATES, piece.states.append_column("commit_state", marks), number)
         if written:
             self._tell(written)
-            self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=_schema()), number)
+            self.tables.append(ALARMS, pa.Table.from_pylist(written, schema=SCHEMAS[ALARMS]), number)
         if kept.unsettled and committed is not None:
             self.tables.settle(committed)
         if batch % _TIDY_EVERY == _TIDY_EVERY - 1:
@@ -132,17 +132,17 @@ class Follower:
         unsettled = committed is not None and committed < live.position
         self._write(Kept(live, kept.generation, batch, waiting, ends, voters, plan, unsettled))
 
-    def _back_to(self, offset: int, epoch: int) -> tuple[Live, list[Row]]:
-        """(the state before an offset, the alarms from there on): a later epoch replaced what was read, which was never
-        committed. Source: KIP-595, truncation of a follower's log."""
+    def _back_to(self, offset: int, epoch: int) -> tuple[Live, list[Row], pa.Table | None]:
+        """(the state before an offset, the alarms from there on, rows of a transaction that is open there): a later
+        epoch replaced what was read, which was never committed. Source: KIP-595, truncation of a follower's log."""
         self.tables.delete(STATES, offset, epoch)
         of_alarms = self.tables.rows(ALARMS, pc.field("offset") >= offset)
         gone = {a["alarm_id"] for a in of_alarms if a["status"] == WITHDRAWN}
         stood = [a for a in of_alarms if a["alarm_id"] not in gone and a["controller_epoch"] < epoch]
         if self.begun.position > offset:
             raise WatchError(f"the log was cut off at offset {offset}, before the oldest one that is left of it")
-        live, _, _ = step(self.begun, self.reread(offset))
-        return live, stood
+        live, _, opened = step(self.begun, self.reread(offset))
+        return live, stood, opened
 
     def _plan(self, live: Live, piece: Piece | None, known: tuple[int, ...]) -> tuple[tuple[int, ...], list[Row]]:
         """(brokers in the order in which to start them, an alarm if that has changed)."""
@@ -272,8 +272,3 @@ def _committed(live: Live, ends: Mapping[str, tuple[int, int]], voters: int) -> 
 
 def _commit_state(offset: int, committed: int | None) -> str:
     return UNKNOWN if committed is None else COMMITTED if offset < committed else UNCOMMITTED
-
-
-def _schema() -> pa.Schema:
-    more = ("commit_state", pa.string()), ("status", pa.string()), ("seen_ms", pa.int64())
-    return pa.schema([*ALARM_COLUMNS, *(pa.field(*each) for each in more)])

@@ -55,11 +55,20 @@ def watch(folders: Sequence[Path], into: Path, settings: SparkSettings, tell: Te
     session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "10")
     try:
-        while not _followed(session, folders, follower, every_s, once):
-            show_message("a controller cut off its log; it is read again", WARNING)
-            follower.begin_anew()
+        before = None
+        # A query that runs once only finishes the batch that was begun before the process died, if there is one.
+        while before != (before := _done(follower.checkpoint)):
+            if not _followed(session, folders, follower, every_s, once):
+                show_message("a controller cut off its log; it is read again", WARNING)
+                follower.begin_anew()
     finally:
         session.stop()
+
+
+def _done(checkpoint: Path) -> tuple[str, int]:
+    """The last batch that Spark has noted as done; -1 before the first."""
+    done = (int(file.name) for file in (checkpoint / "commits").glob("[0-9]*"))
+    return checkpoint.name, max(done, default=-1)
 
 
 def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower, every_s: float, once: bool) -> bool:
