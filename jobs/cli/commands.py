@@ -16,29 +16,29 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.cli import (
-    alarm_commands,
     capture_commands,
     custody_commands,
     drill_commands,
     lake_commands,
     listing_commands,
+    live_commands,
     question_commands,
     salvage_commands,
     stage_commands,
     tool_commands,
 )
 from jobs.cli.examples import epilog
-from jobs.cli.log_options import with_log_options
 from jobs.console import run_log
 from jobs.console.failures import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
+from jobs.console.options import with_log_options
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
 # The groups of `--help`, in its order.
 COMMANDS = {
     "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
-    "Live": (alarm_commands.watch, question_commands.ahead),
+    "Live": (live_commands.watch, live_commands.ahead),
     "Evidence": (
         capture_commands.collect,
         capture_commands.check,
@@ -50,7 +50,7 @@ COMMANDS = {
         stage_commands.report,
         listing_commands.windows,
         listing_commands.findings,
-        alarm_commands.acknowledge,
+        listing_commands.acknowledge,
         question_commands.describe,
         question_commands.whatif,
         question_commands.sql,

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from jobs.cli.reading import lake_to_show
-from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,
@@ -163,72 +162,6 @@ def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
     if len(found) < len(entries):
         raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2 or 1@500-900,2")
     return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
-
-
-def ahead(
-    stop: Annotated[
-        list[int] | None, typer.Option("--stop", metavar="ID", help="Stop this broker (SIGTERM); repeatable.")
-    ] = None,
-    stop_all: Annotated[
-        str, typer.Option("--stop-all-in-order", metavar="IDS", help="Stop these one after another, e.g. 1,2,3.")
-    ] = "",
-    start: Annotated[
-        list[int] | None, typer.Option("--start", metavar="ID", help="Start this broker; repeatable.")
-    ] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Set min.insync.replicas or unclean.leader.election.enable, of --topic or of all brokers; repeatable.",
-        ),
-    ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The topic of --set.")] = None,
-    elect: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--elect",
-            metavar="PARTITION=ID",
-            help="Let an administrator elect this broker, e.g. orders-0=2; repeatable.",
-        ),
-    ] = None,
-    restart_all: Annotated[
-        bool, typer.Option("--restart-all", help="Find a safe order to restart all brokers, one after the other.")
-    ] = False,
-    lake: LakeOption = DEFAULT_LAKE,
-    cluster: ClusterOption = None,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
-) -> None:
-    """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
-    taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""
-    from jobs.config.settings import load_settings
-    from jobs.queries.ahead import ahead, parse_elect, parse_set
-    from jobs.queries.ahead_output import print_answer
-    from replay.whatif.ahead import START, STOP, Step
-
-    if topic is not None and not setting:
-        raise typer.BadParameter("--topic belongs to --set")
-    stops = [*(stop or ()), *_brokers(stop_all)]
-    steps = [
-        *(parse_set(text, topic) for text in setting or ()),
-        *(Step(START, broker) for broker in start or ()),
-        *(parse_elect(text) for text in elect or ()),
-        *(Step(STOP, broker) for broker in stops),
-    ]
-    if not steps and not restart_all:
-        raise typer.BadParameter("name at least one step, e.g. --stop 3, or --restart-all")
-    files = lake_to_show(lake, cluster)
-    answer = ahead(files, files.one_cluster(cluster), steps, restart_all, load_settings())
-    print_answer(answer, form)
-    if not answer.safe:
-        raise typer.Exit(EXIT_FINDINGS)
-
-
-def _brokers(text: str) -> list[int]:
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
-    if not all(entry.isdecimal() for entry in entries):
-        raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2,3")
-    return [int(entry) for entry in entries]
 
 
 def sql(

@@ -1,10 +1,12 @@
-"""Text that fits the terminal: its width, wrapped sentences, names shortened in the middle."""
+"""Short text for people: what fits the terminal (its width, wrapped sentences, names shortened in the middle), and
+bounds of a number."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -44,3 +46,26 @@ def shortened(text: str, width: int) -> str:
         else:
             tail.pop(0)
     return "".join((*head, _ELLIPSIS, *tail))
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Format strings with `low` and `high`, for a lower bound only, an upper bound only, and both."""
+
+    at_least: str
+    at_most: str
+    between: str
+
+
+WORDS = Style("{low} or more", "{high} or less", "{low} to {high}")
+SYMBOLS = Style("≥ {low}", "≤ {high}", "{low}–{high}")
+
+
+def range_text(low: int | None, high: int | None, style: Style = WORDS, unknown: str = "?") -> str:
+    """Format bounds: "70" if both are equal, else by style, e.g. "70 to 75". A null bound is not known; `unknown`: the
+    text if neither is."""
+    if low is None:
+        return unknown if high is None else style.at_most.format(high=high)
+    if high is None:
+        return style.at_least.format(low=low)
+    return str(low) if low == high else style.between.format(low=low, high=high)

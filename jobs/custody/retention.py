@@ -60,7 +60,8 @@ class Retention:
 
 
 def retention_of(lake: Lake, cluster: str, before_ms: int) -> Retention:
-    """What is older than before_ms. Errors: ChangedTableError if another program has changed evidence."""
+    """What is older than before_ms. Errors: ChangedTableError if another program has changed evidence;
+    LogConflictError if captures contradict each other."""
     heads_of(lake, cluster, INGESTED)
     times = {row["capture"]: row["last_captured_ms"] or row["ingested_ms"] or 0 for row in lake.rows(CAPTURES, cluster)}
     newest = max(times, key=lambda name: (times[name], name), default=None)
@@ -115,7 +116,9 @@ def _filter_of(lake: Lake, what: Retention, name: str) -> RowFilter:
             return young
         offset = rows[_OFFSETS[name]]
         kept = pc.greater_equal(offset, what.from_offset)
-        return pc.or_(pc.fill_null(kept, False), young) if name == "quarantine" else pc.coalesce(kept, young)
+        if name in ("metadata_records", "log_batches"):  # younger captures have no segment before from_offset
+            return pc.coalesce(kept, young)
+        return pc.or_(pc.fill_null(kept, False), young)
 
     return stays
 

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jobs.console.bounds_text import range_text
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, printable, utc
-from jobs.console.text import wrapped
+from jobs.console.text import range_text, wrapped
 from jobs.report.words import unlabelled
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.incident.answer import deletion

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, printable
+from jobs.console.text import range_text
 from jobs.incident.deleted import load_deleted
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake

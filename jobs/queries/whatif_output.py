@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.console.bounds_text import range_text
 from jobs.console.output import Format, print_rows, print_table, show_message, utc
+from jobs.console.text import range_text
 
 _SIDES = ("recorded", "would_be")
 _ARROW = " -> "

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from jobs.console.bounds_text import SYMBOLS, range_text
+from jobs.console.text import SYMBOLS, range_text
 
 UNKNOWN = "unknown"
 OPEN_END = "never closed in this log"
