@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
-_WAIT_S, _AT_ONCE = 30.0, 1000
+_WAIT_S, _SETTLE_S, _AT_ONCE = 30.0, 5.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +184,13 @@ class _Client:
         return _Errors(self)
 
     def partitions(self) -> set[int]:
-        with self._of_kafka():
-            found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+        deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
+        while True:
+            with self._of_kafka():
+                found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+            if found.error is None or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
         if found.error is not None:
             raise SalvageError(f"{self.topic}: {found.error.str()}. Create the topic first.")
         return set(found.partitions)

@@ -88,6 +88,16 @@ def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
     assert set(plan["careless"]["lost"]) <= {"ledger-0"}
 
 
+def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
+    words = ["drill", "salvage_lone_leader", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    result = json.loads(line)
+    assert (result["wrong"], result["as_expected"]) == ([], True)
+    assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "again": 40, "below": 40}
+
+
 def test_namespaces_of_a_killed_drill_are_removed() -> None:
     if not possible():  # such a machine has no namespaces, and starts none
         assert read_scenario("network_cut").refusal(root=True, namespaces=False)
