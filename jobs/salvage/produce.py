@@ -15,6 +15,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,7 +135,7 @@ class _Ledger:
         self.ends: dict[int, int] | None = None
         self.sent = set[str]()
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else ():
-            if line.endswith("\n"):  # else it was being written when the program ended
+            with suppress(ValueError):  # a line that was being written when the program ended
                 self._take(json.loads(line))
 
     def _take(self, row: Row) -> None:
