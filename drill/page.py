@@ -40,6 +40,9 @@ def _page(result: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
         yield "Nothing that was acknowledged with acks=all."
     yield from _plan(result["plan"]) if "plan" in result else ()
     yield from _told(result["watch"]) if "watch" in result else ()
+    if "salvage" in result:
+        yield "\n## What was got back\n"
+        yield ", ".join(f"{name}: {count}" for name, count in result["salvage"].items())
     yield "\n## What the verdicts are\n"
     yield from _table(
         ("partition", "election at", "new leader", "verdict", "lost at least", "at most", "from offset"),
@@ -153,6 +156,26 @@ def plans_table(results: Results) -> str:
     groups = [*_by_scenario(followed, results), (["all", ""], followed)]
     rows = [[*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups]
     return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", "Kafka", *heads, *compared), rows)])
+
+
+def salvage_table(results: Results) -> str:
+    """A line for each scenario whose kept disks were salvaged, and one for all. Empty if there is none."""
+    salvaged = [r for r in results if "salvage" in r]
+    if not salvaged:
+        return ""
+    heads = {
+        "lost": "lost records",
+        "found": "of them salvaged",
+        "salvaged": "salvaged in all",
+        "again": "produced again and read back",
+        "below": "below the high watermark for certain",
+    }
+    groups = [*_by_scenario(salvaged, salvaged), (["all", ""], salvaged)]
+    rows = [
+        [*names, str(len(of)), *(str(sum(r["salvage"][name] for r in of)) for name in heads)] for names, of in groups
+    ]
+    table = _table(("scenario", "Kafka", "drills", *heads.values()), rows)
+    return "\n".join(["### Records got back", "", *table])
 
 
 def _ends(plans: Results) -> tuple[int, ...]:
@@ -272,7 +295,16 @@ def renew(file: Path, results: Results) -> None:
         raise DrillError(f"{file}: the lines {_BEGIN!r} and {_END!r}, between which the tables go, are missing")
     made = (
         make(results)
-        for make in (league, evidence_tables, scenarios_table, commits, plans_table, ahead_table, watch_table)
+        for make in (
+            league,
+            evidence_tables,
+            scenarios_table,
+            commits,
+            plans_table,
+            ahead_table,
+            watch_table,
+            salvage_table,
+        )
     )
     tables = "\n\n".join(filter(None, made))
     file.write_text(f"{head}{begin} -->\n\n{tables}\n\n{end}{tail}", encoding="utf-8")

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
-_WAIT_S, _AT_ONCE = 30.0, 1000
+_WAIT_S, _SETTLE_S, _AT_ONCE = 30.0, 5.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class _Ledger:
         self.ends: dict[int, int] | None = None
         self.sent = set[str]()
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else ():
-            if line.endswith("\n"):  # else it was being written when the program ended
+            with suppress(ValueError):  # a line that was being written when the program ended
                 self._take(json.loads(line))
 
     def _take(self, row: Row) -> None:
@@ -183,8 +185,13 @@ class _Client:
         return _Errors(self)
 
     def partitions(self) -> set[int]:
-        with self._of_kafka():
-            found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+        deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
+        while True:
+            with self._of_kafka():
+                found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+            if found.error is None or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
         if found.error is not None:
             raise SalvageError(f"{self.topic}: {found.error.str()}. Create the topic first.")
         return set(found.partitions)

@@ -14,9 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from drill.network import CLIENT, Network, network, possible
-from drill.nodes import RUNS_S
+from drill.nodes import CLUSTER_ID, RUNS_S
 from drill.scenario import read_scenario
 from jobs.cli import app
+from jobs.lake.lake import Lake
+from jobs.pipeline import Pipeline
+from replay.findings.kinds import HWM_REGRESSION
 from tests.kafka.conftest import KAFKA, LISTED
 
 
@@ -86,6 +89,28 @@ def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
     assert (plan["steps"][:3], plan["held"]) == (["turn_off_unclean", "copy", "start"], 120)
     # Where the brokers' starts race, the careless order loses what broker 1 lost; it may be lucky.
     assert set(plan["careless"]["lost"]) <= {"ledger-0"}
+
+
+def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
+    words = ["drill", "salvage_lone_leader", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    result = json.loads(line)
+    assert (result["wrong"], result["as_expected"]) == ([], True)
+    assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "again": 40, "below": 40}
+    # The copy is evidence, too: heads of its batches prove what a late capture without logs leaves open.
+    (folder,) = tmp_path.glob("salvage_lone_leader-*")
+    late, kept, lake = folder / "without-logs" / "capture-3", folder / "kept-1", tmp_path / "late"
+    for captures, verdict in (([late], "possible"), ([kept], "proven")):
+        pipeline = Pipeline(str(lake), [str(capture) for capture in captures], engine_name="local")
+        pipeline.ingest()
+        pipeline.replay()
+        pipeline.detect()
+        windows = Lake(lake).rows("findings", CLUSTER_ID, ("kind", "verdict", "loss_min"))
+        (window,) = (row for row in windows if row["kind"] == HWM_REGRESSION)
+        assert window["verdict"] == verdict
+    assert 0 < window["loss_min"] <= 40
 
 
 def test_namespaces_of_a_killed_drill_are_removed() -> None:

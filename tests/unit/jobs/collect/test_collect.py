@@ -479,6 +479,35 @@ def test_producers_data_comes_only_of_topics_that_are_named(tmp_path: Path) -> N
     ]
 
 
+def test_whole_logs_come_only_of_partitions_that_are_named(tmp_path: Path) -> None:
+    folder = broker(tmp_path / "kafka")
+    replica = folder / "one" / "orders-0"
+    for name in (f"{5:020d}.log", f"{5:020d}.snapshot", f"{5:020d}.index", "leader-epoch-checkpoint"):
+        (replica / name).write_bytes(b"0\n0\n" if name.startswith("leader") else b"more")
+    words = ["--light", "--node", f"7=disk:{folder}", "--replica-logs", "orders-0,orders-9"]
+    done = collect(tmp_path / "disk", *words)
+    assert (done.exit_code, "orders-9: no log directory" in done.output) == (1, True)
+    assert "only its owner can read it" in done.output
+    place = tmp_path / "disk" / "node-7" / "logdir0" / "orders-0"
+    assert {p.name for p in place.glob("0*")} >= {f"{5:020d}.log", f"{5:020d}.snapshot"}
+    assert not list((tmp_path / "disk").rglob("*.index"))
+    assert not list((tmp_path / "disk").rglob("orders-1/*.log"))
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "disk").rglob("*")}
+    assert modes == {0o700, 0o600}
+    # Nothing of this machine: the disk may have been another one's.
+    manifest = json.loads((tmp_path / "disk" / "capture.json").read_text())
+    assert {"uptime_s", "zone", "machine_id", "node_name", "disks"}.isdisjoint(manifest["nodes"][0])
+    assert not list((tmp_path / "disk").rglob("boot_id"))
+    collect(tmp_path / "packed.tar.gz", *words)
+    assert (tmp_path / "packed.tar.gz").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["orders", "../orders-0", "__cluster_metadata-0"])
+def test_what_is_no_partition_is_refused(tmp_path: Path, name: str) -> None:
+    done = collect(tmp_path / "capture", "--node", "7=local:", "--replica-logs", name)
+    assert (done.exit_code, "is not the name of a partition" in str(done.exception)) == (1, True)
+
+
 def test_rotated_logs_from_a_time_on(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
     for name, hours in (("server.log.2026-11-21-00", 48), ("state-change.log.2.gz", 3), ("controller.log.1", 1)):

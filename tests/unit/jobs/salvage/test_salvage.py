@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from evidence.errors import KraftForensicsError
 from jobs.cli import app
+from jobs.salvage.produce import _Chosen, _Ledger
 from jobs.salvage.stage import pairs_of, salvage
 from tests.support.data_logs import TIME_MS, Written, write_copy
 from tests.support.writer import crc32c
@@ -243,6 +244,45 @@ def test_a_current_copy_that_ends_in_a_common_epoch_shows_no_parting(tmp_path: P
     found, rows = again(tmp_path)
     assert (found["parted_by"], len(rows)) == ("end of the copy", 7)
     assert any("nothing shows that its log ended there" in note for note in found["notes"])
+
+
+def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: Path) -> None:
+    saved(tmp_path)
+    words = ["salvage", "--output", str(tmp_path / "out"), "--bootstrap", "127.0.0.1:1", "--produce-to"]
+    done = CliRunner().invoke(app, [*words, "ledger"])
+    assert (done.exit_code, "--into-original allows that" in str(done.exception)) == (1, True)
+    assert CliRunner().invoke(app, ["salvage", "--produce-to", "other"]).exit_code == 2
+    assert CliRunner().invoke(app, ["salvage", "--output", str(tmp_path / "out")]).exit_code == 2
+    words[2] = str(tmp_path / "old")
+    assert "holds no records" in str(CliRunner().invoke(app, [*words, "other"]).exception)
+    assert not (tmp_path / "out/produced.jsonl").exists()
+
+
+def test_what_is_left_out_when_records_are_produced(tmp_path: Path) -> None:
+    saved(tmp_path)
+    summary = json.loads((tmp_path / "out/salvage.json").read_text())
+    reasons = {"in an aborted transaction": 1, "in an open transaction": 1, "sent again by its producer": 2}
+    for superseded, compacted, more in ((None, None, 0), (None, True, 1), (True, True, 0), (False, None, 1)):
+        summary["partitions"][0]["compacted"] = compacted
+        chosen = _Chosen(tmp_path / "out", summary, superseded)
+        assert [row["offset"] for row in chosen.rows()] == ([3] if not more else []) + [4, 5]
+        assert chosen.left_out == reasons | ({"its key has a newer value": 1} if more else {})
+
+
+def test_a_ledger_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "produced.jsonl"
+    ledger = _Ledger(path, "again")
+    ledger.begin({0: 5})
+    ledger.write({"sent": "ledger-0@3"})
+    path.write_text(path.read_text() + '{"sent": "ledg')
+    torn = _Ledger(path, "again")
+    assert (torn.ends, torn.sent) == ({0: 5}, {"ledger-0@3"})
+    torn.begin({0: 9})
+    torn.write({"sent": "ledger-0@4"})
+    whole = _Ledger(path, "again")
+    assert (whole.ends, whole.sent) == ({0: 5}, {"ledger-0@3", "ledger-0@4"})
+    with pytest.raises(KraftForensicsError, match="were sent to again before"):
+        _Ledger(path, "elsewhere")
 
 
 @given(data=st.data())

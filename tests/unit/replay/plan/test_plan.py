@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs.incident.commands import commands_of, fill_in
 from jobs.incident.plan import as_row
 from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
@@ -116,6 +117,9 @@ def test_a_loss_that_is_not_certain_is_not_known(seen: dict[int, Any]) -> None:
 
 def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
     found = steps(waiting=[waiting(LAST_KNOWN, unclean=OFF)], brokers=brokers(1, 2, 3))
+    texts = [text for action in found["copy"].actions for text in commands_of(action)]
+    assert texts[0] == ('kraft-forensics collect --light --node 1=ssh:"$HOST_1" --output old-1 --replica-logs ledger-0')
+    assert set(fill_in(texts)) == {"$HOST_1", "$HOST_2", "$HOST_3"}
     assert found["copy"].brokers == (1, 2, 3)
     assert found["copy"].text.endswith("Compare the copies of ledger-0 before broker 3 starts.")
     assert "is elected uncleanly as it comes back" in found["start"].predictions[0]
