@@ -117,7 +117,8 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
 
     A record that was acknowledged after an election cannot have been lost in it, and one that was sent after it
     neither; GRACE_MS later, since leaders may not know yet that they were replaced. Which of the other windows lost it
-    is not known. So the windows from each one on are compared together, and those up to each one.
+    is not known. So the windows from each one on are compared together, and those up to each one. What an election cut
+    off, a later one may bring back, of a replica that was down meanwhile: the reader at the end then misses nothing.
     """
     lost = [r for r in records if r.lost and r.acks == "all"]
     perhaps = [r.sent_ms for r in records if r.lost or r.offset is None] + list(markers_ms)
@@ -132,9 +133,11 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
             kind = EXCLUDED if all(w["verdict"] == "excluded" for w in of) else BOUNDS
             yield kind, f"{known} records were lost, not at most {most:.0f} ({_named(of)})"
             break
-    for last in range(len(ordered)):
-        of = ordered[: last + 1]
-        known = sum(sent < of[-1]["at_ms"] + GRACE_MS for sent in perhaps)
+    sent = [*(r.sent_ms for r in records), *markers_ms]
+    stays = [w for n, w in enumerate(ordered) if not _may_come_back(w, ordered[n + 1 :])]
+    claims = [*((stays[: last + 1], perhaps) for last in range(len(stays))), *(([w], sent) for w in ordered)]
+    for of, sent_ms in claims:
+        known = sum(at_ms < of[-1]["at_ms"] + GRACE_MS for at_ms in sent_ms)
         least = sum(w["loss_min"] or 0 for w in of if w["verdict"] == "proven")
         if least > known:
             yield (
@@ -146,6 +149,12 @@ def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence
     offsets = [r.offset for r in lost if r.offset is not None]
     if offsets and len(ordered) == 1 and begins and begins[0] > min(offsets):
         yield FIRST, f"the first lost offset is {min(offsets)}, not {begins[0]}"
+
+
+def _may_come_back(window: Row, later: Sequence[Row]) -> bool:
+    """Whether a later election from outside ISR and ELR, of another replica, may have brought back what it lost."""
+    outsiders = (w for w in later if any(s["code"] == "outsider" for s in w["reason"]))
+    return any(w["recorded_leader"] != window["recorded_leader"] for w in outsiders)
 
 
 def told(windows: Sequence[Row], records: Sequence[Record]) -> dict[int, bool]:

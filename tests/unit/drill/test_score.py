@@ -29,7 +29,13 @@ AT = 1_000_000
 
 def window(verdict: str, low: int = 0, high: int | None = None, at_ms: int = AT, first: int | None = None) -> Row:
     bounds = {"loss_min": low, "loss_max": high, "first_lost_offset": first}
-    return {"verdict": verdict, **bounds, "at_ms": at_ms, "election_offset": at_ms // 1000}
+    election = {"election_offset": at_ms // 1000, "recorded_leader": 1, "reason": []}
+    return {"verdict": verdict, **bounds, "at_ms": at_ms, **election}
+
+
+def of_outsider(leader: int) -> Row:
+    """A later election from outside ISR and ELR."""
+    return {**window("possible", at_ms=AT + 60_000), "recorded_leader": leader, "reason": [{"code": "outsider"}]}
 
 
 def records(count: int, acks: str = "all", at_ms: int = AT - 100, lost: bool = True, offset: int = 50) -> list[Record]:
@@ -56,6 +62,8 @@ def kinds(windows: list[Row], told: list[Record], markers_ms: tuple[int, ...] = 
         ([window("proven", 30)], records(30, acks="1")),
         # A leader that does not know yet that it was replaced.
         ([window("proven", 30, 30)], records(30, at_ms=AT + GRACE_MS - 1)),
+        # What the first election lost, the second one brought back.
+        ([window("proven", 30, 30), of_outsider(2)], records(30, lost=False)),
         # Nothing was claimed.
         ([], records(30)),
     ],
@@ -70,6 +78,8 @@ def test_claims_that_may_be_true(windows: list[Row], told: list[Record]) -> None
         ([window("excluded", 0, 0)], records(1), EXCLUDED),
         ([window("proven", 1)], records(30, lost=False), PROVEN),
         ([window("proven", 31)], records(30), BOUNDS),
+        ([window("proven", 31), of_outsider(2)], records(30, lost=False), BOUNDS),
+        ([window("proven", 30, 30), of_outsider(1)], records(30, lost=False), PROVEN),
         ([window("proven", 20, 29)], records(30), BOUNDS),
         ([window("proven", 30, 30, first=51)], records(30), FIRST),
         # They were acknowledged long after the only window that may have lost them.
