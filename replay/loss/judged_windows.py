@@ -56,13 +56,16 @@ class JudgedWindow:
     before: Row
     after: Row
     end: Row | None
-    judgement: Judgement
     situation: Situation
     steady: frozenset[int]
     still: frozenset[int]
     clock: Clock
     assumed_timeout_ms: int | None
     likely: Likely | None = None
+
+    @property
+    def judgement(self) -> Judgement:
+        return self.election_facts.judgement
 
 
 def judged_windows(
@@ -223,7 +226,6 @@ def _judged_window(
         before=before,
         after=after,
         end=end,
-        judgement=facts.judgement,
         situation=situation,
         steady=frozenset(
             b for b, at_ms in since.items() if b in facts.undisturbed and _steady(facts, b, at_ms, cluster)
