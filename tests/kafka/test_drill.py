@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,21 +23,35 @@ from jobs.pipeline import Pipeline
 from replay.findings.kinds import HWM_REGRESSION
 from tests.kafka.conftest import KAFKA, LISTED
 
+_TRIES = 3
+
+
+def played(name: str, out: Path, jars: str = str(KAFKA / "drill")) -> tuple[Path, dict[str, Any]]:
+    """A drill's folder and result. Its steps race against Kafka's time limits: if a busy machine is too slow, so that a
+    step or the loss does not come about, it is played again; never because a verdict was wrong."""
+    for number in range(_TRIES):
+        folder = out / f"try-{number}"
+        words = ["drill", name, "--release", LISTED[-1], "--jars", jars, "--out", str(folder)]
+        done = CliRunner().invoke(app, words)
+        if not (folder / "results.jsonl").exists():
+            continue
+        result = json.loads((folder / "results.jsonl").read_text())
+        if result["as_expected"] or result["wrong"]:
+            break
+    assert done.exit_code == 0, (done.output, done.exception)
+    (page,) = folder.glob("*/drill.md")
+    return page.parent, result
+
 
 def test_an_unclean_election_is_proven_on_the_newest_release(tmp_path: Path) -> None:
     # A relative path, as `make drill` gives: nodes run in folders of their own.
-    words = ["drill", "unclean_by_config", "--release", LISTED[-1], "--jars", os.path.relpath(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    folder, result = played("unclean_by_config", tmp_path, os.path.relpath(KAFKA / "drill"))
     assert result["lost"] == {"ledger-0": 30}
     assert result["found"]["ledger-0"].startswith("proven, at least ")
     assert (result["wrong"], result["as_expected"], result["states"] > 5) == ([], True, True)
-    page = Path(done.stdout.partition(":")[0])
-    assert "30 records acknowledged with acks=all are gone" in page.read_text()
+    assert "30 records acknowledged with acks=all are gone" in (folder / "drill.md").read_text()
     # The folder can be scored again, and gives the same.
-    again = CliRunner().invoke(app, ["drill", str(page.parent), "--out", str(tmp_path / "again")])
+    again = CliRunner().invoke(app, ["drill", str(folder), "--out", str(tmp_path / "again")])
     assert again.exit_code == 0, (again.output, again.exception)
     (line,) = (tmp_path / "again" / "results.jsonl").read_text().splitlines()
     changed = {name for name, value in json.loads(line).items() if value != result[name]}
@@ -44,14 +59,11 @@ def test_an_unclean_election_is_proven_on_the_newest_release(tmp_path: Path) -> 
 
 
 def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> None:
-    words = ["drill", "network_cut", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
     if not possible():
+        done = CliRunner().invoke(app, ["drill", "network_cut", "--jars", str(KAFKA / "drill"), "--out", str(tmp_path)])
         assert (done.exit_code, "needs root and `ip`" in done.output) == (1, True)
         return
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    _, result = played("network_cut", tmp_path)
     assert result["lost"]["ledger-0"] >= 30
     assert result["found"]["ledger-0"].startswith("proven, at least ")
     assert (result["wrong"], result["as_expected"]) == ([], True)
@@ -66,24 +78,16 @@ MISLEADING = ("unregistered_high_watermark", "restart_inside_session")
 
 @pytest.mark.parametrize("name", MISLEADING)
 def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str) -> None:
-    words = ["drill", name, "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    folder, result = played(name, tmp_path)
     assert (result["wrong"], result["as_expected"]) == ([], True)
-    manifest = max(tmp_path.glob("*/capture-*/capture.json"))
+    manifest = max(folder.glob("capture-*/capture.json"))
     uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
     assert min(up for node, up in uptimes.items() if node != 1) > RUNS_S
     assert (uptimes[1] > RUNS_S) == (name != "restart_inside_session")
 
 
 def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
-    words = ["drill", "plan_power_loss", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    _, result = played("plan_power_loss", tmp_path)
     plan = result["plan"]
     assert (result["wrong"], result["lost"], plan["lost"], plan["leaderless"]) == ([], {}, {}, [])
     assert (plan["steps"][:3], plan["held"]) == (["turn_off_unclean", "copy", "start"], 120)
@@ -92,15 +96,10 @@ def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
-    words = ["drill", "salvage_lone_leader", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    folder, result = played("salvage_lone_leader", tmp_path)
     assert (result["wrong"], result["as_expected"]) == ([], True)
     assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "again": 40, "below": 40}
     # The copy is evidence, too: heads of its batches prove what a late capture without logs leaves open.
-    (folder,) = tmp_path.glob("salvage_lone_leader-*")
     late, kept, lake = folder / "without-logs" / "capture-3", folder / "kept-1", tmp_path / "late"
     for captures, verdict in (([late], "possible"), ([kept], "proven")):
         pipeline = Pipeline(str(lake), [str(capture) for capture in captures], engine_name="local")
