@@ -7,7 +7,7 @@ import atexit
 import os
 import pickle
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -23,9 +23,14 @@ def prepare() -> None:
 
 
 def run_suites(
-    checks: Sequence[Check], found: Mapping[str, Outcome], warns: Mapping[str, bool], docs: Path
+    checks: Sequence[Check],
+    found: Mapping[str, Outcome],
+    warns: Mapping[str, bool],
+    docs: Path,
+    meanwhile: Callable[[], object] = bool,
 ) -> dict[str, bool]:
-    """quality/checkpoint.py:run_suites, there. Errors: as there; ChildProcessError if the process ended."""
+    """quality/checkpoint.py:run_suites, there. meanwhile: what this process does until the answer comes. Errors: as
+    there; ChildProcessError if the process ended."""
     if _is_here():
         from quality import checkpoint
 
@@ -36,6 +41,7 @@ def run_suites(
     try:
         pickle.dump((checks, found, warns, docs), process.stdin)
         process.stdin.flush()
+        meanwhile()
         answer = pickle.load(process.stdout)
     except (EOFError, BrokenPipeError):
         _process.cache_clear()

@@ -8,6 +8,7 @@ in the files. What a task wrote before a crash is in no commit and is never read
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, ParquetFragmentScanOptions
 from pyarrow.fs import SubTreeFileSystem
 
-from evidence.capture.remote import Location
+from evidence.capture.remote import Location, Remote
 from jobs.lake import marks
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Row = dict[str, Any]
+Stamp = tuple[tuple[int, int, int], ...]  # of files: inode, size and modification time
 # By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
 _BATCHES_AHEAD = 2
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -49,6 +51,7 @@ class Lake:
         check_root(root)
         self.root = root
         self.storage = Storage(root)
+        self._opened: dict[str, tuple[DeltaTable, Stamp]] = {}
 
     def exists(self) -> bool:
         """Errors: OtherReleaseError if it has another layout: one of two tables has the newest commit."""
@@ -103,7 +106,34 @@ class Lake:
                         raise
 
     def delta(self, name: str) -> DeltaTable:
-        """The newest version of a table. Errors: LakeError if it is missing or its log is damaged."""
+        """The newest version of a table, for one caller at a time. Errors: LakeError if it is missing or its log is
+        damaged.
+
+        In a folder the table is opened again only if its log has changed.
+        """
+        if name in self._opened:
+            table, opened = self._opened[name]
+            if opened == self._stamp(name, table.version()):
+                return table
+        table = self._open(name)
+        if (stamp := self._stamp(name, table.version())) is not None:
+            self._opened[name] = table, stamp
+        return table
+
+    def _stamp(self, name: str, version: int) -> Stamp | None:
+        """What tells the state of a table's log from any other; None if this version is not the newest, or if there is
+        no folder to look into."""
+        if isinstance(self.root, Remote):
+            return None
+        log = self.root / name / "_delta_log"
+        try:
+            found = [os.stat(log), os.stat(log / f"{version:020}.json")]
+        except OSError:
+            return None
+        newer = os.path.lexists(log / f"{version + 1:020}.json")
+        return None if newer else tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+
+    def _open(self, name: str) -> DeltaTable:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 

@@ -286,6 +286,13 @@ def _group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row
     return groups
 
 
+def prepare_page() -> None:
+    """Compile the templates, so that `render_report` need not."""
+    made = _environment()
+    for name in made.list_templates(filter_func=lambda name: name.endswith((".html.j2", ".css"))):
+        made.get_template(name)
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -46,6 +47,26 @@ def test_reads_a_table(lake: Path) -> None:
     assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
     assert files.count("evidence_files", "c") == 20_000
     assert files.rows("evidence_files", "another") == []
+
+
+def test_a_table_is_as_another_process_left_it(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A lake that has opened a table notices whatever happens to its log."""
+    files, older = Lake(lake), tmp_path_factory.mktemp("older")
+    table, log = lake / "evidence_files", lake / "evidence_files" / "_delta_log"
+    shutil.copytree(table, older / "evidence_files")
+    rows = pa.table({"cluster_id": ["c"], "capture": ["another"], "size_bytes": [1]})
+    for count in (20_001, 20_002):
+        files.count("evidence_files", "c")
+        write_deltalake(table, rows, mode="append", partition_by=["cluster_id"])
+        assert files.count("evidence_files", "c") == count
+    shutil.rmtree(table)
+    with pytest.raises(LakeError, match="is missing"):
+        files.count("evidence_files", "c")
+    shutil.copytree(older / "evidence_files", table)
+    assert files.count("evidence_files", "c") == 20_000
+    sorted(log.glob("*.json"))[3].unlink()
+    with pytest.raises(LakeError, match="cannot be read"):
+        files.count("evidence_files", "c")
 
 
 def test_a_process_that_has_read_ends_in_peace(lake: Path) -> None:
