@@ -20,21 +20,26 @@ from drill.errors import DrillError, call
 
 # The client's place among the nodes' ids.
 CLIENT = 0
-_HUB, _PORT = "hub", 9092
+_HUB, _PORT, _QUORUM_PORT = "hub", 9092, 9093
 # Frames to it are dropped: no interface has it. (The first byte says that it is locally administered.)
 _NOBODY = "02:00:00:00:00:00"
 _LEFT = re.compile(r"drill-([0-9]+)-[0-9a-z]+")
 
 
 class Places:
-    """All nodes on 127.0.0.1, each on a free port."""
+    """All nodes on 127.0.0.1, each on free ports."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
-        self._ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
+        ports = iter(free_ports(2 * len(nodes)))
+        self._ports = {node: (next(ports), next(ports)) for node in nodes}
 
     def address(self, node: int) -> str:
         """host:port of a node."""
-        return f"127.0.0.1:{self._ports[node]}"
+        return f"127.0.0.1:{self._ports[node][0]}"
+
+    def quorum_address(self, node: int) -> str:
+        """host:port at which a broker that is a controller, too, is one."""
+        return f"127.0.0.1:{self._ports[node][1]}"
 
     def inside(self, node: int) -> list[str]:
         """What a command begins with to run at a node's place."""
@@ -51,6 +56,9 @@ class Network(Places):
 
     def address(self, node: int) -> str:
         return f"{self._hosts[node]}:{_PORT}"
+
+    def quorum_address(self, node: int) -> str:
+        return f"{self._hosts[node]}:{_QUORUM_PORT}"
 
     def inside(self, node: int) -> list[str]:
         return ["ip", "netns", "exec", named(node)]

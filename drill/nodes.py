@@ -213,19 +213,23 @@ def cluster(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenari
 
 
 def _configured(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Cluster:
-    voters = ",".join(f"{node}@{places.address(node)}" for node in CONTROLLERS)
+    votes = {node: places.address(node) for node in CONTROLLERS}
+    votes |= {node: places.quorum_address(node) for node in scenario.combined}
+    voters = ",".join(f"{node}@{address}" for node, address in votes.items())
     nodes = {}
     for node in NODES:
         home = folder / f"node-{node}"
         names = [f"data-{number}" if number > 1 else "data" for number in range(1, scenario.log_dirs + 1)]
         for name in ("logs", *names):
             (home / name).mkdir(parents=True, exist_ok=True)
-        role, listener = ("controller", "CONTROLLER") if node in CONTROLLERS else ("broker", "PLAINTEXT")
+        listeners = {} if node in CONTROLLERS else {"PLAINTEXT": places.address(node)}
+        listeners |= {"CONTROLLER": votes[node]} if node in votes else {}
+        roles = [*(["broker"] if node in BROKERS else []), *(["controller"] if node in votes else [])]
         lines = {
-            "process.roles": role,
+            "process.roles": ",".join(roles),
             "node.id": str(node),
             "controller.quorum.voters": voters,
-            "listeners": f"{listener}://{places.address(node)}",
+            "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items()),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": ",".join(str(home / name) for name in names),
             "metadata.log.dir": str(home / "data"),

@@ -146,7 +146,7 @@ class Scenario(_Strict):
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
     plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
-    whether a `watch` runs beside it (drill.watched)."""
+    whether a `watch` runs beside it (drill.watched). combined: brokers that are controllers, too, beside the three."""
 
     name: str
     title: str
@@ -156,6 +156,7 @@ class Scenario(_Strict):
     session_ms: int = Field(default=6000, ge=3000)
     configs: dict[str, str] = {}
     log_dirs: int = Field(default=1, ge=1, le=4)
+    combined: list[Broker] = Field(default=[], max_length=2)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     plan: bool = False
     watch: bool = False

@@ -45,8 +45,8 @@ drill-{dead}-disk0 /tmp/drill-a/node-1/data tmpfs rw,size=49152k 0 0
 
 def test_nodes_on_loopback_have_ports_of_their_own() -> None:
     places = Places([1, 2, 3000])
-    addresses = {places.address(node) for node in (1, 2, 3000)}
-    assert len(addresses) == 3
+    addresses = {of(node) for node in (1, 2, 3000) for of in (places.address, places.quorum_address)}
+    assert len(addresses) == 6
     assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}
     assert places.inside(1) == []
 
