@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,7 +107,10 @@ class _Partition:
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         steps = [self._step(row) for row in step_rows]
-        floor_before = dict(zip(step_rows, floors(steps, self._reports(steps)), strict=True))
+        if known := self._reports(steps):  # what survives is of use for them alone
+            of_rows = zip(steps, step_rows, strict=True)
+            steps = [s if s.carries else replace(s, survives=self._survives(row)) for s, row in of_rows]
+        floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
             term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
             log_end_min, doubts = self._shared_log(row)
@@ -321,14 +324,13 @@ class _Partition:
         return likely_floor(rows[since:], in_term, elected_ms, self.clock)
 
     def _step(self, row: int) -> Step:
-        facts, epoch = self.facts, int(self.states.leader_epoch[row])
-        at_ms = int(facts.timestamp_ms[row])
-        if facts.anchored[row]:
-            return Step(epoch, at_ms, carries=False)
-        if self.terms.carries(row):
-            return Step(epoch, at_ms, carries=True)
-        survives = higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
-        return Step(epoch, at_ms, carries=False, survives=survives)
+        carries = not self.facts.anchored[row] and self.terms.carries(row)
+        return Step(int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries)
+
+    def _survives(self, row: int) -> Bound:
+        if self.facts.anchored[row]:
+            return OPEN
+        return higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
 
     def _shared_log(self, row: int) -> tuple[Bound, tuple[Premise, ...]]:
         """Up to where the winner's log was the partition's, and why that is open: the leaders that may have been more
