@@ -49,6 +49,10 @@ class ReplicaCopy:
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def place(self) -> str:
+        return str(self.folder)
+
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)

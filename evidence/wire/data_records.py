@@ -25,6 +25,7 @@ _MOST_BYTES = 256 << 20
 _INT32 = struct.Struct(">i")
 _CONTROL_KEY = struct.Struct(">hh")
 ABORT, COMMIT = 0, 1
+NO_SEQUENCE = -1
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from evidence.errors import Damage
 from evidence.offsets.replica_copy import ReplicaCopy, find_copies
 from jobs.lake.lake import Lake
-from jobs.salvage.compare import Comparison, SalvageError, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.compare import Comparison, Current, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.errors import SalvageError
+from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import make_folder, write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
 from replay.offsets.parted_logs import (
@@ -47,21 +49,25 @@ class Known:
     compacted: bool | None = None
 
 
-def pairs_of(old: Path, current: Path, only: Sequence[str]) -> list[tuple[ReplicaCopy, ReplicaCopy]]:
+def pairs_of(old: Path, current: Path | LiveCluster, only: Sequence[str]) -> list[tuple[ReplicaCopy, Current]]:
     """Each partition that both have, the old leader's copy first. only: names such as ledger-0; empty: all.
 
-    Errors: SalvageError for none, one that is missing, or two copies of a partition in one folder.
+    Errors: SalvageError for none, one that is missing, two copies of a partition in one folder, or a cluster that does
+    not answer.
     """
-    ours, theirs = _by_name(old, only), _by_name(current, only)
+    ours = _by_name(old, only)
+    theirs: Mapping[str, Current]
+    theirs = _by_name(current, only) if isinstance(current, Path) else current.logs(ours.values())
+    place = current if isinstance(current, Path) else current.bootstrap
     missing = [name for name in only or sorted(ours) if name not in ours or name not in theirs]
     if only and missing:
-        where = old if missing[0] not in ours else current
+        where = old if missing[0] not in ours else place
         raise SalvageError(f"{where}: no replica of {missing[0]} is in it.")
     found = [(ours[name], theirs[name]) for name in sorted(ours) if name in theirs]
     if not found:
-        raise SalvageError(f"{old} and {current} have no replica of the same partition, e.g. a folder ledger-0.")
+        raise SalvageError(f"{old} and {place} have no replica of the same partition, e.g. a folder ledger-0.")
     for name in missing:
-        ours[name].note(f"{current}: no replica of {name} is in it: not compared")
+        ours[name].note(f"{place}: no replica of {name} is in it: not compared")
     return found
 
 
@@ -77,7 +83,7 @@ def _by_name(root: Path, only: Sequence[str]) -> dict[str, ReplicaCopy]:
 
 
 def salvage(
-    pairs: Iterable[tuple[ReplicaCopy, ReplicaCopy]],
+    pairs: Iterable[tuple[ReplicaCopy, Current]],
     lake: tuple[Lake, str] | None,
     output: Path | None,
     progress: Progress,
@@ -101,9 +107,9 @@ def salvage(
 
 
 def _partition(
-    old: ReplicaCopy, current: ReplicaCopy, lake: tuple[Lake, str] | None, output: Path | None, progress: Progress
+    old: ReplicaCopy, current: Current, lake: tuple[Lake, str] | None, output: Path | None, progress: Progress
 ) -> Row:
-    progress(f"{old.name}: compare {old.folder} with {current.folder}")
+    progress(f"{old.name}: compare {old.folder} with {current.place}")
     found = compare(old, current)
     known = known_of(lake, found) if lake else Known()
     of = marks(found)
@@ -143,7 +149,7 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
         "partition": old.partition,
         "topic_id": old.topic_id or current.topic_id,
         "from": str(old.folder),
-        "current": str(current.folder),
+        "current": current.place,
         "parting_offset": found.parting,
         "parted_by": found.by,
         "common_leader_epoch": found.common_epoch,
@@ -154,8 +160,8 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
         "below_high_watermark": {side: counts[side] for side in (BELOW, MAYBE, ABOVE)} if known.bounds else None,
         "aborted": counts[ABORTED],
         "open": counts[OPEN_TRANSACTION],
-        "newer_value": counts["newer_offset"] if current.segments else None,
-        "sent_again": counts["sent_again_offset"] if current.segments else None,
+        "newer_value": counts["newer_offset"] if found.has_records else None,
+        "sent_again": counts["sent_again_offset"] if found.has_records else None,
         "compacted": known.compacted,
         "offsets_not_compared": max(0, first_offset(found) - found.parting),
         "missing_before_parting": found.cleaned,

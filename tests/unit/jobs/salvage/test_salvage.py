@@ -214,7 +214,7 @@ def _not_there(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (_same_epoch, "its segments are not"),
-        (_nothing_in_common, "no batch is the same"),
+        (_nothing_in_common, "no batch or record is the same"),
         (_empty, "no whole batch"),
         (_two_logs, "files of two logs are in one folder"),
         (_two_copies, "two copies of ledger-0"),
@@ -253,6 +253,10 @@ def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: P
     assert (done.exit_code, "--into-original allows that" in str(done.exception)) == (1, True)
     assert CliRunner().invoke(app, ["salvage", "--produce-to", "other"]).exit_code == 2
     assert CliRunner().invoke(app, ["salvage", "--output", str(tmp_path / "out")]).exit_code == 2
+    copies = ["salvage", "--from", str(tmp_path / "old")]
+    assert CliRunner().invoke(app, copies).exit_code == 2
+    both = ["--current", str(tmp_path / "new"), "--bootstrap", "127.0.0.1:1"]
+    assert CliRunner().invoke(app, [*copies, *both]).exit_code == 2
     words[2] = str(tmp_path / "old")
     assert "holds no records" in str(CliRunner().invoke(app, [*words, "other"]).exception)
     assert not (tmp_path / "out/produced.jsonl").exists()
