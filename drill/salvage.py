@@ -16,7 +16,7 @@ from jobs.lake.lake import Lake
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
 from jobs.salvage.produce import Target, produce
-from jobs.salvage.stage import pairs_of, salvage
+from jobs.salvage.stage import salvage
 from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ class Saved:
         """With the windows of the lake: nothing that was lost is said to have been above the high watermark."""
         for old, current, name in self.pairs:
             out = old.with_name(f"bounds-{old.name}-{name}")
-            salvage(pairs_of(old, current, [name]), (Lake(lake), CLUSTER_ID), out, lambda line: None)
+            salvage(old, current, [name], (Lake(lake), CLUSTER_ID), out, lambda line: None)
             sides = {row["offset"]: row["high_watermark"] for row in _lines(out / name)}
             self.below += sum(side == BELOW for side in sides.values())
             above = [at for at in self.lost_offsets.get(name, ()) if sides.get(at) == ABOVE]
@@ -87,7 +87,7 @@ def salvage_all(drill: Drill) -> Saved:
 
 def _salvaged(kept: Path, current: Path | LiveCluster, name: str, out: Path) -> dict[int, str]:
     """Values by offset of what only the kept disk has."""
-    salvage(pairs_of(kept, current, [name]), None, out, lambda line: None)
+    salvage(kept, current, [name], None, out, lambda line: None)
     return {row["offset"]: row["value"] for row in _lines(out / name)}
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def salvage(
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="COPY", help="Folder with copies of the old leader's replicas.")
+        Path | None,
+        typer.Option("--from", metavar="COPY", help="Folder or archive with copies of the old leader's replicas."),
     ] = None,
     current: Annotated[
         Path | None,
@@ -106,13 +107,14 @@ def _save(
 ) -> None:
     from evidence.capture.remote import location
     from jobs.cli.reading import lake_to_show
-    from jobs.salvage.stage import pairs_of
-    from jobs.salvage.stage import salvage as salvage_pairs
+    from jobs.config.settings import load_settings
+    from jobs.salvage.stage import salvage as compare
 
     files = lake_to_show(location(lake), cluster) if lake is not None else None
     known = (files, files.one_cluster(cluster)) if files else None
-    pairs = pairs_of(source, current, partition or ())
-    summary = salvage_pairs(pairs, known, output, lambda line: show_message(printable(line)))
+    limits = load_settings().limits.of_captures()
+    only = partition or ()
+    summary = compare(source, current, only, known, output, lambda line: show_message(printable(line)), limits)
     if form is DocumentFormat.JSON:
         print(json.dumps(summary))
     else:

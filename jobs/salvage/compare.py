@@ -85,7 +85,7 @@ class _Log:
         """The log start offset, after the log was read to its end. Errors: SalvageError without a batch."""
         if self.start is None:
             notes = " ".join(self.copy.notes)
-            raise SalvageError(f"{self.copy.folder}: no whole batch is in this copy. {notes}".rstrip())
+            raise SalvageError(f"{self.copy.place}: no whole batch is in this copy. {notes}".rstrip())
         return self.start
 
     @property
@@ -101,7 +101,7 @@ def compare(old: ReplicaCopy, current: Current) -> Comparison:
     """
     if None not in (old.topic_id, current.topic_id) and old.topic_id != current.topic_id:
         raise SalvageError(
-            f"{old.folder} is of topic id {old.topic_id}, {current.place} of {current.topic_id}: the topic was made "
+            f"{old.place} is of topic id {old.topic_id}, {current.place} of {current.topic_id}: the topic was made "
             "anew, or one of them is another partition's folder."
         )
     found = _with_live(old, current) if isinstance(current, LiveLog) else _with_copy(old, current)
@@ -136,7 +136,7 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
     if theirs.epochs and common == theirs.epochs[-1][0] and parting < ours.end:
         if not current.segments:
             raise SalvageError(
-                f"{current.folder}: its last leader epoch, {common}, is one of the old log, and its segments are not "
+                f"{current.place}: its last leader epoch, {common}, is one of the old log, and its segments are not "
                 "there: copy them, too."
             )
         by = END_OF_COPY
@@ -219,7 +219,7 @@ def _no_parting(current: Current, parting: int, common: int, advice: str) -> Non
 def _refuse_strangers(old: ReplicaCopy, current: Current, common: int | None, same: int) -> None:
     if not same:
         raise SalvageError(
-            f"{old.folder} and {current.place}: no batch or record is the same, though both have leader epoch "
+            f"{old.place} and {current.place}: no batch or record is the same, though both have leader epoch "
             f"{common}: is one of them another partition's folder?"
         )
 

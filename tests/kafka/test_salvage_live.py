@@ -24,7 +24,7 @@ from drill.nodes import CLUSTER_ID, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
 from jobs.salvage.live import LiveCluster
-from jobs.salvage.stage import pairs_of, salvage
+from jobs.salvage.stage import salvage
 from tests.kafka.test_collect_live import kafka, start
 from tests.support.data_logs import TIME_MS, Written
 
@@ -155,8 +155,7 @@ def both(parted: Parted, topic: str, tmp_path: Path) -> tuple[dict[str, Any], li
     result: list[Any] = []
     for name, current in (("live", LiveCluster(parted.servers)), ("copies", parted.current)):
         out = tmp_path / name
-        pairs = pairs_of(parted.old, current, [f"{topic}-0"])
-        (summary,) = salvage(pairs, None, out, lambda line: None)["partitions"]
+        (summary,) = salvage(parted.old, current, [f"{topic}-0"], None, out, lambda line: None)["partitions"]
         lines = (out / f"{topic}-0" / "records.jsonl").read_text().splitlines()
         result += [summary, [json.loads(line) for line in lines]]
     return tuple(result)
