@@ -201,7 +201,8 @@ def _note_what_is_hidden(live: LiveLog, lost: int, after: LiveRecord | None) -> 
             "removed. What the copy has there is listed."
         )
     if after is None:
-        live.note(f"{live.place}: a consumer gets no record from offset {following}, the high watermark, on")
+        empty = "is empty; " if live.start == live.end else ""
+        live.note(f"{live.place}: {empty}a consumer gets no record from offset {following}, the high watermark, on")
     if live.stable_end < live.end:
         live.note(
             f"{live.place}: a transaction is open from offset {live.stable_end} on: no later record counts as sent "

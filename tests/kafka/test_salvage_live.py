@@ -30,7 +30,7 @@ from tests.kafka.test_collect_live import kafka, start
 from tests.support.data_logs import TIME_MS, Written
 
 # `cleaned` and `emptied` become compacted once the copies are made: of `emptied` no record is left that both have.
-TOPICS = ("quiet", "busy", "open", "ahead", "cut", "cleaned", "emptied", "same")
+TOPICS = ("quiet", "busy", "open", "ahead", "cut", "cleaned", "emptied", "empty", "same")
 # A new segment begins with a record of this key: it is later than all before it, ends of transactions among them.
 ROLLS = b"rolls"
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
@@ -108,10 +108,10 @@ def tail(folder: Path, topic: str) -> None:
     """What only the old leader has: TAIL, in the leader epoch and at the offset at which the copy ends; of `ahead` in a
     leader epoch that no leader of the running cluster has reached."""
     (copy,) = (copy for copy in find_copies(folder) if copy.topic == topic)
-    *_, (segment, _, last) = copy.batches()
-    epoch = 50 if topic == "ahead" else last.epoch
-    with segment.open("ab") as log:
-        log.write(Written(last.last_offset + 1, epoch, TAIL, headers=[("h", None)]).bytes)
+    batches = [batch for _, _, batch in copy.batches()]
+    end, epoch = (batches[-1].last_offset + 1, batches[-1].epoch) if batches else (0, 0)
+    with copy.segments[-1].open("ab") as log:
+        log.write(Written(end, 50 if topic == "ahead" else epoch, TAIL, headers=[("h", None)]).bytes)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parted]:
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in TOPICS]).values():
             made.result(60)
-        for topic in TOPICS:
+        for topic in set(TOPICS) - {"empty"}:
             for number in range(3):
                 key = b"n" if topic in ("cleaned", "emptied") else None
                 produce(servers, topic, (topic.encode(), bytes([number])), (key, b"x"))
@@ -192,7 +192,7 @@ def both(parted: Parted, topic: str, tmp_path: Path) -> tuple[dict[str, Any], li
     return tuple(result)
 
 
-@pytest.mark.parametrize("topic", ["quiet", "busy", "cleaned", "same"])
+@pytest.mark.parametrize("topic", ["quiet", "busy", "cleaned", "empty", "same"])
 def test_the_running_cluster_and_its_copy_say_the_same(parted: Parted, topic: str, tmp_path: Path) -> None:
     live, rows, copies, expected = both(parted, topic, tmp_path)
     assert rows == expected
@@ -209,6 +209,8 @@ def test_the_running_cluster_and_its_copy_say_the_same(parted: Parted, topic: st
         assert marks == [(True, True), (False, True), (False, False), (False, True), (False, False)]
     if topic == "same":
         assert live["notes"] == []
+    if topic == "empty":
+        assert any("is empty; " in note for note in live["notes"])
     if topic == "quiet":
         assert any("the high watermark" in note for note in live["notes"])
 
@@ -249,6 +251,9 @@ def test_what_a_consumer_does_not_get_is_said(parted: Parted) -> None:
     code, text = run("--from", parted.old, "--bootstrap", parted.servers, "--partition", "busy-0")
     assert code == 0
     assert "read by a consumer: producer ids, sequences and ends of transactions" in text
+    admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
+    groups = admin.list_consumer_groups().result(60)
+    assert (groups.valid, groups.errors) == ([], [])
 
 
 def test_clusters_and_topics_that_cannot_be_compared(parted: Parted, tmp_path: Path) -> None:
